@@ -1,0 +1,131 @@
+"""Every error that halfmask raises, on one screen.
+
+HalfmaskError
+├── InputError (ValueError)        the caller's data, schema, parameters or query
+│   ├── SchemaError  HierarchyError  ParameterError
+├── PrivacyError                   a promise cannot be kept; nothing was released
+│   ├── UnsatisfiableError         carries the verdicts and the closest candidate's levels
+├── EngineError
+│   ├── EngineUnavailableError     carries the install command
+└── InternalError (AssertionError) our bug; says where to report it
+
+Branches answer whose move it is now. A message says what is wrong, where (column, parameter,
+count) and what to do; it never holds a cell value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class HalfmaskError(Exception):
+    """Base of all errors; ``code`` is stable and ``exit_code`` is what the command line returns."""
+
+    code: ClassVar[str] = "halfmask"
+    exit_code: ClassVar[int] = 70
+
+
+class InputError(HalfmaskError, ValueError):
+    """Something the caller gave cannot be used as it is."""
+
+    code = "input"
+    exit_code = 1
+
+
+class SchemaError(InputError):
+    """The schema and the table do not fit; ``faults`` lists everything that is wrong."""
+
+    code = "input.schema"
+
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
+        super().__init__(_joined(faults))
+
+
+class HierarchyError(InputError):
+    """Hierarchies do not cover the table or do not nest; ``faults`` lists all of them."""
+
+    code = "input.hierarchy"
+
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
+        super().__init__(_joined(faults))
+
+
+class ParameterError(InputError):
+    """A parameter is out of range."""
+
+    code = "input.parameter"
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        self.name, self.value, self.allowed = name, value, allowed
+        super().__init__(f"{name} = {value!r} is not possible: give {allowed}.")
+
+
+class PrivacyError(HalfmaskError):
+    """A promise cannot be kept; nothing was released."""
+
+    code = "privacy"
+    exit_code = 2
+
+
+class UnsatisfiableError(PrivacyError):
+    """No candidate satisfies the models; carries the closest one and what to relax.
+
+    Attributes:
+        verdicts: what the closest candidate achieved, one verdict per model.
+        levels: the closest candidate's generalization level per column.
+        suppressed: how many rows it would have to leave out.
+        advice: what to relax, in words.
+    """
+
+    code = "privacy.unsatisfiable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        verdicts: Sequence[Any] = (),
+        levels: Mapping[str, int] | None = None,
+        suppressed: int = 0,
+        advice: Sequence[str] = (),
+    ) -> None:
+        self.verdicts = tuple(verdicts)
+        self.levels = dict(levels or {})
+        self.suppressed = suppressed
+        self.advice = tuple(advice)
+        super().__init__(_joined((message, *advice)))
+
+
+class EngineError(HalfmaskError):
+    """An engine or an optional package failed or is missing."""
+
+    code = "engine"
+    exit_code = 4
+
+
+class EngineUnavailableError(EngineError):
+    """A package that this step needs is not installed; ``install`` is the command that helps."""
+
+    code = "engine.unavailable"
+
+    def __init__(self, what: str, install: str) -> None:
+        self.install = install
+        super().__init__(f"{what} is not installed. Run: {install}")
+
+
+class InternalError(HalfmaskError, AssertionError):
+    """A defect of halfmask itself."""
+
+    code = "internal"
+    exit_code = 70
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} This is a defect of halfmask; please report it.")
+
+
+def _joined(faults: Sequence[str]) -> str:
+    return faults[0] if len(faults) == 1 else "\n".join(f"- {fault}" for fault in faults)

@@ -1,0 +1,146 @@
+"""Grouping of packed keys: the compiled inner loop under classes and the search.
+
+A key is one row of a ``(n, words)`` uint64 array; each column occupies a bit field inside one
+word. ``regroup`` replaces the fields of some columns and gives equal keys one id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True)
+def pack(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int32]) -> None:
+    """Write one column's codes into its bit field."""
+    s = np.uint64(shift)
+    for i in range(len(codes)):
+        keys[i, word] |= np.uint64(codes[i]) << s
+
+
+@njit(cache=True, nogil=True)
+def regroup(
+    keys: NDArray[np.uint64],
+    words: NDArray[np.int64],
+    shifts: NDArray[np.uint64],
+    masks: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    maps: NDArray[np.uint64],
+) -> tuple[Any, Any]:
+    """Recode the fields ``words/shifts/masks`` through ``maps`` and group equal keys.
+
+    Returns the id of each input key and the distinct keys, numbered by first occurrence.
+    """
+    n, width = keys.shape
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    cut = np.uint64(64 - int(np.log2(size) + 0.5))
+    slots = np.full(size, -1, np.int32)
+    ids = np.empty(n, np.int32)
+    out = np.empty((n, width), np.uint64)
+    key = np.empty(width, np.uint64)
+    count = 0
+    for i in range(n):
+        for w in range(width):
+            key[w] = keys[i, w]
+        for j in range(len(words)):
+            w = words[j]
+            code = np.int64((key[w] >> shifts[j]) & masks[j])
+            key[w] = (key[w] & ~(masks[j] << shifts[j])) | (maps[offsets[j] + code] << shifts[j])
+        mixed = np.uint64(0)
+        for w in range(width):
+            mixed = (mixed ^ key[w]) * _MIX
+            mixed ^= mixed >> np.uint64(29)
+        slot = np.int64((mixed * _MIX) >> cut)
+        while True:
+            found = slots[slot]
+            if found < 0:
+                slots[slot] = count
+                ids[i] = count
+                for w in range(width):
+                    out[count, w] = key[w]
+                count += 1
+                break
+            same = True
+            for w in range(width):
+                if out[found, w] != key[w]:
+                    same = False
+                    break
+            if same:
+                ids[i] = found
+                break
+            slot = (slot + 1) & (size - 1)
+    return ids, out[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def add_up(ids: NDArray[np.int32], weights: NDArray[np.int64], groups: int) -> Any:
+    """Sum the weights of each group."""
+    out = np.zeros(groups, np.int64)
+    for i in range(len(ids)):
+        out[ids[i]] += weights[i]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def count_people(ids: NDArray[np.int32], groups: int, unit: Any, person: Any) -> Any:
+    """Count distinct people per group; the pairs (unit, person) stand in order of person."""
+    out = np.zeros(groups, np.int64)
+    last = np.full(groups, -1, np.int64)
+    for j in range(len(unit)):
+        group = ids[unit[j]]
+        if last[group] != person[j]:
+            last[group] = person[j]
+            out[group] += 1
+    return out
+
+
+@njit(cache=True, nogil=True)
+def merge_histograms(
+    ids: NDArray[np.int32],
+    groups: int,
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    domain: int,
+) -> tuple[Any, Any, Any]:
+    """Merge the sparse histograms (CSR) of units into those of their groups."""
+    units = len(starts) - 1
+    begin = np.zeros(groups + 1, np.int64)
+    for u in range(units):
+        begin[ids[u] + 1] += 1
+    for g in range(groups):
+        begin[g + 1] += begin[g]
+    order = np.empty(units, np.int64)
+    fill = begin[:-1].copy()
+    for u in range(units):
+        order[fill[ids[u]]] = u
+        fill[ids[u]] += 1
+    out_starts = np.zeros(groups + 1, np.int64)
+    out_values = np.empty(len(values), np.int32)
+    out_counts = np.empty(len(values), np.int64)
+    place = np.full(domain, -1, np.int64)
+    size = 0
+    for g in range(groups):
+        first = size
+        for o in range(begin[g], begin[g + 1]):
+            u = order[o]
+            for e in range(starts[u], starts[u + 1]):
+                v = values[e]
+                if place[v] < first:
+                    place[v] = size
+                    out_values[size] = v
+                    out_counts[size] = counts[e]
+                    size += 1
+                else:
+                    out_counts[place[v]] += counts[e]
+        out_starts[g + 1] = size
+    return out_starts, out_values[:size].copy(), out_counts[:size].copy()

@@ -1,0 +1,255 @@
+"""Class statistics: all that models, metrics and the search ever see of the rows.
+
+At level 0 of every column the classes are the weighted distinct tuples of the table; a coarser
+grouping is always computed from a finer one (``Classes.coarsen``), never from rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.table.hierarchy import Hierarchy
+    from halfmask.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """How often each value of one column occurs in each class, as sparse rows.
+
+    The entries of class ``i`` are ``starts[i]`` to ``starts[i + 1]``; no count is zero.
+
+    Attributes:
+        starts: (classes + 1) where each class begins.
+        values: per entry, the code of the value.
+        counts: per entry, how many rows hold it.
+        domain: how many distinct values the column has.
+        numbers: per value code, the value as a number where the column is numeric, else None.
+        hierarchy: the column's hierarchy, where it has one.
+    """
+
+    starts: NDArray[np.int64]
+    values: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    domain: int
+    numbers: NDArray[np.float64] | None = None
+    hierarchy: Hierarchy | None = None
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """Per entry, the class it belongs to."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def totals(self) -> NDArray[np.int64]:
+        """How often each value occurs in all classes together."""
+        return np.bincount(self.values, weights=self.counts, minlength=self.domain).astype(np.int64)
+
+    def select(self, mask: NDArray[np.bool_]) -> Histogram:
+        """The histograms of the classes in ``mask``."""
+        lengths = np.diff(self.starts)
+        keep = np.repeat(mask, lengths)
+        starts = np.concatenate(([0], np.cumsum(lengths[mask])))
+        return replace(self, starts=starts, values=self.values[keep], counts=self.counts[keep])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """Who stands in which class, in order of person; only where a person has several rows."""
+
+    unit: NDArray[np.int32]
+    person: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Where each column's code stands inside the packed key."""
+
+    words: NDArray[np.int64]
+    shifts: NDArray[np.uint64]
+    masks: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Layout:
+        """Place columns with ``sizes`` distinct values one after the other, none across words."""
+        words, shifts, masks = [], [], []
+        word = shift = 0
+        for size in sizes:
+            width = max(1, int(size - 1).bit_length())
+            if shift + width > 64:
+                word, shift = word + 1, 0
+            words.append(word)
+            shifts.append(shift)
+            masks.append((1 << width) - 1)
+            shift += width
+        return cls(
+            np.array(words, dtype=np.int64),
+            np.array(shifts, dtype=np.uint64),
+            np.array(masks, dtype=np.uint64),
+        )
+
+    def codes(self, keys: NDArray[np.uint64], column: int) -> NDArray[np.int64]:
+        """Unpack one column from ``keys``."""
+        word = keys[:, self.words[column]]
+        return ((word >> self.shifts[column]) & self.masks[column]).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """Rows that share all their (generalized) quasi-identifiers, with what models need of them.
+
+    Attributes:
+        keys: (classes, words) the packed label codes of each class.
+        rows: how many rows each class holds.
+        people: how many distinct people each class holds; the same as ``rows`` where every row
+            is another person. Promises that count people (k) read this.
+        histograms: per sensitive or policy column, the values inside each class.
+        population: how many people of a population table fall into each class, where one is given
+            (such classes may hold no row of the table itself).
+        layout: how ``keys`` are packed.
+        members: who stands where, if people have several rows.
+    """
+
+    keys: NDArray[np.uint64]
+    rows: NDArray[np.int64]
+    people: NDArray[np.int64]
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    population: NDArray[np.int64] | None = None
+    layout: Layout | None = None
+    members: Members | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def coarsen(self, columns: Sequence[int], maps: Sequence[NDArray[np.int32]]) -> Classes:
+        """Replace the codes of ``columns`` through ``maps`` and merge classes that become equal."""
+        from halfmask.kernels import group
+
+        assert self.layout is not None  # noqa: S101 - classes that can be coarsened carry a layout
+        picked = np.asarray(columns, dtype=np.int64)
+        offsets = np.cumsum([0] + [len(m) for m in maps], dtype=np.int64)
+        flat = np.concatenate(maps).astype(np.uint64) if maps else np.empty(0, np.uint64)
+        ids, keys = group.regroup(
+            self.keys,
+            self.layout.words[picked],
+            self.layout.shifts[picked],
+            self.layout.masks[picked],
+            offsets,
+            flat,
+        )
+        return self._merged(ids, keys)
+
+    def _merged(self, ids: NDArray[np.int32], keys: NDArray[np.uint64]) -> Classes:
+        from halfmask.kernels import group
+
+        n = len(keys)
+        rows = group.add_up(ids, self.rows, n)
+        members, people = None, rows
+        if self.members is not None:
+            people = group.count_people(ids, n, self.members.unit, self.members.person)
+            members = Members(ids[self.members.unit], self.members.person)
+        histograms = {
+            name: replace(h, starts=merged[0], values=merged[1], counts=merged[2])
+            for name, h in self.histograms.items()
+            for merged in [group.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)]
+        }
+        population = None if self.population is None else group.add_up(ids, self.population, n)
+        return Classes(keys, rows, people, histograms, population, self.layout, members)
+
+    def select(self, mask: NDArray[np.bool_]) -> Classes:
+        """The classes in ``mask`` only, as if the other rows had left the table."""
+        members = None
+        if self.members is not None:
+            new = np.cumsum(mask, dtype=np.int32) - 1
+            keep = mask[self.members.unit]
+            members = Members(
+                new[self.members.unit[keep]].astype(np.int32), self.members.person[keep]
+            )
+        return Classes(
+            self.keys[mask],
+            self.rows[mask],
+            self.people[mask],
+            {name: h.select(mask) for name, h in self.histograms.items()},
+            None if self.population is None else self.population[mask],
+            self.layout,
+            members,
+        )
+
+
+def classes_of(
+    table: Table,
+    quasi: Sequence[str],
+    *,
+    columns: Sequence[str] = (),
+    population: Table | None = None,
+) -> Classes:
+    """Group the rows of ``table`` by ``quasi`` as they stand, with histograms of ``columns``."""
+    return distinct(table, quasi, columns=columns, population=population)[0]
+
+
+def distinct(
+    table: Table,
+    quasi: Sequence[str],
+    *,
+    columns: Sequence[str] = (),
+    population: Table | None = None,
+) -> tuple[Classes, NDArray[np.int32]]:
+    """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row."""
+    from halfmask.kernels import group
+
+    encoded = [table.encode(name) for name in quasi]
+    layout = Layout.of([len(e.values) for e in encoded])
+    width = int(layout.words.max(initial=0)) + 1
+    keys = np.zeros((len(table), width), dtype=np.uint64)
+    for j, e in enumerate(encoded):
+        group.pack(keys, int(layout.words[j]), int(layout.shifts[j]), e.codes)
+    nothing = np.empty(0, dtype=np.int64)
+    ids, unique = group.regroup(
+        keys, nothing, nothing.astype(np.uint64), nothing.astype(np.uint64), nothing[:0],
+        nothing.astype(np.uint64),
+    )
+    del keys
+    rows = np.bincount(ids, minlength=len(unique)).astype(np.int64)
+    members = _members(table, ids)
+    people = rows
+    if members is not None:
+        same = np.arange(len(unique), dtype=np.int32)
+        people = group.count_people(same, len(unique), members.unit, members.person)
+    histograms = {name: _histogram(table, name, ids, len(unique)) for name in columns}
+    classes = Classes(unique, rows, people, histograms, None, layout, members)
+    return classes, ids
+
+
+def _members(table: Table, ids: NDArray[np.int32]) -> Members | None:
+    if table.schema.person is None:
+        return None
+    person = table.encode(table.schema.person)
+    if len(person.values) == len(table):
+        return None
+    pairs = np.unique(person.codes.astype(np.int64) << 32 | ids.astype(np.int64))
+    return Members((pairs & 0xFFFFFFFF).astype(np.int32), pairs >> 32)
+
+
+def _histogram(table: Table, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:
+    import pyarrow as pa
+
+    encoded = table.encode(name)
+    domain = len(encoded.values)
+    pairs, counts = np.unique(ids.astype(np.int64) * domain + encoded.codes, return_counts=True)
+    owners = pairs // domain
+    starts = np.searchsorted(owners, np.arange(groups + 1)).astype(np.int64)
+    numbers = None
+    if pa.types.is_integer(encoded.values.type) or pa.types.is_floating(encoded.values.type):
+        numbers = encoded.values.to_numpy(zero_copy_only=False).astype(np.float64)
+    column = table.schema.columns.get(name)
+    hierarchy = table.hierarchy(name) if column is not None and column.hierarchy else None
+    return Histogram(
+        starts, (pairs % domain).astype(np.int32), counts.astype(np.int64), domain, numbers,
+        hierarchy,
+    )

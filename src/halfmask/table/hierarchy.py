@@ -1,0 +1,91 @@
+"""The levels of generalization of one column, as integer arrays.
+
+A hierarchy is bound to the distinct values of a column: ``maps[level][value]`` is the code of the
+label that the value gets at that level, so that to generalize is to index. Level 0 is the value
+itself. Levels nest: two values that share a label share all coarser labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+TOP = "*"
+
+
+class HierarchyBuilder(Protocol):
+    """A rule that makes the hierarchy of a column from its distinct values."""
+
+    def build(self, column: str, values: pa.Array) -> Hierarchy:
+        """Return the hierarchy of ``values``; ``column`` is named in errors."""
+        ...
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what stands behind ``hierarchy =`` in the schema file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hierarchy:
+    """Labels of every level for the distinct values of one column.
+
+    Attributes:
+        maps: (levels, values) int32; ``maps[0]`` is ``arange(values)``.
+        labels: per level, the text of each label; ``labels[0]`` holds the values themselves
+            (``None`` is the missing value, a value of its own).
+        leaves: per level, how many leaves of the whole hierarchy each label covers.
+        size: the number of leaves of the whole hierarchy (it may know more than the table holds).
+    """
+
+    maps: NDArray[np.int32]
+    labels: tuple[list[object], ...]
+    leaves: tuple[NDArray[np.int64], ...]
+    size: int
+
+    @property
+    def height(self) -> int:
+        """The coarsest level."""
+        return len(self.labels) - 1
+
+    def share(self, level: int) -> NDArray[np.float64]:
+        """The share of all leaves that each label of ``level`` covers."""
+        return self.leaves[level] / self.size
+
+    def step(self, fine: int, coarse: int) -> NDArray[np.int32]:
+        """The label at ``coarse`` of each label at ``fine``."""
+        out = np.zeros(len(self.labels[fine]), dtype=np.int32)
+        out[self.maps[fine]] = self.maps[coarse]
+        return out
+
+
+def from_levels(levels: list[list[object]], *, other_leaves: list[list[object]]) -> Hierarchy:
+    """Build a hierarchy from label columns that are known to nest.
+
+    Args:
+        levels: per level, the label of each value of the table, level 0 first.
+        other_leaves: the same for leaves that the table does not hold (empty lists if none).
+    """
+    maps, labels, leaves = [], [], []
+    for inside, outside in zip(levels, other_leaves, strict=True):
+        codes: dict[object, int] = {}
+        row = [codes.setdefault(label, len(codes)) for label in inside]
+        counts = np.bincount(np.asarray(row, dtype=np.int64), minlength=len(codes))
+        for label in outside:
+            if label in codes:
+                counts[codes[label]] += 1
+        maps.append(np.asarray(row, dtype=np.int32))
+        labels.append(list(codes))
+        leaves.append(counts.astype(np.int64))
+    size = len(levels[0]) + len(other_leaves[0])
+    return Hierarchy(np.stack(maps), tuple(labels), tuple(leaves), size)
+
+
+def flat(values: list[object]) -> Hierarchy:
+    """The hierarchy with two levels: the value, or nothing."""
+    return from_levels([values, [TOP] * len(values)], other_leaves=[[], []])

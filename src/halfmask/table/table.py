@@ -1,0 +1,90 @@
+"""A table of rows about people, with its schema; columns are dictionary-encoded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.table.hierarchy import Hierarchy, flat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.table.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """One column as small integers.
+
+    Attributes:
+        values: the distinct values in ascending order, the missing value (null) last.
+        codes: per row, the position of its value in ``values``.
+    """
+
+    values: pa.Array
+    codes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows about people and what their columns are.
+
+    Attributes:
+        arrow: the rows.
+        schema: the role, kind and hierarchy of each column.
+        origin: the kind that came in and that a release goes back as.
+    """
+
+    arrow: pa.Table
+    schema: Schema
+    origin: str = "arrow"
+    _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
+    _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.arrow.num_rows)
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{name}: {column.role}" for name, column in self.schema.columns.items())
+        return f"Table({len(self):,} rows; {roles or 'no roles declared'})"
+
+    def encode(self, name: str) -> Encoded:
+        """The dictionary codes of one column; computed once."""
+        if name not in self._encoded:
+            self._encoded[name] = encode(self.arrow[name])
+        return self._encoded[name]
+
+    def hierarchy(self, name: str) -> Hierarchy:
+        """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
+        if name not in self._hierarchies:
+            values = self.encode(name).values
+            column = self.schema.columns.get(name)
+            builder = column.hierarchy if column else None
+            built = builder.build(name, values) if builder else flat(values.to_pylist())
+            self._hierarchies[name] = built
+        return self._hierarchies[name]
+
+
+def encode(column: pa.ChunkedArray) -> Encoded:
+    """Dictionary-encode a column with ascending values, null last."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], type=column.type)
+    dictionary, indices = array.dictionary, array.indices
+    used = pc.unique(indices.drop_null())
+    order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
+    values = pc.take(dictionary, order)
+    rank = np.full(len(dictionary) + 1, len(values), dtype=np.int32)
+    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(values), dtype=np.int32)
+    positions = pc.fill_null(indices, len(dictionary)).to_numpy(zero_copy_only=False)
+    codes = rank[positions]
+    if array.null_count:
+        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    return Encoded(values, codes)
