@@ -28,57 +28,72 @@ def pack(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int3
 @njit(cache=True, nogil=True)
 def regroup(
     keys: NDArray[np.uint64],
+    rows: NDArray[np.int64],
     words: NDArray[np.int64],
     shifts: NDArray[np.uint64],
     masks: NDArray[np.uint64],
     offsets: NDArray[np.int64],
     maps: NDArray[np.uint64],
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any, Any]:
     """Recode the fields ``words/shifts/masks`` through ``maps`` and group equal keys.
 
-    Returns the id of each input key and the distinct keys, numbered by first occurrence.
+    Returns the id of each input key, the distinct keys in order of first occurrence, and the sum of
+    ``rows`` for each of them.
     """
     n, width = keys.shape
-    size = 16
+    size, bits = 16, 4
     while size < 2 * n:
-        size *= 2
-    cut = np.uint64(64 - int(np.log2(size) + 0.5))
+        size, bits = 2 * size, bits + 1
+    cut = np.uint64(64 - bits)
     slots = np.full(size, -1, np.int32)
     ids = np.empty(n, np.int32)
     out = np.empty((n, width), np.uint64)
-    key = np.empty(width, np.uint64)
+    sums = np.zeros(n, np.int64)
     count = 0
+    if width == 1:  # the usual case, kept in registers
+        for i in range(n):
+            key = keys[i, 0]
+            for j in range(len(words)):
+                code = np.int64((key >> shifts[j]) & masks[j])
+                key = (key & ~(masks[j] << shifts[j])) | (maps[offsets[j] + code] << shifts[j])
+            slot = np.int64((key * _MIX) >> cut)
+            found = slots[slot]
+            while found >= 0 and out[found, 0] != key:
+                slot = (slot + 1) & (size - 1)
+                found = slots[slot]
+            if found < 0:
+                found = count
+                slots[slot] = count
+                out[count, 0] = key
+                count += 1
+            ids[i] = found
+            sums[found] += rows[i]
+        return ids, out[:count], sums[:count]
     for i in range(n):
+        key_row = out[count]  # written in place: a new key is already where it belongs
         for w in range(width):
-            key[w] = keys[i, w]
+            key_row[w] = keys[i, w]
         for j in range(len(words)):
             w = words[j]
-            code = np.int64((key[w] >> shifts[j]) & masks[j])
-            key[w] = (key[w] & ~(masks[j] << shifts[j])) | (maps[offsets[j] + code] << shifts[j])
+            code = np.int64((key_row[w] >> shifts[j]) & masks[j])
+            kept = key_row[w] & ~(masks[j] << shifts[j])
+            key_row[w] = kept | (maps[offsets[j] + code] << shifts[j])
         mixed = np.uint64(0)
         for w in range(width):
-            mixed = (mixed ^ key[w]) * _MIX
+            mixed = (mixed ^ key_row[w]) * _MIX
             mixed ^= mixed >> np.uint64(29)
         slot = np.int64((mixed * _MIX) >> cut)
-        while True:
-            found = slots[slot]
-            if found < 0:
-                slots[slot] = count
-                ids[i] = count
-                for w in range(width):
-                    out[count, w] = key[w]
-                count += 1
-                break
-            same = True
-            for w in range(width):
-                if out[found, w] != key[w]:
-                    same = False
-                    break
-            if same:
-                ids[i] = found
-                break
+        found = slots[slot]
+        while found >= 0 and not np.array_equal(out[found], key_row):
             slot = (slot + 1) & (size - 1)
-    return ids, out[:count].copy()
+            found = slots[slot]
+        if found < 0:
+            found = count
+            slots[slot] = count
+            count += 1
+        ids[i] = found
+        sums[found] += rows[i]
+    return ids, out[:count], sums[:count]
 
 
 @njit(cache=True, nogil=True)

@@ -135,21 +135,24 @@ class Classes:
         picked = np.asarray(columns, dtype=np.int64)
         offsets = np.cumsum([0] + [len(m) for m in maps], dtype=np.int64)
         flat = np.concatenate(maps).astype(np.uint64) if maps else np.empty(0, np.uint64)
-        ids, keys = group.regroup(
+        ids, keys, rows = group.regroup(
             self.keys,
+            self.rows,
             self.layout.words[picked],
             self.layout.shifts[picked],
             self.layout.masks[picked],
             offsets,
             flat,
         )
-        return self._merged(ids, keys)
+        return self.merged(ids, keys, rows)
 
-    def _merged(self, ids: NDArray[np.int32], keys: NDArray[np.uint64]) -> Classes:
+    def merged(
+        self, ids: NDArray[np.int32], keys: NDArray[np.uint64], rows: NDArray[np.int64]
+    ) -> Classes:
+        """The classes ``keys`` that arise when each class goes where ``ids`` says."""
         from halfmask.kernels import group
 
         n = len(keys)
-        rows = group.add_up(ids, self.rows, n)
         members, people = None, rows
         if self.members is not None:
             people = group.count_people(ids, n, self.members.unit, self.members.person)
@@ -210,12 +213,11 @@ def distinct(
     for j, e in enumerate(encoded):
         group.pack(keys, int(layout.words[j]), int(layout.shifts[j]), e.codes)
     nothing = np.empty(0, dtype=np.int64)
-    ids, unique = group.regroup(
-        keys, nothing, nothing.astype(np.uint64), nothing.astype(np.uint64), nothing[:0],
+    ids, unique, rows = group.regroup(
+        keys, np.ones(len(table), dtype=np.int64), nothing, nothing.astype(np.uint64), nothing.astype(np.uint64), nothing[:0],
         nothing.astype(np.uint64),
     )
     del keys
-    rows = np.bincount(ids, minlength=len(unique)).astype(np.int64)
     members = _members(table, ids)
     people = rows
     if members is not None:
