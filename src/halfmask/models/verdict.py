@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from halfmask.models.exact import Number
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
@@ -22,8 +25,9 @@ class Verdict:
         column: the sensitive column it speaks of, if any.
         holds: whether the promise is kept.
         required: the parameter that was asked for.
-        achieved: the strongest parameter that the table satisfies.
-        failing_classes: how many classes break the promise.
+        achieved: the strongest parameter that the table satisfies; infinite if none does.
+        failing_classes: how many classes break the promise (or, where the promise is about all
+            classes together, how many would have to leave).
         failing_rows: how many rows stand in these classes.
         classes: how many classes there are.
         rows: how many rows there are.
@@ -42,23 +46,48 @@ class Verdict:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as plain values."""
-        return asdict(self)
+        """Return the verdict as plain values; an infinite figure is ``None``."""
+        plain = asdict(self)
+        for key in ("required", "achieved"):
+            plain[key] = plain[key] if math.isfinite(plain[key]) else None
+        return plain
 
 
 @runtime_checkable
 class Model(Protocol):
     """A privacy promise that can be checked on class statistics.
 
-    ``monotone``: merging classes that all pass gives a class that passes.
-    ``absorbing``: a class that passes still passes after any rows are added to it.
-    ``whole``: the promise is about all classes together (an average), not class by class.
+    The statistics' rows are those of the table alone; where a population is given, classes that
+    hold only its people have no rows.
     """
 
-    name: ClassVar[str]
-    monotone: ClassVar[bool]
-    absorbing: ClassVar[bool]
-    whole: ClassVar[bool]
+    @property
+    def name(self) -> str:
+        """What the promise is called in verdicts and reports."""
+        ...
+
+    @property
+    def monotone(self) -> bool:
+        """Whether merging classes that all pass gives a class that passes."""
+        ...
+
+    @property
+    def absorbing(self) -> bool:
+        """Whether a class that passes still passes after any rows are added to it."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether the promise is about all classes together (an average), not class by class.
+
+        Then ``passes`` marks the classes that may stay: without the others the promise holds.
+        """
+        ...
+
+    @property
+    def relative(self) -> bool:
+        """Whether a class is compared with all rows, so that it depends on the other classes."""
+        ...
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,3 +115,33 @@ class Model(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters, to repeat it."""
         ...
+
+
+def judge(
+    model: Model,
+    classes: Classes,
+    passing: NDArray[np.bool_],
+    *,
+    required: Number,
+    achieved: Number,
+    note: str = "",
+) -> Verdict:
+    """Build the verdict of ``model`` from the classes that pass; no rows, no promise."""
+    rows = int(classes.rows.sum())
+    failing = ~passing
+    return Verdict(
+        model=model.name,
+        holds=rows > 0 and not bool(failing.any()),
+        required=_plain(required),
+        achieved=_plain(achieved),
+        failing_classes=int(np.count_nonzero(failing)),
+        failing_rows=int(classes.rows[failing].sum()),
+        classes=int(np.count_nonzero(classes.rows)),
+        rows=rows,
+        column=model.columns[0] if model.columns else None,
+        note=note,
+    )
+
+
+def _plain(value: Number) -> float:
+    return int(value) if isinstance(value, int | np.integer) else float(value)

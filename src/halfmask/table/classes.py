@@ -7,13 +7,14 @@ grouping is always computed from a finer one (``Classes.coarsen``), never from r
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from halfmask.table.hierarchy import Hierarchy
@@ -33,6 +34,8 @@ class Histogram:
         domain: how many distinct values the column has.
         numbers: per value code, the value as a number where the column is numeric, else None.
         hierarchy: the column's hierarchy, where it has one.
+        ranks: per value code, its place in the declared order; ``None``: codes ascend as values do.
+        labels: the values themselves, by code.
     """
 
     starts: NDArray[np.int64]
@@ -41,6 +44,8 @@ class Histogram:
     domain: int
     numbers: NDArray[np.float64] | None = None
     hierarchy: Hierarchy | None = None
+    ranks: NDArray[np.int64] | None = None
+    labels: pa.Array | None = None
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -239,19 +244,41 @@ def _members(table: Table, ids: NDArray[np.int32]) -> Members | None:
 
 
 def _histogram(table: Table, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:
-    import pyarrow as pa
+    from halfmask.kernels import group
 
     encoded = table.encode(name)
-    domain = len(encoded.values)
-    pairs, counts = np.unique(ids.astype(np.int64) * domain + encoded.codes, return_counts=True)
-    owners = pairs // domain
-    starts = np.searchsorted(owners, np.arange(groups + 1)).astype(np.int64)
-    numbers = None
-    if pa.types.is_integer(encoded.values.type) or pa.types.is_floating(encoded.values.type):
-        numbers = encoded.values.to_numpy(zero_copy_only=False).astype(np.float64)
+    each = np.arange(len(encoded.codes) + 1, dtype=np.int64)
+    one = np.ones(len(encoded.codes), dtype=np.int64)
+    starts, values, counts = group.merge_histograms(
+        ids, groups, each, encoded.codes, one, len(encoded.values)
+    )
+    return Histogram(starts, values, counts, **value_facts(table, name))
+
+
+class ValueFacts(TypedDict):
+    """What a histogram knows of the values of its column, whatever the classes."""
+
+    domain: int
+    numbers: NDArray[np.float64] | None
+    hierarchy: Hierarchy | None
+    ranks: NDArray[np.int64] | None
+    labels: pa.Array
+
+
+def value_facts(table: Table, name: str) -> ValueFacts:
+    """The part of a histogram of column ``name`` that does not depend on the classes."""
+    import pyarrow as pa
+
+    values = table.encode(name).values
+    numbers = ranks = None
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     column = table.schema.columns.get(name)
+    if column is not None and column.order is not None:
+        place = {str(value): i for i, value in enumerate(column.order)}
+        # Values outside the declared order, the missing one too, stand behind it.
+        ranks = np.array([place.get(str(v), len(place)) for v in values.to_pylist()])
     hierarchy = table.hierarchy(name) if column is not None and column.hierarchy else None
-    return Histogram(
-        starts, (pairs % domain).astype(np.int32), counts.astype(np.int64), domain, numbers,
-        hierarchy,
+    return ValueFacts(
+        domain=len(values), numbers=numbers, hierarchy=hierarchy, ranks=ranks, labels=values
     )

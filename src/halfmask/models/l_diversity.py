@@ -1,0 +1,140 @@
+"""l-diversity: every class holds at least l well-represented values of a sensitive column.
+
+Definition: per class, distinct: at least l different values; entropy: H >= ln l; recursive
+(c, l): r_1 < c (r_l + ... + r_m), where r_i is the i-th highest count.
+Source: Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam, "l-diversity: privacy beyond
+k-anonymity", 2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from halfmask.errors import ParameterError
+from halfmask.models import entropy
+from halfmask.models.exact import below, fraction, require_number, require_whole
+from halfmask.models.statistics import filled, histogram, kept, reduce
+from halfmask.models.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.table.classes import Classes, Histogram
+
+KINDS = ("distinct", "entropy", "recursive")
+
+
+@dataclass(frozen=True, slots=True)
+class LDiversity:
+    """Require every class to hold at least ``l`` well-represented values of ``column``.
+
+    Attributes:
+        l: how many values; a whole number, for the entropy kind any number above 1.
+        column: the sensitive column.
+        kind: what "well-represented" means.
+        c: the factor of the recursive kind.
+
+    Example:
+        >>> LDiversity(3, "disease").name
+        'distinct l-diversity'
+    """
+
+    monotone: ClassVar[bool] = True  # see docs/definitions/l_diversity.md for the three proofs
+    whole: ClassVar[bool] = False
+    relative: ClassVar[bool] = False
+    policy: ClassVar[tuple[str, ...]] = ()
+    population: ClassVar[None] = None
+
+    l: float  # noqa: E741 - the letter of the definition
+    column: str
+    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
+    c: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ParameterError("kind", self.kind, "one of " + ", ".join(KINDS))
+        if self.kind == "entropy":
+            require_number("l", self.l, 1, open_low=True)
+        else:
+            require_whole("l", self.l, 2)
+        if (self.kind == "recursive") != (self.c is not None):
+            raise ParameterError("c", self.c, "a factor for kind='recursive', and only there")
+        if self.c is not None:
+            require_number("c", self.c, 0, open_low=True)
+
+    @property
+    def name(self) -> str:
+        """The kind and the model."""
+        return f"{self.kind} l-diversity"
+
+    @property
+    def absorbing(self) -> bool:
+        """Only distinct values can never get fewer; rows may make one value prevail."""
+        return self.kind == "distinct"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The sensitive column."""
+        return (self.column,)
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it is diverse."""
+        values = histogram(classes, self.column)
+        if self.kind == "distinct":
+            passing = np.diff(values.starts) >= self.l
+        elif self.kind == "entropy":
+            passing = entropy.at_least(values, fraction(self.l))
+        else:
+            passing = self._recursive(values, int(self.l))
+        return kept(classes, passing)
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the highest l that they satisfy."""
+        note = "" if self.c is None else f"With c = {self.c}."
+        achieved = self._achieved(histogram(classes, self.column).select(filled(classes)))
+        return judge(
+            self, classes, self.passes(classes), required=self.l, achieved=achieved, note=note
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model's name and parameters."""
+        return {
+            "model": "l-diversity", "l": self.l, "column": self.column, "kind": self.kind,
+            "c": self.c,
+        }  # fmt: skip
+
+    def _recursive(self, values: Histogram, least: int) -> NDArray[np.bool_]:
+        if self.c is None:
+            return np.zeros(len(values.starts) - 1, dtype=np.bool_)
+        top, tail = _top_and_tail(values, least)
+        return below(top, tail, fraction(self.c))
+
+    def _achieved(self, values: Histogram) -> float:
+        lengths = np.diff(values.starts)
+        if len(lengths) == 0:
+            return 0
+        if self.kind == "distinct":
+            return int(lengths.min())
+        if self.kind == "entropy":
+            return entropy.effective(values)
+        # More values demanded leave a smaller tail: what fails at some l fails at every higher one.
+        low, high = 0, int(lengths.min())
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (
+                (middle, high) if self._recursive(values, middle).all() else (low, middle - 1)
+            )
+        return low
+
+
+def _top_and_tail(values: Histogram, least: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per class the highest count, and the sum of all but the ``least - 1`` highest."""
+    owners = values.owners
+    order = np.lexsort((-values.counts, owners))
+    counts = values.counts[order]
+    place = np.arange(len(counts)) - values.starts[:-1][owners]
+    tail = reduce(np.add, np.where(place >= least - 1, counts, 0), values.starts)
+    return reduce(np.maximum, counts, values.starts), tail

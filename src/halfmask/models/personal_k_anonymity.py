@@ -1,0 +1,90 @@
+"""Personal k-anonymity: every person hides among as many as this person demands.
+
+Definition: |E| >= max(k_i for i in E) for every class E, where |E| counts people.
+Source: Xiao and Tao, "Personalized privacy preservation", 2006 (the idea of a demand per person);
+the count as in Sweeney, 2002.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from halfmask.errors import SchemaError
+from halfmask.models.exact import require_whole
+from halfmask.models.statistics import POLICY, filled, histogram, kept, reduce
+from halfmask.models.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.table.classes import Classes
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalKAnonymity:
+    """Require every class to hold as many people as each person in it demands.
+
+    Attributes:
+        default: the demand of people who state none; without it such people are an error.
+
+    Example:
+        >>> PersonalKAnonymity().policy
+        ('k',)
+    """
+
+    name: ClassVar[str] = "personal k-anonymity"
+    monotone: ClassVar[bool] = True  # the highest demand is that of one part, whose people stay
+    absorbing: ClassVar[bool] = False  # an added person may demand more
+    whole: ClassVar[bool] = False
+    relative: ClassVar[bool] = False
+    columns: ClassVar[tuple[str, ...]] = ()
+    policy: ClassVar[tuple[str, ...]] = ("k",)
+    population: ClassVar[None] = None
+
+    default: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.default is not None:
+            require_whole("default", self.default, 1)
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it meets the highest demand inside it."""
+        return kept(classes, classes.people >= self._demands(classes))
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``.
+
+        Required is the highest demand of anybody. Achieved is the number of people in the smallest
+        class that holds such a demand or, where demands are not met, in the smallest such class.
+        """
+        live = filled(classes)
+        demands, people = self._demands(classes)[live], classes.people[live]
+        passing = self.passes(classes)
+        highest = float(demands.max(initial=0.0))
+        short = people < demands
+        decisive = people[short] if short.any() else people[demands == highest]
+        met = int(np.count_nonzero(~short))
+        return judge(
+            self,
+            classes,
+            passing,
+            required=int(np.ceil(highest)) if np.isfinite(highest) else highest,
+            achieved=int(decisive.min()) if len(decisive) else 0,
+            note=f"{met} of {len(people)} classes hold as many people as anybody in them demands.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model's name and parameters."""
+        return {"model": self.name, "default": self.default}
+
+    def _demands(self, classes: Classes) -> NDArray[np.float64]:
+        demands = histogram(classes, POLICY + "k")
+        if demands.numbers is None:
+            raise SchemaError("The policy column for k holds text: give whole numbers.")
+        stated = demands.numbers
+        unknown = np.inf if self.default is None else float(self.default)
+        stated = np.where(np.isnan(stated), unknown, stated)
+        return reduce(np.maximum, stated[demands.values], demands.starts)

@@ -1,0 +1,95 @@
+"""t-closeness: in every class a sensitive column is distributed much as in the whole table.
+
+Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution in E and Q that of all
+rows; the distance between values is 1 (equal), their places apart (ordered), or the height of
+their lowest common label (hierarchical), each divided by its maximum.
+Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and l-diversity",
+2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from halfmask.errors import ParameterError
+from halfmask.models import distance
+from halfmask.models.exact import at_most, fraction, largest, require_number
+from halfmask.models.statistics import filled, histogram, kept
+from halfmask.models.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from halfmask.table.classes import Classes
+
+DISTANCES = {
+    "equal": distance.equal,
+    "ordered": distance.ordered,
+    "hierarchical": distance.hierarchical,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TCloseness:
+    """Require the distribution of ``column`` in every class to lie within ``t`` of the table's.
+
+    Attributes:
+        t: the largest distance, 0 to 1.
+        column: the sensitive column.
+        distance: how far two values are apart.
+
+    Example:
+        >>> TCloseness(0.2, "disease").name
+        't-closeness (equal distance)'
+    """
+
+    monotone: ClassVar[bool] = True  # the distance to a fixed Q is convex
+    absorbing: ClassVar[bool] = False  # added rows may be of one value only
+    whole: ClassVar[bool] = False
+    relative: ClassVar[bool] = True
+    policy: ClassVar[tuple[str, ...]] = ()
+    population: ClassVar[None] = None
+
+    t: float
+    column: str
+    distance: Literal["equal", "ordered", "hierarchical"] = "equal"
+
+    def __post_init__(self) -> None:
+        require_number("t", self.t, 0, 1)
+        if self.distance not in DISTANCES:
+            raise ParameterError("distance", self.distance, "one of " + ", ".join(DISTANCES))
+
+    @property
+    def name(self) -> str:
+        """The model and its distance."""
+        return f"t-closeness ({self.distance} distance)"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The sensitive column."""
+        return (self.column,)
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether its distribution is close enough."""
+        moved, full = DISTANCES[self.distance](histogram(classes, self.column), self.column)
+        return kept(classes, at_most(moved, full, fraction(self.t)))
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the largest distance."""
+        live = filled(classes)
+        moved, full = DISTANCES[self.distance](histogram(classes, self.column), self.column)
+        return judge(
+            self,
+            classes,
+            kept(classes, at_most(moved, full, fraction(self.t))),
+            required=self.t,
+            achieved=largest(moved[live], full[live]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model's name and parameters."""
+        return {
+            "model": "t-closeness", "t": self.t, "column": self.column, "distance": self.distance
+        }  # fmt: skip
