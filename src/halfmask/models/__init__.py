@@ -1,0 +1,1 @@
+"""Privacy promises, one file each, checked on class statistics."""

@@ -102,7 +102,8 @@ class Layout:
     def codes(self, keys: NDArray[np.uint64], column: int) -> NDArray[np.int64]:
         """Unpack one column from ``keys``."""
         word = keys[:, self.words[column]]
-        return ((word >> self.shifts[column]) & self.masks[column]).astype(np.int64)
+        codes = (word >> self.shifts[column]) & self.masks[column]
+        return np.asarray(codes, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,29 +209,49 @@ def distinct(
     columns: Sequence[str] = (),
     population: Table | None = None,
 ) -> tuple[Classes, NDArray[np.int32]]:
-    """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row."""
+    """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row.
+
+    With a population, to which the table must have been widened, tuples that only the population
+    holds come along with no rows.
+    """
     from halfmask.kernels import group
 
-    encoded = [table.encode(name) for name in quasi]
-    layout = Layout.of([len(e.values) for e in encoded])
-    width = int(layout.words.max(initial=0)) + 1
-    keys = np.zeros((len(table), width), dtype=np.uint64)
-    for j, e in enumerate(encoded):
-        group.pack(keys, int(layout.words[j]), int(layout.shifts[j]), e.codes)
-    nothing = np.empty(0, dtype=np.int64)
-    ids, unique, rows = group.regroup(
-        keys, np.ones(len(table), dtype=np.int64), nothing, nothing.astype(np.uint64), nothing.astype(np.uint64), nothing[:0],
-        nothing.astype(np.uint64),
-    )
+    layout = Layout.of([len(table.encode(name).values) for name in quasi])
+    keys = _keys(table, quasi, layout, population)
+    weights = np.zeros(len(keys), dtype=np.int64)
+    weights[: len(table)] = 1
+    nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+    ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
     del keys
+    others = None
+    if population is not None:
+        others = np.bincount(ids[len(table) :], minlength=len(unique)).astype(np.int64)
+        ids = ids[: len(table)]
     members = _members(table, ids)
     people = rows
     if members is not None:
         same = np.arange(len(unique), dtype=np.int32)
         people = group.count_people(same, len(unique), members.unit, members.person)
     histograms = {name: _histogram(table, name, ids, len(unique)) for name in columns}
-    classes = Classes(unique, rows, people, histograms, None, layout, members)
+    classes = Classes(unique, rows, people, histograms, others, layout, members)
     return classes, ids
+
+
+def _keys(
+    table: Table, quasi: Sequence[str], layout: Layout, population: Table | None
+) -> NDArray[np.uint64]:
+    """The packed codes of each row, those of the population last."""
+    from halfmask.kernels import group
+    from halfmask.table.population import codes
+
+    width = int(layout.words.max(initial=0)) + 1
+    keys = np.zeros((len(table) + len(population or ()), width), dtype=np.uint64)
+    for j, name in enumerate(quasi):
+        word, shift = int(layout.words[j]), int(layout.shifts[j])
+        group.pack(keys[: len(table)], word, shift, table.encode(name).codes)
+        if population is not None:
+            group.pack(keys[len(table) :], word, shift, codes(table, population, name))
+    return keys
 
 
 def _members(table: Table, ids: NDArray[np.int32]) -> Members | None:
