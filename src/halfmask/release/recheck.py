@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
 
-_ID, _ROWS = "id", "rows"
+_ID = "id"
 
 
 def verdicts(
@@ -45,37 +45,32 @@ def verdicts(
     """
     labels = [as_text(column) for column in quasi.columns]
     found = []
-    sizes = np.empty(0, dtype=np.int64)
     for model in models:
-        population = None
-        if model.population is not None:
-            population = _population(recoding, model.population)
-        classes, sizes = regrouped(labels, table, kept, [model], population)
+        classes, ids = regrouped(labels, table, kept, model, recoding)
         found.append(model.check(classes))
-    return found, sizes
+    sizes = np.bincount(ids)
+    return found, sizes[sizes > 0].astype(np.int64)
 
 
 def regrouped(
     labels: list[pa.Array],
     table: Table,
     kept: NDArray[np.int64],
-    models: Sequence[Model],
-    population: list[pa.Array] | None,
+    model: Model,
+    recoding: Recoding,
 ) -> tuple[Classes, NDArray[np.int64]]:
-    """Group published rows by their labels; also gives the sizes of classes that hold rows."""
+    """Group published rows by their labels, with what ``model`` reads; gives each row's class."""
     own = len(kept)
-    if population is not None:
+    population = None
+    if model.population is not None:
+        population = _population(recoding, model.population)
         labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
     ids, count = _ids(labels, len(labels[0]) if labels else own)
     everyone = np.bincount(ids, minlength=count)
     ids = ids[:own]
     rows = np.bincount(ids, minlength=count).astype(np.int64)
-    needed = {name: name for model in models for name in model.columns}
-    needed |= {
-        f"policy.{demand}": table.schema.policy[demand]
-        for model in models
-        for demand in model.policy
-    }
+    needed = {name: name for name in model.columns}
+    needed |= {f"policy.{demand}": table.schema.policy[demand] for demand in model.policy}
     classes = Classes(
         keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
         rows=rows,
@@ -83,7 +78,7 @@ def regrouped(
         histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
         population=None if population is None else (everyone - rows).astype(np.int64),
     )
-    return classes, rows[rows > 0]
+    return classes, ids
 
 
 def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.int32]) -> None:

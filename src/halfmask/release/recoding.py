@@ -153,7 +153,8 @@ class Recoding:
                 break
             hit = _match(bound, names, step, [u[open_] for u in units])
             taken[open_[hit]] = index
-        return taken[inverse.reshape(-1)]
+        per_row: NDArray[np.int32] = taken[inverse.reshape(-1)]
+        return per_row
 
     def with_classes(self, table: Table, step: NDArray[np.int32]) -> Recoding:
         """State the published classes of every step, as ``step`` assigns the rows of ``table``."""
