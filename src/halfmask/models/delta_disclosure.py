@@ -126,8 +126,8 @@ class DeltaDisclosure:
             return math.inf
         here, everywhere = lifts(values)
         widest = max(largest(here, everywhere), largest(everywhere, here), Fraction(1))
-        scale = 1.0 if self.base is None else math.log(self.base)
-        return math.log(widest) / scale
+        logarithm = {None: math.log, 2: math.log2, 10: math.log10}.get(self.base)
+        return logarithm(widest) if logarithm else math.log(widest) / math.log(self.base or math.e)
 
     def _note(self, values: Histogram) -> str:
         """Say for how many values even certainty would keep within the bound: p b^delta > 1."""

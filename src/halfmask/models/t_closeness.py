@@ -19,7 +19,7 @@ from halfmask.models import distance
 from halfmask.models.exact import at_most, fraction, largest, require_number
 from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.verdict import Verdict, judge
-from halfmask.table.classes import value_facts
+from halfmask.table.population import is_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +32,7 @@ DISTANCES = {
     "ordered": distance.ordered,
     "hierarchical": distance.hierarchical,
 }
+SORTED = ("ordinal", "date", "numeric")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,15 @@ class TCloseness:
 
     def faults(self, table: Table) -> list[str]:
         """Say where the column lacks what the distance needs."""
-        facts = value_facts(table, self.column)
-        if self.distance == "hierarchical" and facts["hierarchy"] is None:
+        column = table.schema.columns.get(self.column)
+        if self.distance == "hierarchical" and (column is None or column.hierarchy is None):
             return [f"column '{self.column}' has no hierarchy: declare one in the schema."]
-        text = isinstance(facts["labels"].to_pylist()[0], str)
-        if self.distance == "ordered" and text and facts["ranks"] is None:
+        stated = column is not None and (column.order is not None or column.kind in SORTED)
+        if (
+            self.distance == "ordered"
+            and not stated
+            and is_text(table.encode(self.column).values.type)
+        ):
             return [f"column '{self.column}' holds text: declare its order in the schema."]
         return []
 

@@ -34,8 +34,7 @@ class Histogram:
         domain: how many distinct values the column has.
         numbers: per value code, the value as a number where the column is numeric, else None.
         hierarchy: the column's hierarchy, where it has one.
-        ranks: per value code, its place in the declared order; ``None``: codes ascend as values do.
-        labels: the values themselves, by code.
+        labels: the values themselves, by code; their order is the ascending or the declared one.
     """
 
     starts: NDArray[np.int64]
@@ -44,7 +43,6 @@ class Histogram:
     domain: int
     numbers: NDArray[np.float64] | None = None
     hierarchy: Hierarchy | None = None
-    ranks: NDArray[np.int64] | None = None
     labels: pa.Array | None = None
 
     @property
@@ -135,6 +133,16 @@ class Classes:
 
     def coarsen(self, columns: Sequence[int], maps: Sequence[NDArray[np.int32]]) -> Classes:
         """Replace the codes of ``columns`` through ``maps`` and merge classes that become equal."""
+        return self.merged(*self.regroup(columns, maps))
+
+    def regroup(
+        self, columns: Sequence[int], maps: Sequence[NDArray[np.int32]]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int64]]:
+        """Where each class goes in ``coarsen``, with the keys and rows of the coarser classes.
+
+        Coarser classes are numbered by first occurrence, so the numbers do not depend on the steps
+        in which a grouping is reached.
+        """
         from halfmask.kernels import group
 
         assert self.layout is not None  # noqa: S101 - classes that can be coarsened carry a layout
@@ -150,7 +158,7 @@ class Classes:
             offsets,
             flat,
         )
-        return self.merged(ids, keys, rows)
+        return ids, keys, rows
 
     def merged(
         self, ids: NDArray[np.int32], keys: NDArray[np.uint64], rows: NDArray[np.int64]
@@ -282,7 +290,6 @@ class ValueFacts(TypedDict):
     domain: int
     numbers: NDArray[np.float64] | None
     hierarchy: Hierarchy | None
-    ranks: NDArray[np.int64] | None
     labels: pa.Array
 
 
@@ -291,15 +298,9 @@ def value_facts(table: Table, name: str) -> ValueFacts:
     import pyarrow as pa
 
     values = table.encode(name).values
-    numbers = ranks = None
+    numbers = None
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     column = table.schema.columns.get(name)
-    if column is not None and column.order is not None:
-        place = {str(value): i for i, value in enumerate(column.order)}
-        # Values outside the declared order, the missing one too, stand behind it.
-        ranks = np.array([place.get(str(v), len(place)) for v in values.to_pylist()])
     hierarchy = table.hierarchy(name) if column is not None and column.hierarchy else None
-    return ValueFacts(
-        domain=len(values), numbers=numbers, hierarchy=hierarchy, ranks=ranks, labels=values
-    )
+    return ValueFacts(domain=len(values), numbers=numbers, hierarchy=hierarchy, labels=values)

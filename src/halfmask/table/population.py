@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.table import Encoded, encode
+from halfmask.table.table import Encoded, encode, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,9 @@ def widen(table: Table, population: Table, names: Sequence[str]) -> Table:
     for name in names:
         own = table.encode(name)
         both = encode(pa.chunked_array([own.values, _alike(population, name, own.values.type)]))
+        column = table.schema.columns.get(name)
+        if column is not None and column.order is not None:
+            both = in_order(name, both, column.order)
         if len(both.values) > len(own.values):
             encoded[name] = Encoded(both.values, _places(own.values, both.values)[own.codes])
             hierarchies.pop(name, None)
@@ -90,9 +93,10 @@ def _comparable(own: pa.DataType, other: pa.DataType) -> bool:
         return True
     if pa.types.is_floating(own):
         return bool(pa.types.is_floating(other) or pa.types.is_integer(other))
-    families = (pa.types.is_integer, _is_text)
+    families = (pa.types.is_integer, is_text)
     return any(family(own) and family(other) for family in families)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
