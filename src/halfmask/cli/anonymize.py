@@ -33,7 +33,7 @@ from halfmask.cli.releases import deliver, show_release, suppression
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
-    """Generalize FILE until the promises hold, losing as little as possible.
+    """Release FILE with promises, losing least.
 
     Example: halfmask anonymize people.csv --k 10 -o out.parquet --report out.html
     """

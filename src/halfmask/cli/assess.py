@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @source
 @as_json
 def command(file: str, as_json: bool, **given: Any) -> None:
-    """Measure the risk of re-identification in FILE as it stands.
+    """Measure who stands out in FILE.
 
     Example: halfmask assess people.csv
     """

@@ -18,7 +18,9 @@ from halfmask.errors import PrivacyError
 @promises
 @as_json
 def command(file: str, as_json: bool, **given: Any) -> int:
-    """Check promises on FILE; exit code 2 where one does not hold.
+    """Check promises on FILE as it stands.
+
+    The exit code is 2 where one does not hold.
 
     Example: halfmask check people.csv --k 5 --l disease=3
     """

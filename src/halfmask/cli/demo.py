@@ -28,7 +28,9 @@ HIGHEST_DEMAND = 10
               help="The folder to write to.")  # fmt: skip
 @as_json
 def command(rows: int, seed: int | None, output: str, as_json: bool) -> None:
-    """Invent a table of patients and release it with each person's own k.
+    """Do the main job on an invented table.
+
+    Assesses a table of invented patients, releases it with each person's own k, compares, reports.
 
     Writes people.csv, people.toml and hierarchies to the folder, then the release, its recoding
     and its report. Example: halfmask demo --rows 10000 -o demo

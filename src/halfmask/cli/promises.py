@@ -24,8 +24,8 @@ _OPTIONS = (
                  help="(alpha,k)-anonymity: no value above this share of a class; needs --k."),
     click.option("--t", "t_", multiple=True, metavar=COLUMN + "[:DISTANCE]",
                  help="t-closeness; DISTANCE: equal, ordered or hierarchical."),
-    click.option("--delta-disclosure", multiple=True, metavar=COLUMN + "[:KIND]",
-                 help="delta-disclosure; KIND: relaxed or strict (an absent value fails)."),
+    click.option("--delta-disclosure", multiple=True, metavar=COLUMN + "[:ABSENT]",
+                 help="delta-disclosure; ABSENT: a value that a class lacks fails or is ignored."),
     click.option("--beta", multiple=True, metavar=COLUMN + "[:KIND]",
                  help="beta-likeness; KIND: basic or enhanced."),
     click.option("--k-map", type=int, help="Each class holds at least K people of --population."),
@@ -44,11 +44,9 @@ def promises(verb: Verb) -> Verb:
     return verb
 
 
-def models(given: Mapping[str, Any], *, default_k: int | None = None) -> list[Model]:
+def models(given: Mapping[str, Any]) -> list[Model]:
     """The models that the options name, in the order of the options; at least one."""
     made = [*_counting(given), *_sensitive(given), *_against_population(given), *_risk(given)]
-    if not made and default_k is not None:
-        return models({"k": default_k})
     if not made:
         raise click.UsageError("No promise is named: give --k, --personal-k, --l, --t or another.")
     return made
@@ -81,8 +79,8 @@ def _sensitive(given: Mapping[str, Any]) -> list[Model]:
         distance: Any = extra[0] if extra else "equal"
         made.append(TCloseness(value, column, distance=distance))
     for column, value, extra in _pairs("delta-disclosure", given.get("delta_disclosure"), extras=1):
-        kind = extra[0] if extra else "relaxed"
-        made.append(DeltaDisclosure(value, column, kind=kind))
+        absent: Any = extra[0] if extra else "fails"
+        made.append(DeltaDisclosure(value, column, absent=absent))
     for column, value, extra in _pairs("beta", given.get("beta"), extras=1):
         kind = extra[0] if extra else "basic"
         made.append(BetaLikeness(value, column, kind=kind))
@@ -98,7 +96,7 @@ def _against_population(given: Mapping[str, Any]) -> list[Model]:
     from halfmask.cli.options import load
     from halfmask.models import DeltaPresence, KMap
 
-    population = load(given["population"], {"schema": given.get("schema")})
+    population = load(given["population"], {})
     made: list[Model] = []
     if given.get("k_map") is not None:
         made.append(KMap(given["k_map"], population))

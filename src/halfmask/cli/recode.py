@@ -29,7 +29,9 @@ from halfmask.cli.releases import deliver, show_release, suppression
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @as_json
 def command(file: str, recoding: str, output: str | None, as_json: bool, **given: Any) -> None:
-    """Recode the new rows of FILE as RECODING says, and check the promises on them again.
+    """Recode new rows as an earlier release was.
+
+    The promises are checked again on the rows of FILE after RECODING has been applied.
 
     Example: halfmask recode new.csv recoding.json --schema people.toml --k 5 -o new.parquet
     """
