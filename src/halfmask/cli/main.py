@@ -64,7 +64,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _guarded(given: list[str]) -> int:
     try:
-        result = cli.main(given, prog_name="halfmask", standalone_mode=False)
+        # Not cli.main: click would turn a broken pipe into exit code 1, which means bad input.
+        with cli.make_context("halfmask", given) as context:
+            result = cli.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except HalfmaskError as error:
         return _fail(given, error.exit_code, error.code, str(error), _details(error))
     except click.exceptions.NoArgsIsHelpError as error:
