@@ -126,8 +126,12 @@ class DeltaDisclosure:
             return math.inf
         here, everywhere = lifts(values)
         widest = max(largest(here, everywhere), largest(everywhere, here), Fraction(1))
-        logarithm = {None: math.log, 2: math.log2, 10: math.log10}.get(self.base)
-        return logarithm(widest) if logarithm else math.log(widest) / math.log(self.base or math.e)
+        if self.base is None:
+            return math.log(widest)
+        exactly = {2: math.log2, 10: math.log10}
+        if self.base in exactly:
+            return exactly[int(self.base)](widest)
+        return math.log(widest) / math.log(self.base)
 
     def _note(self, values: Histogram) -> str:
         """Say for how many values even certainty would keep within the bound: p b^delta > 1."""
