@@ -228,6 +228,19 @@ def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32],
     return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
 
 
+def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
+    """Which values of a column have a label in some published class."""
+    position = list(recoding.columns).index(name)
+    found = np.zeros(len(table.encode(name).values), dtype=np.bool_)
+    for step in recoding.steps:
+        if step.classes is None:
+            return np.ones_like(found)
+        level_map, labels = label_texts(table, name, step.levels[name])
+        listed = {one[position] for one in step.classes}
+        found |= np.array([label in listed for label in labels], dtype=np.bool_)[level_map]
+    return found
+
+
 def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values as they are written in text; the missing value stays missing."""
     if isinstance(values, pa.ChunkedArray):

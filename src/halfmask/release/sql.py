@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from halfmask.errors import ParameterError
 from halfmask.release.dialects import DIALECTS
 from halfmask.release.leaving import leaving
-from halfmask.release.recoding import label_texts
+from halfmask.release.recoding import label_texts, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def statement(recoding: Recoding, table: Table, *, name: str, dialect: str) -> s
     names = leaving(table)
     bound = recoding.bind(table)
     mappings = [
-        _Mapping.of(bound, column, position, {step.levels[column] for step in recoding.steps})
+        _Mapping.of(recoding, bound, column, position)
         for position, column in enumerate(recoding.columns)
     ]
     parts = [mapping.cte(writer) for mapping in mappings if mapping.present]
@@ -56,23 +56,25 @@ class _Mapping:
     column: str
     position: int
     levels: dict[int, tuple[list[Label], dict[Label, int]]]
+    known: list[bool]
 
     @classmethod
-    def of(cls, table: Table, column: str, position: int, used: set[int]) -> _Mapping:
+    def of(cls, recoding: Recoding, table: Table, column: str, position: int) -> _Mapping:
         levels = {}
-        for level in sorted(used):
+        for level in sorted({step.levels[column] for step in recoding.steps}):
             level_map, labels = label_texts(table, column, level)
             numbers: dict[Label, int] = {}
             for label in labels:
                 numbers.setdefault(label, len(numbers))
             levels[level] = ([labels[code] for code in level_map], numbers)
-        return cls(table, column, position, levels)
+        known = reachable(recoding, table, column).tolist()
+        return cls(table, column, position, levels, known)
 
     @property
     def present(self) -> bool:
-        """Whether the column holds anything but missing values."""
-        values = self.table.encode(self.column).values
-        return bool(len(values) > values.null_count)
+        """Whether published classes hold anything but the missing value."""
+        missing = self.table.encode(self.column).values.is_null().to_pylist()
+        return any(k and not gone for k, gone in zip(self.known, missing, strict=True))
 
     @property
     def typed(self) -> bool:
@@ -89,7 +91,7 @@ class _Mapping:
                 for cell in (str(numbers[texts[i]]), writer.text(texts[i]))
             ]
             for i, value in enumerate(values.to_pylist())
-            if value is not None
+            if value is not None and self.known[i]
         ]
         head = ["v", *(f"{kind}{level}" for level in self.levels for kind in "kt")]
         return _values(f"hm_map_{self.position}", head, rows)
