@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, SchemaError
 from halfmask.table import text_file
 from halfmask.table.csv_file import TEXT, read_csv
+from halfmask.table.dictionary import dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
 from halfmask.table.normalize import normalize
@@ -173,7 +174,7 @@ def _typed(arrow: pa.Table, schema: Schema) -> pa.Table:
     """Text columns as what their values are, unless the schema calls them nominal or ordinal."""
     columns = []
     for name, column in zip(arrow.column_names, arrow.columns, strict=True):
-        text = column.unify_dictionaries()
+        text = pa.chunked_array([dictionary_of(column)])
         entry = schema.columns.get(name)
         kept = entry is not None and (entry.kind == "nominal" or entry.order is not None)
         columns.append(text if kept else inferred(text))

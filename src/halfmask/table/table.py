@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import SchemaError
+from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
 if TYPE_CHECKING:
@@ -80,11 +81,7 @@ class Table:
 
 def encode(column: pa.ChunkedArray) -> Encoded:
     """Dictionary-encode a column with ascending values, null last."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    array = column.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], type=column.type)
+    array = dictionary_of(column)
     dictionary, indices = array.dictionary, array.indices
     used = pc.unique(indices.drop_null())
     order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
