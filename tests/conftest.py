@@ -1,14 +1,19 @@
-"""Tables that several tests need; those that are not part of the project are skipped if absent."""
+"""What all tests share: where the real tables stand, and hypothesis without a deadline."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import halfmask as hm
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+# Compiled kernels make the first call slow.
+settings.register_profile("halfmask", deadline=None, max_examples=60)
+settings.load_profile("halfmask")
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
 ADULT_COLUMNS = (
     "sex",
     "age",
@@ -23,14 +28,20 @@ ADULT_COLUMNS = (
 
 
 @pytest.fixture(scope="session")
-def arx_folder() -> Path:
-    folder = DATA / "arx"
-    if not (folder / "adult.csv").is_file():
-        pytest.skip("Adult and its hierarchies are not on this machine (../shared/data/arx)")
-    return folder
+def data() -> Path:
+    """The folder of real tables; the test skips where there is none."""
+    if not DATA.is_dir():
+        pytest.skip("the folder ../shared/data with the real tables is not there")
+    return DATA
 
 
-def _adult(folder: Path, sensitive: tuple[str, ...]) -> hm.Table:
+@pytest.fixture(scope="session")
+def adult(data: Path) -> Path:
+    """Adult as 30,162 complete records of nine columns, separated by semicolons."""
+    return data / "arx" / "adult.csv"
+
+
+def _read_adult(path: Path, sensitive: tuple[str, ...]) -> hm.Table:
     columns = {
         name: {
             "role": "sensitive" if name in sensitive else "quasi",
@@ -38,17 +49,16 @@ def _adult(folder: Path, sensitive: tuple[str, ...]) -> hm.Table:
         }
         for name in ADULT_COLUMNS
     }
-    schema = hm.Schema.from_dict({"columns": columns}, folder=folder)
-    return hm.read(folder / "adult.csv", schema)
+    return hm.read(path, hm.Schema.from_dict({"columns": columns}, folder=path.parent))
 
 
 @pytest.fixture(scope="session")
-def adult(arx_folder: Path) -> hm.Table:
-    """Adult with all nine columns as quasi-identifiers."""
-    return _adult(arx_folder, ())
+def adult_table(adult: Path) -> hm.Table:
+    """Adult with all nine columns as quasi-identifiers, and their hierarchies."""
+    return _read_adult(adult, ())
 
 
 @pytest.fixture(scope="session")
-def adult_occupation(arx_folder: Path) -> hm.Table:
-    """Adult with eight quasi-identifiers and occupation sensitive."""
-    return _adult(arx_folder, ("occupation",))
+def adult_occupation(adult: Path) -> hm.Table:
+    """Adult with eight quasi-identifiers and occupation sensitive, and their hierarchies."""
+    return _read_adult(adult, ("occupation",))
