@@ -6,6 +6,13 @@ from typing import Any
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _ACCENT = "#2f7f86"
+_BAR = 26
+_PERCENT = {
+    "type": "quantitative",
+    "stack": "zero",
+    "axis": {"format": "%", "tickCount": 5},
+    "scale": {"domain": [0, 1]},
+}
 _TEXT = {"labelColor": "currentColor", "titleColor": "currentColor"}
 _CONFIG = {
     "background": "transparent",
@@ -51,7 +58,7 @@ def class_sizes(document: dict[str, Any]) -> dict[str, Any]:
             "type": "ordinal",
             "sort": None,
             "title": "rows in the class",
-            "axis": {"labelAngle": -40 if len(data) > 8 else 0, "labelOverlap": False},
+            "axis": {"labelAngle": -40 if len(data) > 8 else 0, "labelOverlap": True},
         },
         "y": {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"format": "~s"}},
         "tooltip": [
@@ -60,16 +67,31 @@ def class_sizes(document: dict[str, Any]) -> dict[str, Any]:
             {"field": "rows", "title": "rows", "format": ","},
         ],
     }
-    return _plot(data, height=220, mark={"type": "bar", "tooltip": True}, encoding=encoding)
+    return _plot(data, height=220, mark="bar", encoding=encoding)
 
 
 def generalization(document: dict[str, Any]) -> dict[str, Any]:
-    """How far each quasi-identifier was generalized, by share of the published rows."""
+    """How far each quasi-identifier was generalized."""
+    return _same_levels(document) if document["levels"] else _mixed_levels(document)
+
+
+def _same_levels(document: dict[str, Any]) -> dict[str, Any]:
+    """One bar per column: its level as a share of the height of its hierarchy."""
+    data = [
+        {"column": c["name"], "part": _part(c["level"], c), "level": _level(c["level"], c)}
+        for c in quasi(document)
+    ]
+    text = {"field": "level", "type": "nominal"}
+    return _bars(document, data, "part", "level, as a share of the hierarchy's height", text)
+
+
+def _mixed_levels(document: dict[str, Any]) -> dict[str, Any]:
+    """One bar per column, cut into the levels that its rows got."""
     data = [
         {
             "column": column["name"],
-            "level": _level(cell["level"], column["height"]),
-            "detail": min(cell["level"] / max(column["height"], 1), 1.0),
+            "level": _level(cell["level"], column),
+            "part": _part(cell["level"], column),
             "share": cell["rows"] / document["rows"]["published"],
         }
         for column in quasi(document)
@@ -77,25 +99,18 @@ def generalization(document: dict[str, Any]) -> dict[str, Any]:
     ]
     return _plot(
         data,
-        height={"step": 26},
-        mark={"type": "bar", "tooltip": True},
+        height=_BAR * len(quasi(document)),
+        mark={"type": "bar", "stroke": "currentColor", "strokeOpacity": 0.4, "strokeWidth": 0.5},
         encoding={
             "y": _columns(document),
-            "x": {
-                "field": "share",
-                "type": "quantitative",
-                "stack": "zero",
-                "title": "share of the published rows",
-                "axis": {"format": "%"},
-                "scale": {"domain": [0, 1]},
-            },
-            "order": {"field": "detail", "type": "quantitative"},
+            "x": {**_PERCENT, "field": "share", "title": "share of the published rows"},
+            "order": {"field": "part", "type": "quantitative"},
             "color": {
-                "field": "detail",
+                "field": "part",
                 "type": "quantitative",
-                "title": "how far up its hierarchy",
-                "scale": {"domain": [0, 1], "range": ["#8fd0c7", "#2f7f86", "#123c4a"]},
-                "legend": {"format": "%", "gradientLength": 160, "tickCount": 3},
+                "title": "level, as a share of the hierarchy's height",
+                "scale": {"domain": [0, 1], "range": ["#bfe6e0", "#2f7f86", "#123c4a"]},
+                "legend": {"format": "%", "gradientLength": 160, "tickCount": 3, "titleLimit": 300},
             },
             "tooltip": [
                 {"field": "column", "title": "column"},
@@ -109,24 +124,30 @@ def generalization(document: dict[str, Any]) -> dict[str, Any]:
 def column_losses(document: dict[str, Any]) -> dict[str, Any]:
     """How much of each quasi-identifier's detail was lost."""
     data = [{"column": c["name"], "loss": c["loss"]} for c in quasi(document)]
-    x = {
-        "field": "loss",
-        "type": "quantitative",
-        "title": "loss",
-        "axis": {"format": "%"},
-        "scale": {"domain": [0, 1]},
-    }
-    encoding = {"y": _columns(document), "x": x}
-    tooltip = [
-        {"field": "column", "title": "column"},
-        {"field": "loss", "title": "loss", "format": ".1%"},
-    ]
-    bars = {"mark": {"type": "bar", "tooltip": True}, "encoding": {"tooltip": tooltip}}
-    figures = {
-        "mark": {"type": "text", "align": "left", "dx": 4},
-        "encoding": {"text": {"field": "loss", "type": "quantitative", "format": ".1%"}},
-    }
-    return _plot(data, height={"step": 26}, encoding=encoding, layer=[bars, figures])
+    text = {"field": "loss", "type": "quantitative", "format": ".1%"}
+    return _bars(document, data, "loss", "loss", text)
+
+
+def _bars(
+    document: dict[str, Any], data: list[dict[str, Any]], field: str, title: str, text: Any
+) -> dict[str, Any]:
+    """One bar per column from 0 to 100%, with its figure behind it."""
+    return _plot(
+        data,
+        height=_BAR * len(quasi(document)),
+        encoding={
+            "y": _columns(document),
+            "x": {**_PERCENT, "field": field, "title": title},
+            "tooltip": [{"field": "column", "title": "column"}, {**text, "title": title}],
+        },
+        layer=[
+            {"mark": "bar"},
+            {
+                "mark": {"type": "text", "align": "left", "dx": 4},
+                "encoding": {"text": text},
+            },
+        ],
+    )
 
 
 def quasi(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -156,5 +177,9 @@ def _columns(document: dict[str, Any]) -> dict[str, Any]:
     return {"field": "column", "type": "nominal", "sort": names, "title": None}
 
 
-def _level(level: int, height: int) -> str:
-    return "suppressed cell" if level > height else f"{level} of {height}"
+def _part(level: int, column: dict[str, Any]) -> float:
+    return float(min(level / max(column["height"], 1), 1.0))
+
+
+def _level(level: int, column: dict[str, Any]) -> str:
+    return "suppressed" if level > column["height"] else f"{level} of {column['height']}"

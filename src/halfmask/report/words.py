@@ -26,7 +26,7 @@ class Words:
 _KNOWS = "The attacker knows that a person is in the table, and this person's quasi-identifiers"
 _SENSITIVE = f"{_KNOWS}, and looks for the sensitive value."
 
-# A model's own name, or the end of it: "entropy l-diversity" is a kind of l-diversity.
+# A model's name, or the part of it that its kinds share: "entropy l-diversity" is l-diversity.
 WORDS: dict[str, Words] = {
     "personal k-anonymity": Words(
         "Everybody shares all published quasi-identifiers with as many people as they asked for.",
@@ -111,7 +111,7 @@ _UNKNOWN = Words(
 
 def words(model: str) -> Words:
     """The words for a model's name."""
-    fitting = [name for name in WORDS if model == name or model.endswith(f" {name}")]
+    fitting = [name for name in WORDS if name in model]
     return WORDS[max(fitting, key=len)] if fitting else _UNKNOWN
 
 

@@ -1,4 +1,8 @@
 "use strict";
+// A closed part does not print: open all of them first.
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+});
 // Draw each plot into the element whose id it carries, as SVG so that it prints sharp.
 for (const [id, spec] of Object.entries(JSON.parse(document.getElementById("plots").textContent))) {
   const place = document.getElementById(id);
