@@ -65,7 +65,7 @@ def test_no_arguments_show_help_on_stderr(halfmask):
 def test_usage_errors_are_input_errors_not_broken_promises(halfmask, arguments):
     outcome = halfmask(*arguments)
     assert outcome.code == 1
-    assert outcome.err.startswith("halfmask: ")
+    assert outcome.err.startswith("halfmask:")
     assert outcome.err.count("\n") == 1
 
 
