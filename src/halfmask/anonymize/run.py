@@ -79,7 +79,7 @@ def anonymize(
     )
     solve = importlib.import_module(METHODS[method]).solve
     solution = solve(problem, seed=seed, time_limit=time_limit)
-    if solution.steps is None:
+    if solution.steps is None or solution.closest is not None:
         raise unsatisfiable(solution.closest, problem, quasi)
     steps = [_step(quasi, levels) for levels in solution.steps]
     name = metric if isinstance(metric, str) else chosen.name
