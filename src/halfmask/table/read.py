@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
 from halfmask.table import text_file
-from halfmask.table.csv_file import TEXT, read_csv
+from halfmask.table.csv_file import read_csv
 from halfmask.table.dictionary import dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
@@ -85,9 +85,11 @@ def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
     if all(name in arrow.column_names for name in schema.policy.values()):
         arrow, more = whole_demands(arrow, schema)
         faults += more
+    table = Table(arrow, _with_orders(schema), origin)
+    faults += _order_faults(table)
     if faults:
         raise SchemaError(*faults)
-    return Table(arrow, _with_orders(schema), origin)
+    return table
 
 
 def _schema(schema: object) -> Schema:
@@ -230,4 +232,13 @@ def _with_orders(schema: Schema) -> Schema:
     return replace(schema, columns=columns)
 
 
-__all__ = ["TEXT", "bind", "read"]
+def _order_faults(table: Table) -> list[str]:
+    faults: list[str] = []
+    for name, column in table.schema.columns.items():
+        if column.order is None or name not in table.arrow.column_names:
+            continue
+        try:
+            table.encode(name)
+        except SchemaError as error:
+            faults += error.faults
+    return faults

@@ -34,6 +34,9 @@ class Encoded:
     values: pa.Array
     codes: NDArray[np.int32]
 
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.values)} values, {len(self.codes)} rows)"
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -105,7 +108,9 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     held = [None if value is None else canonical(value) for value in encoded.values.to_pylist()]
     absent = sum(text is not None and text not in places for text in held)
     if absent:
-        raise SchemaError(f"Column '{name}': {absent} distinct value(s) are not in its order.")
+        raise SchemaError(
+            f"Column '{name}': {absent} distinct value(s) are not in its order. Add them."
+        )
     ranks = np.array([len(places) if text is None else places[text] for text in held])
     sequence = np.argsort(ranks, kind="stable")
     position = np.empty(len(sequence), dtype=np.int32)
