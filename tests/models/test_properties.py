@@ -221,3 +221,29 @@ def test_average_risk_removes_the_smallest_classes_only():
     _, classes, passing = judged(rows("a01 b01 c01 c01 d01 d01 d01 d01"), model)
     assert sorted(passing.values()) == [False, True, True, True]
     assert classes.rows[~model.passes(classes)].tolist() == [1]
+
+
+BOUNDED = [m for m in MODELS if hasattr(m, "unavoidable") and not m.relative]
+
+
+@pytest.mark.parametrize("model", BOUNDED, ids=named)
+@given(data=data)
+def test_rows_called_unavoidable_fail_in_every_finer_grouping(model, data):
+    assume(getattr(model, "value", None) is None or any(s == 1 for _, s, _, _ in data))
+    _, fine, _ = judged(data, model)
+    lost = int(fine.rows[~model.passes(fine)].sum())
+    assume(len(fine) > 1)
+    coarse, _ = judged_merged(fine, model)
+    assert model.unavoidable(fine, 0) <= lost
+    assert model.unavoidable(coarse, 0) <= lost
+    assert model.unavoidable(coarse, 0) <= int(coarse.rows[~model.passes(coarse)].sum())
+
+
+def test_rows_called_unavoidable_are_as_many_as_can_be_told():
+    demands = rows("a01 a01 a03 b09 b01")
+    assert PersonalKAnonymity().unavoidable(judged(demands, PersonalKAnonymity())[1], 0) == 1
+    few = LDiversity(2, "s", "recursive", c=1)
+    assert few.unavoidable(judged(rows("a01 a01 b01 b11"), few)[1], 0) == 2
+    rare = AlphaKAnonymity(0.5, 2, "s")
+    # a: 4 of 5 must shrink to x of 2 x: three rows go; b is too small.
+    assert rare.unavoidable(judged(rows("a01 a01 a01 a01 a11 b01"), rare)[1], 0) == 4

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models.exact import below, exponential, fraction, largest, power, require_number
+from halfmask.models.exact import (
+    below,
+    exponential,
+    fraction,
+    largest,
+    plain,
+    power,
+    require_number,
+)
 from halfmask.models.statistics import every, histogram, kept, lifts
 from halfmask.models.verdict import Verdict, judge
 
@@ -109,9 +117,9 @@ class DeltaDisclosure:
         """Return the model's name and parameters."""
         return {
             "model": "delta-disclosure",
-            "delta": self.delta,
+            "delta": plain(self.delta),
             "column": self.column,
-            "base": self.base,
+            "base": None if self.base is None else plain(self.base),
             "absent": self.absent,
         }
 

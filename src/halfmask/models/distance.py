@@ -47,7 +47,7 @@ def ordered(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
     rows, size = _sizes(values.counts, values.starts, factor=4 * max(places, 1))
     owners = values.owners
     rank = place[values.values]
-    by_place = np.lexsort((rank, owners))
+    by_place = np.argsort(owners * max(places, 1) + rank, kind="stable")
     rank, counts = rank[by_place], _like(values.counts[by_place], rows)
     reached = np.cumsum(total[order])
     before = np.concatenate(([0], np.cumsum(_like(reached, rows))))
@@ -116,6 +116,10 @@ def _differences(
     size: int,
 ) -> NDArray[Any]:
     """The sum of |c N - C n| over all values of the column, those that a class lacks included."""
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        return np.asarray(distance.differences(codes, counts, starts, total, rows, size))
     everywhere = total[codes]
     n = np.repeat(rows, np.diff(starts))
     inside = reduce(np.add, np.abs(counts * size - everywhere * n), starts)

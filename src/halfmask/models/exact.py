@@ -36,6 +36,11 @@ def fraction(value: Number) -> Fraction:
     return Fraction(str(value))
 
 
+def plain(value: Number) -> float:
+    """The number as Python's own integer or float, as it stands in verdicts and documents."""
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def require_whole(name: str, value: Number, least: int) -> None:
     """Refuse ``value`` unless it is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
