@@ -273,9 +273,7 @@ def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(ids, dtype=np.int64)
 
 
-def _savings(
-    hierarchy: Hierarchy, per_label: Sequence[NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def _savings(hierarchy: Hierarchy, per_label: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Per level and value, what its label saves; a suppressed cell saves nothing."""
     out = np.zeros(hierarchy.maps.shape)
     for level, labels in enumerate(per_label):
