@@ -300,7 +300,7 @@ def _smallest(near: Any, alive: Any, count: int, wanted: int) -> Any:
     return heap
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _later(near: Any, a: int, b: int) -> bool:
     return near[a] > near[b] or (near[a] == near[b] and a > b)
 

@@ -43,7 +43,7 @@ class Points(NamedTuple):
     slots: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def distance(p: Any, i: int, j: int) -> float:
     """How far rows ``i`` and ``j`` are apart."""
     total = 0.0
@@ -61,7 +61,7 @@ def distance(p: Any, i: int, j: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def apart(p: Any, column: int, i: int, j: int) -> float:
     """How far rows ``i`` and ``j`` are apart in one column."""
     kind, slot = p.slots[column, 0], p.slots[column, 1]

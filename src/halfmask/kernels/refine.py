@@ -1,0 +1,385 @@
+"""Classes improved by moving rows, exchanging them and cutting pairs of classes anew.
+
+The loss of a class is its size times its diameter. Every step keeps all demands for rows met and
+lowers the loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from halfmask.kernels.space import distance
+from halfmask.kernels.tree import all_free, nearest, take
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_POOL = 64  # rows up to which two classes are cut anew
+_EPS = 1e-9
+
+
+class Partition(NamedTuple):
+    """Classes as linked lists of rows.
+
+    Attributes:
+        ids: the class of each row.
+        head: per class its first row, -1 if it is empty.
+        next: per row the one behind it in its class, -1 at the end.
+        size: rows of each class.
+        need: the highest demand in each class.
+        diameter: the largest distance in each class.
+        changed: per class, the sweep in which it changed last.
+    """
+
+    ids: NDArray[np.int64]
+    head: NDArray[np.int64]
+    next: NDArray[np.int64]
+    size: NDArray[np.int64]
+    need: NDArray[np.int64]
+    diameter: NDArray[np.float64]
+    changed: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def form(p: Any, places: Any, tree: Any, k: Any, seeds: Any, apart_from: Any, regret: float) -> Any:
+    """Form classes around ``seeds`` in their order from rows that are near and still free.
+
+    Of the candidates the one with the lowest marginal cost joins: what it adds to the class, less
+    ``regret`` times what it would lose anywhere (``apart_from``), so that demanding and remote rows
+    stay together and others are spared. -1 for rows left over at the end.
+    """
+    n = len(k)
+    ids = np.full(n, -1, np.int64)
+    free = all_free(tree)
+    most = 64
+    rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
+    reach = np.empty(most, np.float64)
+    stack, gaps = np.empty(512, np.int64), np.empty(512, np.float64)
+    members = np.empty(n, np.int64)
+    classes, left = 0, n
+    nodes = len(tree.begin)
+    for seed in seeds:
+        if free[nodes + seed] == 0:
+            continue
+        size, need, diameter = 1, k[seed], 0.0
+        members[0] = seed
+        take(tree, free, seed)
+        left -= 1
+        wanted = 0
+        found = 0
+        used = 0
+        while size < need and left > 0:
+            if used == found or wanted < need:
+                wanted = max(2 * need + 4, 2 * wanted)
+                if wanted > most:
+                    most = 2 * wanted
+                    rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
+                    reach = np.empty(most, np.float64)
+                found = nearest(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
+                used = 0
+                for j in range(found):
+                    reach[j] = far[j]
+                    for m in range(1, size):
+                        reach[j] = max(reach[j], distance(p, members[m], rows[j]))
+            best, best_score = -1, np.inf
+            for j in range(found):
+                if rows[j] < 0:
+                    continue
+                wide = max(diameter, reach[j])
+                score = max(size + 1, need, k[rows[j]]) * wide - regret * apart_from[rows[j]]
+                if score < best_score:
+                    best, best_score = j, score
+            row = rows[best]
+            diameter = max(diameter, reach[best])
+            rows[best] = -1
+            used += 1
+            members[size] = row
+            size += 1
+            need = max(need, k[row])
+            take(tree, free, row)
+            left -= 1
+            for j in range(found):
+                if rows[j] >= 0:
+                    reach[j] = max(reach[j], distance(p, row, rows[j]))
+        if size >= need:
+            for m in range(size):
+                ids[members[m]] = classes
+            classes += 1
+    return ids
+
+
+@njit(cache=True, nogil=True)
+def lists(p: Any, k: Any, ids: Any) -> Any:
+    """The partition that ``ids`` states; every row must have a class."""
+    n = len(ids)
+    head, after = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    size, need = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    diameter = np.zeros(n, np.float64)
+    for row in range(n - 1, -1, -1):
+        c = ids[row]
+        after[row] = head[c]
+        head[c] = row
+        size[c] += 1
+        need[c] = max(need[c], k[row])
+    out = Partition(ids, head, after, size, need, diameter, np.zeros(n, np.int64))
+    for c in range(n):
+        diameter[c] = _diameter(p, out, c, -1)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _diameter(p: Any, s: Any, c: int, without: int) -> float:
+    widest = 0.0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            b = s.next[a]
+            while b >= 0:
+                if b != without:
+                    widest = max(widest, distance(p, a, b))
+                b = s.next[b]
+        a = s.next[a]
+    return widest
+
+
+@njit(cache=True, nogil=True)
+def _need(k: Any, s: Any, c: int, without: int) -> int:
+    highest = 0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            highest = max(highest, k[a])
+        a = s.next[a]
+    return highest
+
+
+@njit(cache=True, nogil=True)
+def _reach(p: Any, s: Any, c: int, row: int, without: int) -> float:
+    """The largest distance from ``row`` to a class, one row of it and itself left out."""
+    widest = 0.0
+    a = s.head[c]
+    while a >= 0:
+        if a != without and a != row:
+            widest = max(widest, distance(p, a, row))
+        a = s.next[a]
+    return widest
+
+
+@njit(cache=True, nogil=True)
+def _unlink(s: Any, row: int) -> None:
+    c = s.ids[row]
+    if s.head[c] == row:
+        s.head[c] = s.next[row]
+        return
+    a = s.head[c]
+    while s.next[a] != row:
+        a = s.next[a]
+    s.next[a] = s.next[row]
+
+
+@njit(cache=True, nogil=True)
+def _link(s: Any, row: int, c: int) -> None:
+    s.next[row] = s.head[c]
+    s.head[c] = row
+    s.ids[row] = c
+
+
+@njit(cache=True, nogil=True)
+def _settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
+    """Bring what is known of a class up to date."""
+    s.need[c] = _need(k, s, c, -1)
+    s.diameter[c] = _diameter(p, s, c, -1)
+    s.changed[c] = sweep
+
+
+@njit(cache=True, nogil=True)
+def _improve_row(p: Any, k: Any, s: Any, near: Any, row: int, sweep: int, tried: Any) -> float:
+    """Move a row to a class near it, or exchange it with a row there; what that gains."""
+    a = s.ids[row]
+    size_a, wide_a = s.size[a], s.diameter[a]
+    inner_a, need_a = _diameter(p, s, a, row), _need(k, s, a, row)
+    leaves = size_a - 1 >= need_a
+    gain, target, partner = _EPS, -1, -1
+    for j in range(near.shape[1]):
+        if near[row, j] < 0:
+            break
+        b = s.ids[near[row, j]]
+        if b == a or tried[b] == row:
+            continue
+        tried[b] = row
+        size_b, wide_b = s.size[b], s.diameter[b]
+        first, second, at = 0.0, 0.0, -1
+        x = s.head[b]
+        while x >= 0:
+            far = distance(p, row, x)
+            if far > first or at < 0:
+                first, second, at = far, first, x
+            elif far > second:
+                second = far
+            x = s.next[x]
+        before = size_a * wide_a + size_b * wide_b
+        if leaves and size_b + 1 >= k[row]:
+            now = (size_a - 1) * inner_a + (size_b + 1) * max(wide_b, first)
+            if before - now > gain:
+                gain, target, partner = before - now, b, -1
+        x = s.head[b]
+        while x >= 0:
+            reach_b = second if x == at else first
+            if before - size_a * inner_a - size_b * reach_b > gain and size_a >= k[x]:
+                new_a = max(inner_a, _reach(p, s, a, x, row))
+                if before - size_a * new_a - size_b * reach_b > gain:
+                    new_b = max(reach_b, _diameter(p, s, b, x))
+                    now = size_a * new_a + size_b * new_b
+                    fits = size_b >= k[row] and size_b >= _need(k, s, b, x) and size_a >= need_a
+                    if fits and before - now > gain:
+                        gain, target, partner = before - now, b, x
+            x = s.next[x]
+    if target < 0:
+        return 0.0
+    _unlink(s, row)
+    if partner >= 0:
+        _unlink(s, partner)
+        _link(s, partner, a)
+    else:
+        s.size[a] -= 1
+        s.size[target] += 1
+    _link(s, row, target)
+    _settle(p, k, s, a, sweep)
+    _settle(p, k, s, target, sweep)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def _cut(p: Any, k: Any, rows: Any, count: int, seed_a: int, seed_b: int, key: Any) -> tuple[Any, Any, Any]:
+    """The best way to cut rows that are ordered between two of them; 0 rows left: not at all."""
+    for i in range(count):
+        key[i] = distance(p, rows[i], seed_a) - distance(p, rows[i], seed_b)
+    for i in range(1, count):  # few rows: insertion sort
+        x, row = key[i], rows[i]
+        j = i
+        while j > 0 and key[j - 1] > x:
+            key[j], rows[j] = key[j - 1], rows[j - 1]
+            j -= 1
+        key[j], rows[j] = x, row
+    right_wide, right_need = np.zeros(count + 1), np.zeros(count + 1, np.int64)
+    for i in range(count - 1, -1, -1):
+        wide = right_wide[i + 1]
+        for j in range(i + 1, count):
+            wide = max(wide, distance(p, rows[i], rows[j]))
+        right_wide[i], right_need[i] = wide, max(right_need[i + 1], k[rows[i]])
+    best, at = count * right_wide[0] if right_need[0] <= count else np.inf, 0
+    wide, need = 0.0, 0
+    for i in range(count - 1):
+        for j in range(i):
+            wide = max(wide, distance(p, rows[i], rows[j]))
+        need = max(need, k[rows[i]])
+        left, right = i + 1, count - i - 1
+        if left >= need and right >= right_need[i + 1]:
+            now = left * wide + right * right_wide[i + 1]
+            if now < best - _EPS:
+                best, at = now, left
+    return best, at, right_need
+
+
+@njit(cache=True, nogil=True)
+def _improve_pair(
+    p: Any, k: Any, s: Any, a: int, b: int, spare: int, sweep: int, rows: Any, kept: Any, key: Any
+) -> float:
+    """Cut the rows of two classes (of one, if ``b`` is negative) anew; what that gains."""
+    count = 0
+    for c in (a, b):
+        if c >= 0:
+            x = s.head[c]
+            while x >= 0:
+                rows[count] = x
+                count += 1
+                x = s.next[x]
+    before = s.size[a] * s.diameter[a] + (s.size[b] * s.diameter[b] if b >= 0 else 0.0)
+    far, first, second = -1.0, rows[0], rows[0]
+    for i in range(count):
+        for j in range(i):
+            x = distance(p, rows[i], rows[j])
+            if x > far:
+                far, first, second = x, rows[i], rows[j]
+    best, at, _ = _cut(p, k, rows, count, first, second, key)
+    if best >= before - _EPS:
+        return 0.0
+    other = b if b >= 0 else spare
+    s.head[a] = s.head[other] = -1
+    s.size[a], s.size[other] = 0, 0
+    for i in range(count):
+        c = a if i < at or at == 0 else other
+        _link(s, rows[i], c)
+        s.size[c] += 1
+    _settle(p, k, s, a, sweep)
+    _settle(p, k, s, other, sweep)
+    return before - best
+
+
+@njit(cache=True, nogil=True)
+def improve(p: Any, k: Any, s: Any, near: Any, sweeps: int, enough: float) -> Any:
+    """Improve the partition until a sweep gains less than the share ``enough`` of its loss."""
+    n = len(k)
+    tried = np.full(n, -1, np.int64)
+    rows, kept = np.empty(2 * _POOL, np.int64), np.empty(2 * _POOL, np.int64)
+    key = np.empty(2 * _POOL, np.float64)
+    total = 0.0
+    spares = np.empty(n, np.int64)
+    for c in range(n):
+        total += s.size[c] * s.diameter[c]
+        s.changed[c] = 1
+    log = np.zeros((sweeps, 3))
+    for sweep in range(1, sweeps + 1):
+        gained = 0.0
+        for row in range(n):
+            c = s.ids[row]
+            active = s.changed[c] >= sweep - 1
+            for j in range(near.shape[1]):
+                if active or near[row, j] < 0:
+                    break
+                active = s.changed[s.ids[near[row, j]]] >= sweep - 1
+            if active and s.diameter[c] > 0:
+                gained += _improve_row(p, k, s, near, row, sweep, tried)
+        log[sweep - 1, 0] = gained
+        count = 0
+        for c in range(n):
+            if s.size[c] == 0:
+                spares[count] = c
+                count += 1
+        tried[:] = -1
+        for c in range(n):
+            if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > _POOL:
+                continue
+            if count > 0 and s.size[c] >= 2 and s.changed[c] >= sweep - 1:
+                won = _improve_pair(p, k, s, c, -1, spares[count - 1], sweep, rows, kept, key)
+                count -= won > 0
+                gained += won
+                log[sweep - 1, 1] += won
+            x = s.head[c]
+            while x >= 0:
+                following = s.next[x]
+                for j in range(near.shape[1]):
+                    if near[x, j] < 0:
+                        break
+                    b = s.ids[near[x, j]]
+                    if b == s.ids[x] or tried[b] == c or s.ids[x] != c:
+                        continue
+                    tried[b] = c
+                    if s.changed[c] < sweep - 1 and s.changed[b] < sweep - 1:
+                        continue
+                    if s.size[c] + s.size[b] <= _POOL:
+                        won = _improve_pair(p, k, s, c, b, -1, sweep, rows, kept, key)
+                        gained += won
+                        log[sweep - 1, 2] += won
+                        if won > 0:
+                            following = s.head[c]
+                            break
+                x = following
+        tried[:] = -1
+        total -= gained
+        if gained <= enough * total:
+            break
+    return log
