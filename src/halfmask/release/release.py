@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.columns import ColumnChange
+    from halfmask.release.partition import Partition
     from halfmask.release.recoding import Recoding
     from halfmask.release.sizes import ClassSizes
 
@@ -41,7 +42,7 @@ class Release:
         rows: how many rows leave.
         classes: the sizes of the published classes, in bins.
         columns: what was done to each column of the original table.
-        recoding: how new rows can be recoded in the same way.
+        recoding: how new rows can be recoded in the same way, or the partition of these rows.
         method: how the recoding was found.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
@@ -57,7 +58,7 @@ class Release:
     rows: int
     classes: ClassSizes
     columns: tuple[ColumnChange, ...]
-    recoding: Recoding
+    recoding: Recoding | Partition
     method: str
     metric: str
     gap: float | None

@@ -14,6 +14,7 @@ from halfmask.release.columns import changes
 from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import column_loss, table_loss
+from halfmask.release.partition import Partition
 from halfmask.release.recheck import covers, verdicts
 from halfmask.release.release import DOOR, Release
 from halfmask.release.sizes import ClassSizes
@@ -81,18 +82,19 @@ def require_declared(table: Table) -> None:
     leaving(table)
 
 
-def _described(candidate: Candidate) -> Recoding:
+def _described(candidate: Candidate) -> Recoding | Partition:
     """The recoding with its published classes stated where it needs them to repeat ``step``."""
     table, recoding, step = candidate.table, candidate.recoding, candidate.step
     quasi = list(table.schema.quasi)
     if sorted(recoding.columns) != sorted(quasi):
         raise InternalError("The recoding does not speak of all quasi-identifiers.")
-    for index, one in enumerate(recoding.steps):
-        top = {name: table.hierarchy(name).height + 1 for name in quasi}
-        if sorted(one.levels) != sorted(quasi) or any(
-            not 0 <= level <= top[name] for name, level in one.levels.items()
-        ):
-            raise InternalError(f"Step {index} of the recoding has levels that do not exist.")
+    _fits(candidate)
+    return recoding if isinstance(recoding, Partition) else _repeatable(recoding, table, step)
+
+
+def _fits(candidate: Candidate) -> None:
+    """Demand that the steps are those of the recoding, and that no more rows go than allowed."""
+    table, recoding, step = candidate.table, candidate.recoding, candidate.step
     if step.shape != (len(table),) or (
         len(step) and not -1 <= step.min() <= step.max() < len(recoding.steps)
     ):
@@ -100,6 +102,16 @@ def _described(candidate: Candidate) -> Recoding:
     limit = candidate.parameters.get("suppression")
     if limit is not None and int(np.count_nonzero(step < 0)) > Fraction(str(limit)) * len(table):
         raise InternalError("The candidate suppresses more rows than allowed.")
+
+
+def _repeatable(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
+    quasi = list(table.schema.quasi)
+    for index, one in enumerate(recoding.steps):
+        top = {name: table.hierarchy(name).height + 1 for name in quasi}
+        if sorted(one.levels) != sorted(quasi) or any(
+            not 0 <= level <= top[name] for name, level in one.levels.items()
+        ):
+            raise InternalError(f"Step {index} of the recoding has levels that do not exist.")
     if not np.array_equal(recoding.assign(table), step):
         recoding = recoding.with_classes(table, step)
         if not np.array_equal(recoding.assign(table), step):
