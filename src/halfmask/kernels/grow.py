@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from halfmask.kernels.space import distance
+from halfmask.kernels.space import distance, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def k_member(
     most = np.zeros(d.values.shape[1], np.int64)
     while count > 0:
         drawn = alive[int(draws[classes] * count)]
-        row = _farthest(p, alive, count, drawn)
+        row = _farthest(p, alive, count, drawn, reach)
         size, need, diameter = 0, 0, 0.0
         distinct[:] = 0
         most[:] = 0
@@ -46,14 +46,13 @@ def k_member(
             members[size] = row
             size += 1
             need = max(need, d.k[row])
-            short = _count_values(d, row, classes, seen, distinct, most)
+            short = count_values(d, row, classes, seen, distinct, most)
             count = _remove(alive, where, count, row)
             if (size >= need and not short) or count == 0:
                 break
             if size == 1:
-                for a in range(count):
-                    reach[alive[a]] = distance(p, row, alive[a])
-                    known[alive[a]] = 1
+                spread(p, row, alive, count, reach)
+                known[:] = 1
             row, diameter = _best(
                 p, d, alive, count, members, size, need, diameter, reach, known, improved,
                 classes, seen, distinct, most, short,
@@ -66,7 +65,7 @@ def k_member(
 
 
 @njit(cache=True, nogil=True)
-def _count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
+def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Take note of a new member's sensitive values; whether the class still lacks some."""
     short = False
     for s in range(d.values.shape[1]):
@@ -79,7 +78,7 @@ def _count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most:
 
 
 @njit(cache=True, nogil=True)
-def _new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
+def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Whether a row brings a value that the class lacks where it lacks some."""
     for s in range(d.values.shape[1]):
         if distinct[s] < most[s] and seen[s, d.values[row, s]] != number:
@@ -97,11 +96,12 @@ def _remove(alive: Any, where: Any, count: int, row: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _farthest(p: Any, alive: Any, count: int, origin: int) -> int:
+def _farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
+    spread(p, origin, alive, count, scratch)
     best, far = -1, -1.0
     for a in range(count):
         row = alive[a]
-        x = distance(p, origin, row)
+        x = scratch[row]
         if x > far or (x == far and row < best):
             best, far = row, x
     return best
@@ -123,7 +123,7 @@ def _best(
             lower = final * max(diameter, reach[row])
             if lower > best_score or (lower == best_score and reach[row] > best_reach):
                 continue
-            if full and attempt == 0 and not _new_value(d, row, number, seen, distinct, most):
+            if full and attempt == 0 and not new_value(d, row, number, seen, distinct, most):
                 continue
             for m in range(known[row], size):
                 reach[row] = max(reach[row], distance(p, members[m], row))
@@ -164,10 +164,9 @@ def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
         if first < 0:
             origin = _outermost(p, alive, count, sums, gone, votes, starts, middle, ordinal)
         else:
-            origin = _farthest(p, alive, count, first)
+            origin = _farthest(p, alive, count, first, near)
         first = origin if first < 0 else -1
-        for a in range(count):
-            near[alive[a]] = distance(p, origin, alive[a])
+        spread(p, origin, alive, count, near)
         ids, count, done = _nearest_class(
             p, d, alive, where, count, near, classes, ids, seen, distinct, most, highest,
             sums, gone, votes, starts,
@@ -257,12 +256,12 @@ def _nearest_class(
             candidates = _smallest(near, alive, count, min(count, 4 * len(candidates)))
         row = candidates[taken]
         taken += 1
-        if size >= need and short and not _new_value(d, row, number, seen, distinct, most):
+        if size >= need and short and not new_value(d, row, number, seen, distinct, most):
             continue
         chosen[size] = row
         size += 1
         need = max(need, d.k[row])
-        short = _count_values(d, row, number, seen, distinct, most)
+        short = count_values(d, row, number, seen, distinct, most)
         if size >= need and not short:
             break
     done = 1 if size >= need and not short else 0

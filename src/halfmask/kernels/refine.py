@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from halfmask.kernels.demands import satisfied
+from halfmask.kernels.grow import count_values, new_value
 from halfmask.kernels.space import distance
 from halfmask.kernels.tree import all_free, nearest, take
 
@@ -44,14 +46,14 @@ class Partition(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def form(p: Any, places: Any, tree: Any, k: Any, seeds: Any, apart_from: Any, regret: float) -> Any:
+def form(p: Any, places: Any, tree: Any, d: Any, seeds: Any, anyway: Any, regret: float) -> Any:
     """Form classes around ``seeds`` in their order from rows that are near and still free.
 
     Of the candidates the one with the lowest marginal cost joins: what it adds to the class, less
-    ``regret`` times what it would lose anywhere (``apart_from``), so that demanding and remote rows
-    stay together and others are spared. -1 for rows left over at the end.
+    ``regret`` times what it would lose anywhere (``anyway``), so that demanding and remote rows
+    stay together and others are spared. -1 for rows left over.
     """
-    n = len(k)
+    n, k = len(d.k), d.k
     ids = np.full(n, -1, np.int64)
     free = all_free(tree)
     most = 64
@@ -59,52 +61,59 @@ def form(p: Any, places: Any, tree: Any, k: Any, seeds: Any, apart_from: Any, re
     reach = np.empty(most, np.float64)
     stack, gaps = np.empty(512, np.int64), np.empty(512, np.float64)
     members = np.empty(n, np.int64)
-    classes, left = 0, n
-    nodes = len(tree.begin)
+    seen = np.full(d.shares.shape, -1, np.int64)
+    distinct = np.zeros(d.values.shape[1], np.int64)
+    asked = np.zeros(d.values.shape[1], np.int64)
+    classes, left, nodes = 0, n, len(tree.begin)
     for seed in seeds:
         if free[nodes + seed] == 0:
             continue
-        size, need, diameter = 1, k[seed], 0.0
-        members[0] = seed
-        take(tree, free, seed)
-        left -= 1
-        wanted = 0
-        found = 0
-        used = 0
-        while size < need and left > 0:
-            if used == found or wanted < need:
+        size, need, diameter = 0, 0, 0.0
+        wanted, found, row = 0, 0, seed
+        distinct[:] = 0
+        asked[:] = 0
+        while True:
+            members[size] = row
+            size += 1
+            need = max(need, k[row])
+            short = count_values(d, row, classes, seen, distinct, asked)
+            take(tree, free, row)
+            left -= 1
+            if (size >= need and not short) or left == 0:
+                break
+            for j in range(found):
+                if rows[j] >= 0:
+                    reach[j] = max(reach[j], distance(p, row, rows[j]))
+            best, best_score = -1, np.inf
+            while True:
+                for j in range(found):
+                    if rows[j] < 0:
+                        continue
+                    if size >= need and not new_value(d, rows[j], classes, seen, distinct, asked):
+                        continue
+                    wide = max(diameter, reach[j])
+                    score = max(size + 1, need, k[rows[j]]) * wide - regret * anyway[rows[j]]
+                    if score < best_score:
+                        best, best_score = j, score
+                if (best >= 0 and wanted >= need) or (wanted > 0 and found == left):
+                    break
                 wanted = max(2 * need + 4, 2 * wanted)
                 if wanted > most:
                     most = 2 * wanted
                     rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
                     reach = np.empty(most, np.float64)
                 found = nearest(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
-                used = 0
+                best, best_score = -1, np.inf
                 for j in range(found):
                     reach[j] = far[j]
                     for m in range(1, size):
                         reach[j] = max(reach[j], distance(p, members[m], rows[j]))
-            best, best_score = -1, np.inf
-            for j in range(found):
-                if rows[j] < 0:
-                    continue
-                wide = max(diameter, reach[j])
-                score = max(size + 1, need, k[rows[j]]) * wide - regret * apart_from[rows[j]]
-                if score < best_score:
-                    best, best_score = j, score
+            if best < 0:
+                break
             row = rows[best]
             diameter = max(diameter, reach[best])
             rows[best] = -1
-            used += 1
-            members[size] = row
-            size += 1
-            need = max(need, k[row])
-            take(tree, free, row)
-            left -= 1
-            for j in range(found):
-                if rows[j] >= 0:
-                    reach[j] = max(reach[j], distance(p, row, rows[j]))
-        if size >= need:
+        if size >= need and not short:
             for m in range(size):
                 ids[members[m]] = classes
             classes += 1
@@ -196,8 +205,29 @@ def _settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _improve_row(p: Any, k: Any, s: Any, near: Any, row: int, sweep: int, tried: Any) -> float:
+def _meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: Any) -> bool:
+    """Whether a class would meet all demands with one row less and another more."""
+    if d.values.shape[1] == 0:
+        return True  # demands for rows alone are checked by the caller
+    size = 0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            rows[size] = a
+            size += 1
+        a = s.next[a]
+    if added >= 0:
+        rows[size] = added
+        size += 1
+    return size == 0 or satisfied(d, rows, 0, size, counts)
+
+
+@njit(cache=True, nogil=True)
+def _improve_row(
+    p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, tried: Any, rows: Any, counts: Any
+) -> float:
     """Move a row to a class near it, or exchange it with a row there; what that gains."""
+    k = d.k
     a = s.ids[row]
     size_a, wide_a = s.size[a], s.diameter[a]
     inner_a, need_a = _diameter(p, s, a, row), _need(k, s, a, row)
@@ -223,7 +253,8 @@ def _improve_row(p: Any, k: Any, s: Any, near: Any, row: int, sweep: int, tried:
         before = size_a * wide_a + size_b * wide_b
         if leaves and size_b + 1 >= k[row]:
             now = (size_a - 1) * inner_a + (size_b + 1) * max(wide_b, first)
-            if before - now > gain:
+            fits = before - now > gain and _meets(d, s, a, row, -1, rows, counts)
+            if fits and _meets(d, s, b, -1, row, rows, counts):
                 gain, target, partner = before - now, b, -1
         x = s.head[b]
         while x >= 0:
@@ -234,7 +265,9 @@ def _improve_row(p: Any, k: Any, s: Any, near: Any, row: int, sweep: int, tried:
                     new_b = max(reach_b, _diameter(p, s, b, x))
                     now = size_a * new_a + size_b * new_b
                     fits = size_b >= k[row] and size_b >= _need(k, s, b, x) and size_a >= need_a
-                    if fits and before - now > gain:
+                    fits = fits and before - now > gain
+                    fits = fits and _meets(d, s, a, row, x, rows, counts)
+                    if fits and _meets(d, s, b, x, row, rows, counts):
                         gain, target, partner = before - now, b, x
             x = s.next[x]
     if target < 0:
@@ -253,10 +286,16 @@ def _improve_row(p: Any, k: Any, s: Any, near: Any, row: int, sweep: int, tried:
 
 
 @njit(cache=True, nogil=True)
-def _cut(p: Any, k: Any, rows: Any, count: int, seed_a: int, seed_b: int, key: Any) -> tuple[Any, Any, Any]:
-    """The best way to cut rows that are ordered between two of them; 0 rows left: not at all."""
+def _cut(
+    p: Any, d: Any, rows: Any, count: int, one: int, other: int, key: Any, counts: Any
+) -> tuple[Any, Any]:
+    """The best way to cut rows in order between two of them: the loss, and how many go left.
+
+    0 means that they stay together.
+    """
+    k, strict = d.k, d.values.shape[1] > 0
     for i in range(count):
-        key[i] = distance(p, rows[i], seed_a) - distance(p, rows[i], seed_b)
+        key[i] = distance(p, rows[i], one) - distance(p, rows[i], other)
     for i in range(1, count):  # few rows: insertion sort
         x, row = key[i], rows[i]
         j = i
@@ -279,15 +318,19 @@ def _cut(p: Any, k: Any, rows: Any, count: int, seed_a: int, seed_b: int, key: A
         left, right = i + 1, count - i - 1
         if left >= need and right >= right_need[i + 1]:
             now = left * wide + right * right_wide[i + 1]
-            if now < best - _EPS:
+            if now < best - _EPS and (
+                not strict
+                or (satisfied(d, rows, 0, left, counts) and satisfied(d, rows, left, count, counts))
+            ):
                 best, at = now, left
-    return best, at, right_need
+    return best, at
 
 
 @njit(cache=True, nogil=True)
 def _improve_pair(
-    p: Any, k: Any, s: Any, a: int, b: int, spare: int, sweep: int, rows: Any, kept: Any, key: Any
-) -> float:
+    p: Any, d: Any, s: Any, a: int, b: int, spare: int, sweep: int, rows: Any, key: Any,
+    counts: Any,
+) -> float:  # fmt: skip
     """Cut the rows of two classes (of one, if ``b`` is negative) anew; what that gains."""
     count = 0
     for c in (a, b):
@@ -304,7 +347,7 @@ def _improve_pair(
             x = distance(p, rows[i], rows[j])
             if x > far:
                 far, first, second = x, rows[i], rows[j]
-    best, at, _ = _cut(p, k, rows, count, first, second, key)
+    best, at = _cut(p, d, rows, count, first, second, key, counts)
     if best >= before - _EPS:
         return 0.0
     other = b if b >= 0 else spare
@@ -314,24 +357,22 @@ def _improve_pair(
         c = a if i < at or at == 0 else other
         _link(s, rows[i], c)
         s.size[c] += 1
-    _settle(p, k, s, a, sweep)
-    _settle(p, k, s, other, sweep)
+    _settle(p, d.k, s, a, sweep)
+    _settle(p, d.k, s, other, sweep)
     return before - best
 
 
 @njit(cache=True, nogil=True)
-def improve(p: Any, k: Any, s: Any, near: Any, sweeps: int, enough: float) -> Any:
-    """Improve the partition until a sweep gains less than the share ``enough`` of its loss."""
-    n = len(k)
+def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
+    """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
+    n = len(d.k)
     tried = np.full(n, -1, np.int64)
-    rows, kept = np.empty(2 * _POOL, np.int64), np.empty(2 * _POOL, np.int64)
-    key = np.empty(2 * _POOL, np.float64)
+    rows, key = np.empty(n + 1, np.int64), np.empty(2 * _POOL, np.float64)
+    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
     total = 0.0
-    spares = np.empty(n, np.int64)
     for c in range(n):
         total += s.size[c] * s.diameter[c]
         s.changed[c] = 1
-    log = np.zeros((sweeps, 3))
     for sweep in range(1, sweeps + 1):
         gained = 0.0
         for row in range(n):
@@ -342,44 +383,115 @@ def improve(p: Any, k: Any, s: Any, near: Any, sweeps: int, enough: float) -> An
                     break
                 active = s.changed[s.ids[near[row, j]]] >= sweep - 1
             if active and s.diameter[c] > 0:
-                gained += _improve_row(p, k, s, near, row, sweep, tried)
-        log[sweep - 1, 0] = gained
-        count = 0
-        for c in range(n):
-            if s.size[c] == 0:
-                spares[count] = c
-                count += 1
-        tried[:] = -1
-        for c in range(n):
-            if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > _POOL:
-                continue
-            if count > 0 and s.size[c] >= 2 and s.changed[c] >= sweep - 1:
-                won = _improve_pair(p, k, s, c, -1, spares[count - 1], sweep, rows, kept, key)
-                count -= won > 0
-                gained += won
-                log[sweep - 1, 1] += won
-            x = s.head[c]
-            while x >= 0:
-                following = s.next[x]
-                for j in range(near.shape[1]):
-                    if near[x, j] < 0:
-                        break
-                    b = s.ids[near[x, j]]
-                    if b == s.ids[x] or tried[b] == c or s.ids[x] != c:
-                        continue
-                    tried[b] = c
-                    if s.changed[c] < sweep - 1 and s.changed[b] < sweep - 1:
-                        continue
-                    if s.size[c] + s.size[b] <= _POOL:
-                        won = _improve_pair(p, k, s, c, b, -1, sweep, rows, kept, key)
-                        gained += won
-                        log[sweep - 1, 2] += won
-                        if won > 0:
-                            following = s.head[c]
-                            break
-                x = following
-        tried[:] = -1
+                gained += _improve_row(p, d, s, near, row, sweep, tried, rows, counts)
+        gained += _cut_anew(p, d, s, near, sweep, tried, rows, key, counts)
         total -= gained
         if gained <= enough * total:
             break
-    return log
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _cut_anew(
+    p: Any, d: Any, s: Any, near: Any, sweep: int, tried: Any, rows: Any, key: Any, counts: Any
+) -> float:
+    """Split classes, and cut pairs of classes that are near each other anew; what that gains."""
+    n = len(d.k)
+    spares = np.flatnonzero(s.size == 0)
+    count, gained = len(spares), 0.0
+    tried[:] = -1
+    for c in range(n):
+        if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > _POOL:
+            continue
+        if count > 0 and s.size[c] >= 2 and s.changed[c] >= sweep - 1:
+            won = _improve_pair(p, d, s, c, -1, spares[count - 1], sweep, rows, key, counts)
+            count -= won > 0
+            gained += won
+        x = s.head[c]
+        while x >= 0:
+            following = s.next[x]
+            for j in range(near.shape[1]):
+                if near[x, j] < 0:
+                    break
+                b = s.ids[near[x, j]]
+                if b == c or tried[b] == c:
+                    continue
+                tried[b] = c
+                if s.changed[c] < sweep - 1 and s.changed[b] < sweep - 1:
+                    continue
+                if s.size[c] + s.size[b] <= _POOL:
+                    won = _improve_pair(p, d, s, c, b, -1, sweep, rows, key, counts)
+                    gained += won
+                    if won > 0:
+                        following = s.head[c]
+                        break
+            x = following
+    tried[:] = -1
+    return gained
+
+
+@njit(cache=True, nogil=True)
+def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> None:
+    """Merge every failing class with the class that this raises the loss least for.
+
+    Classes that then hold as many rows as anybody in them demands come first. Candidates are the
+    classes of ``near`` rows or, where that is empty or knows none, all classes. A class that took
+    another one in this round is not looked at again.
+    """
+    n = len(k)
+    touched = np.zeros(n, np.bool_)
+    cross = np.zeros(n, np.float64)
+    for a in range(n):
+        if not failing[a] or touched[a] or s.size[a] == 0:
+            continue
+        best, best_short, best_cost = -1, True, np.inf
+        for attempt in range(2):
+            if attempt == 0 and near.shape[0] == 0:
+                continue
+            cross[:] = -1.0
+            x = s.head[a]
+            while x >= 0:
+                if attempt == 0:
+                    for j in range(near.shape[1]):
+                        if near[x, j] >= 0:
+                            b = s.ids[near[x, j]]
+                            if cross[b] < 0:
+                                y = s.head[b]
+                                while y >= 0:
+                                    z = s.head[a]
+                                    while z >= 0:
+                                        cross[b] = max(cross[b], distance(p, z, y))
+                                        z = s.next[z]
+                                    y = s.next[y]
+                else:
+                    for y in range(n):
+                        b = s.ids[y]
+                        if b != a:
+                            cross[b] = max(cross[b], distance(p, x, y))
+                x = s.next[x]
+            for b in range(n):
+                if b == a or cross[b] < 0 or s.size[b] == 0:
+                    continue
+                size = s.size[a] + s.size[b]
+                wide = max(cross[b], s.diameter[a], s.diameter[b])
+                cost = size * wide - s.size[a] * s.diameter[a] - s.size[b] * s.diameter[b]
+                short = size < max(s.need[a], s.need[b])
+                if (short, cost) < (best_short, best_cost):
+                    best, best_short, best_cost = b, short, cost
+            if best >= 0:
+                break
+        if best < 0:
+            continue
+        wide = max(cross[best], s.diameter[a], s.diameter[best])
+        x = s.head[a]
+        while x >= 0:
+            following = s.next[x]
+            _link(s, x, best)
+            x = following
+        s.head[a] = -1
+        s.size[best] += s.size[a]
+        s.size[a] = 0
+        s.need[best] = max(s.need[best], s.need[a])
+        s.diameter[best] = wide
+        s.diameter[a] = 0.0
+        touched[best] = True

@@ -82,6 +82,30 @@ def apart(p: Any, column: int, i: int, j: int) -> float:
 
 
 @njit(cache=True, nogil=True)
+def spread(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
+    """Write the distance from ``origin`` of each of the first ``count`` rows to ``out[row]``."""
+    numbers, categories, levels = p.numbers.shape[1], p.codes.shape[1], p.marks.shape[1]
+    begin = np.empty(categories, np.int64)
+    for c in range(categories):
+        begin[c] = p.offsets[c] + p.codes[origin, c] * p.sizes[c]
+    for a in range(count):
+        row = rows[a]
+        total = 0.0
+        for c in range(numbers):
+            x = abs(p.numbers[origin, c] - p.numbers[row, c])
+            if x != x:
+                both = np.isnan(p.numbers[origin, c]) and np.isnan(p.numbers[row, c])
+                x = 0.0 if both else p.spans[c]
+            total += x
+        for c in range(categories):
+            total += p.table[begin[c] + p.codes[row, c]]
+        for m in range(levels):
+            if p.marks[origin, m] != p.marks[row, m]:
+                total += p.steps[m]
+        out[row] = total
+
+
+@njit(cache=True, nogil=True)
 def matrix(p: Any, rows: NDArray[np.int64]) -> Any:
     """All distances between a few rows."""
     n = len(rows)
@@ -102,6 +126,28 @@ def diameters(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> An
             for b in range(starts[c], a):
                 widest = max(widest, distance(p, order[a], order[b]))
         out[c] = widest
+    return out
+
+
+@njit(cache=True, nogil=True)
+def column_widths(
+    p: Any,
+    places: NDArray[np.int32],
+    column: int,
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+) -> Any:
+    """How wide each class is in one column: the distance of its outermost places."""
+    out = np.zeros(len(starts) - 1, np.float64)
+    for c in range(len(out)):
+        low = high = order[starts[c]]
+        for a in range(starts[c] + 1, starts[c + 1]):
+            row = order[a]
+            if places[row, column] < places[low, column]:
+                low = row
+            if places[row, column] > places[high, column]:
+                high = row
+        out[c] = apart(p, column, low, high)
     return out
 
 

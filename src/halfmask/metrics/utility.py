@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, SchemaError
+from halfmask.table.ranges import ends, places
 from halfmask.table.table import Table, encode
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def _generalized(original: Table, rows: pa.Table, name: str) -> GeneralizedColum
     hierarchy, published = original.hierarchy(name), encode(rows[name])
     known = _leaves_by_label(original, name)
     labels = _texts(published.values)
+    _add_ranges(known, labels, _texts(original.encode(name).values))
     unknown = sum(label not in known for label in labels)
     if unknown:
         raise InputError(
@@ -152,6 +154,18 @@ def _leaves_by_label(original: Table, name: str) -> dict[str | None, int]:
         for label, leaves in zip(labels, hierarchy.leaves[level].tolist(), strict=True):
             out.setdefault(None if label is None else str(label), leaves)
     return out
+
+
+def _add_ranges(
+    known: dict[str | None, int], labels: list[str | None], values: list[str | None]
+) -> None:
+    """Add ranges such as 17-24: they cover the original's values from one end to the other."""
+    at = places(values)
+    for label in labels:
+        if label is not None and label not in known:
+            found = ends(label, at)
+            if found is not None:
+                known[label] = found[1] - found[0] + 1
 
 
 def _texts(values: pa.Array) -> list[str | None]:
