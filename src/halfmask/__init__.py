@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from halfmask.anonymize.policies import compare_policies
     from halfmask.anonymize.run import anonymize
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
     from halfmask.models.check import check
     from halfmask.release import Recoding, Release
+    from halfmask.sample import policies
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -63,8 +65,10 @@ __all__ = [
     "assess",
     "check",
     "compare",
+    "compare_policies",
     "describe",
     "hierarchies",
+    "policies",
     "read",
 ]
 
@@ -80,9 +84,12 @@ _HOMES = {
     "assess": "halfmask.metrics.risk",
     "check": "halfmask.models.check",
     "compare": "halfmask.metrics.utility",
+    "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
     "read": "halfmask.table.read",
 }
+
+_FOLDERS = {"hierarchies": "halfmask.table.hierarchies", "policies": "halfmask.sample.policies"}
 
 # Importing a folder later would put it in the place of the function that has its name.
 import_module("halfmask.anonymize")
@@ -92,8 +99,8 @@ globals().pop("anonymize")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
-    if name == "hierarchies":
-        return import_module("halfmask.table.hierarchies")
+    if name in _FOLDERS:
+        return import_module(_FOLDERS[name])
     value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
     globals()[name] = value
     return value

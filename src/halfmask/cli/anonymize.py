@@ -19,13 +19,24 @@ from halfmask.cli.options import (
 from halfmask.cli.promises import models, promises
 from halfmask.cli.releases import deliver, show_release, suppression
 
+_SETTINGS = (
+    "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
+    "on_infeasible", "score",
+)  # fmt: skip
+
 
 @click.command("anonymize")
 @source
 @promises
 @suppression
-@click.option("--method", default="optimal", show_default=True, help="optimal or local.")
-@click.option("--metric", default="loss", show_default=True, help="What the search minimizes.")
+@click.option("--method", help="optimal (default), local; personal (default with people's own "
+              "demands), k-member, mdav, mondrian, exact.")
+@click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
+@click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
+@click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
+@click.option("--on-infeasible", type=click.Choice(["error", "suppress"]),
+              help="What to do with people who demand more than all can give.")
+@click.option("--score", type=click.Choice(["improved", "plain"]), help="The score of k-member.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
@@ -38,6 +49,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     Example: halfmask anonymize people.csv --k 10 -o out.parquet --report out.html
     """
     from halfmask.anonymize.run import anonymize
+    from halfmask.release.partition import Partition
 
     refuse_two_documents(output, json_too=as_json)
     refuse_overwriting(file, output, given["report"], given["recoding"])
@@ -45,11 +57,13 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     table = load(file, given)
     settings = {
         name: given[name]
-        for name in ("method", "metric", "suppression", "time_limit", "seed")
+        for name in _SETTINGS
         if given[name] is not None
     }
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings)
+    if given["recoding"] and isinstance(release.recoding, Partition):
+        release.recoding.save()
     deliver(release, output, given["report"])
     if given["recoding"]:
         release.recoding.save(given["recoding"])

@@ -75,9 +75,11 @@ class Task:
         return replace(self, demands=self.demands._replace(k=highest))
 
     def failing(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which classes break a model, exactly."""
+        """Which classes break a model, exactly, or hold fewer rows than one of them demands."""
         classes = self.classes(ids)
-        passing = np.ones(len(classes), dtype=np.bool_)
+        highest = np.zeros(len(classes), dtype=np.int64)
+        np.maximum.at(highest, ids, self.demands.k)
+        passing = classes.rows >= highest
         for model in self.models:
             passing &= model.passes(classes)
         return ~passing & (classes.rows > 0)
