@@ -14,7 +14,6 @@ import numpy as np
 
 from halfmask.anonymize.partition.optimum.columns import Columns
 from halfmask.anonymize.partition.optimum.instance import Instance, Optimum
-from halfmask.metrics.partition import sorted_classes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +22,7 @@ _EPS = 1e-9
 _UNCOVERED = 1.0
 _BATCH = 4_000
 _STEPS = 4_000_000
+_LISTED = 200_000  # classes that are listed to decide a limit for good
 _TRIES = 60
 
 
@@ -121,10 +121,20 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
     ids, cost, _ = columns.chosen(min(instance.left, 10.0))
     if ids is not None and cost < _EPS:
         return ids, False
-    return None, False
+    return _among_all(instance, limit)
 
 
-def classes_of(ids: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The rows of each class."""
-    order, begins = sorted_classes(ids)
-    return np.split(order, begins[1:-1])
+def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
+    """Decide with all classes under ``limit``, where they can be listed."""
+    from halfmask.kernels import price
+
+    free = np.zeros(len(instance))
+    rows, starts, costs, _, whole = price.classes(
+        instance.far, instance.k, free, price.CLIQUE, limit + _EPS, 1.0, _LISTED, 20 * _STEPS
+    )
+    if not whole:
+        return None, False
+    columns = Columns(len(instance))
+    columns.add(rows, starts, costs)
+    ids, _, bound = columns.chosen(instance.left)
+    return ids, ids is None and bound == np.inf
