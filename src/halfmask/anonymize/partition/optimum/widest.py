@@ -105,8 +105,8 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
 
     n = len(instance)
     columns = Columns(n)
-    alone = np.arange(n + 1)
-    columns.add(np.arange(n), alone, np.full(n, _UNCOVERED))
+    alone = np.where(instance.k > 1, _UNCOVERED, 0.0)  # who demands nobody may stand alone
+    columns.add(np.arange(n), np.arange(n + 1), alone)
     while True:
         relaxed, prices = columns.relaxed()
         rows, starts, costs, _, whole = price.classes(
