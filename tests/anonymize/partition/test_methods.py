@@ -182,7 +182,7 @@ def test_the_fallback_never_loses_more_than_one_k_for_all(rows):
 
 def test_labels_of_hierarchies_on_request():
     intervals = hm.hierarchies.Intervals([10, 20])
-    rows = pa.table({"age": [11, 14, 31, 35, 38], "k_i": [2, 2, 2, 2, 2]})
+    rows = pa.table({"age": [11, 14, 29, 35, 38], "k_i": [2, 2, 2, 2, 2]})
     schema = hm.Schema({"age": hm.Column("quasi", hierarchy=intervals)}, policy={"k": "k_i"})
     release = hm.anonymize(hm.Table(rows, schema), OWN, labels="levels", method="exact")
     assert Counter(release.to_arrow()["age"].to_pylist()) == {"10-19": 2, "20-39": 3}
