@@ -117,3 +117,11 @@ def test_an_incomplete_document_is_no_page(document):
     del document["outcome"]
     with pytest.raises(jinja2.UndefinedError, match="outcome"):
         render(document)
+
+
+def test_a_release_of_quasi_identifiers_only_and_infinite_figures(document):
+    document["columns"] = [c for c in document["columns"] if c["role"] == "quasi"]
+    document["verdicts"][0]["achieved"] = None
+    text, _ = read(render(document))
+    assert "leave as they were" not in text
+    assert "at least 5 none everybody" in text
