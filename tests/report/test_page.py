@@ -85,6 +85,12 @@ def test_names_from_the_table_stay_text(document):
     )
 
 
+def test_small_shares_are_not_rounded_to_nothing(document):
+    document["rows"]["suppressed_share"] = 0.00003
+    text, _ = read(render(document))
+    assert "rows (under 0.1%) do not leave" in text
+
+
 def test_the_plots_hold_the_document_s_figures(document):
     _, reader = read(render(document))
     plots = json.loads(reader.scripts[0])
