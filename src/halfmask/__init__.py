@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from halfmask import errors
     from halfmask.anonymize.run import anonymize
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
@@ -60,6 +61,7 @@ __all__ = [
     "check",
     "compare",
     "describe",
+    "errors",
     "hierarchies",
     "read",
 ]
@@ -80,6 +82,8 @@ _HOMES = {
     "read": "halfmask.table.read",
 }
 
+_MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
+
 # Importing a folder later would put it in the place of the function that has its name.
 import_module("halfmask.anonymize")
 globals().pop("anonymize")
@@ -88,8 +92,8 @@ globals().pop("anonymize")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
-    if name == "hierarchies":
-        return import_module("halfmask.table.hierarchies")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
     globals()[name] = value
     return value
