@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from halfmask import errors
     from halfmask.anonymize.policies import compare_policies
     from halfmask.anonymize.run import anonymize
     from halfmask.errors import HalfmaskError
@@ -67,6 +68,7 @@ __all__ = [
     "compare",
     "compare_policies",
     "describe",
+    "errors",
     "hierarchies",
     "policies",
     "read",
@@ -89,7 +91,11 @@ _HOMES = {
     "read": "halfmask.table.read",
 }
 
-_FOLDERS = {"hierarchies": "halfmask.table.hierarchies", "policies": "halfmask.sample.policies"}
+_MODULES = {
+    "errors": "halfmask.errors",
+    "hierarchies": "halfmask.table.hierarchies",
+    "policies": "halfmask.sample.policies",
+}
 
 # Importing a folder later would put it in the place of the function that has its name.
 import_module("halfmask.anonymize")
@@ -99,8 +105,8 @@ globals().pop("anonymize")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
-    if name in _FOLDERS:
-        return import_module(_FOLDERS[name])
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ the columns, the one that saves most per bit of class size given away is taken.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,17 +37,20 @@ class Partition:
         rank: within a block, the order in which decisions are to be tried: what was split off
             comes before what stayed behind.
         group: the class of each tuple.
-        extra: per column and level, what a row with that label saves against suppressing it.
+        extra: per column, level and value, what a row saves against being suppressed.
+        rows: how many rows each tuple stands for.
+        saved: per column, what all rows together save; kept up to date by every split.
     """
 
     hierarchies: Sequence[Hierarchy]
-    codes: NDArray[np.int64]
-    level: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    level: NDArray[np.int16]
     block: NDArray[np.int64]
     rank: NDArray[np.int64]
     group: NDArray[np.int64]
     extra: list[NDArray[np.float64]]
     rows: NDArray[np.int64]
+    saved: NDArray[np.float64]
 
     @classmethod
     def empty(cls, problem: Problem, hierarchies: Sequence[Hierarchy]) -> Partition:
@@ -58,40 +61,53 @@ class Partition:
         saved = [_savings(hierarchy, problem.savings(c)) for c, hierarchy in enumerate(hierarchies)]
         return cls(
             hierarchies,
-            np.column_stack(codes),
-            np.zeros((size, columns), dtype=np.int64),
+            np.column_stack(codes).astype(np.int32),
+            np.zeros((size, columns), dtype=np.int16),
             np.full(size, -1, dtype=np.int64),
             np.zeros(size, dtype=np.int64),
             np.zeros(size, dtype=np.int64),
             saved,
             tuples.rows,
+            np.zeros(columns),
         )
 
     def form_classes(self) -> None:
         """Group tuples of one block whose labels agree."""
+        live = self.block >= 0
         self.group = self.block
         for c, hierarchy in enumerate(self.hierarchies):
-            self.group = _number(self.group, hierarchy.maps[self.level[:, c], self.codes[:, c]])
+            level, code = self.level[:, c], self.codes[:, c]
+            self.group = _number(self.group, hierarchy.maps[level, code])
+            self.saved[c] = np.sum(self.rows * self.extra[c][level, code], where=live)
 
-    def saved(self, column: int) -> float:
-        """What the labels of one column save against suppressing every row."""
-        value = self.extra[column][self.level[:, column], self.codes[:, column]]
-        return float(np.sum(self.rows * value, where=self.block >= 0))
+    def holds(self, problem: Problem) -> bool:
+        """Whether the classes satisfy all models."""
+        live = self.block >= 0
+        if not live.any():
+            return False
+        classes = _regrouped(problem.groupings.tuples.select(live), _dense(self.group[live]))
+        return all(bool(model.passes(classes).all()) for model in problem.models)
 
     def value(self, problem: Problem) -> float:
         """The metric of the whole partition."""
         return problem.combined(
-            [problem.worst(c) - self.saved(c) for c in range(len(self.hierarchies))]
+            [problem.worst(c) - self.saved[c] for c in range(len(self.hierarchies))]
         )
 
     def steps(self) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
         """The decision list: the levels of each step, and the step of each tuple."""
-        live = self.block >= 0
-        table = np.column_stack((self.block, self.rank, self.level))[live]
-        unique, inverse = np.unique(table, axis=0, return_inverse=True)
+        live = np.flatnonzero(self.block >= 0)
+        step = self.rank[live]
+        for column in (self.block[live], *self.level[live].T):
+            step = _number(step, column)
+        first = np.zeros(int(step.max()) + 1, dtype=np.int64)
+        first[step] = live
+        order = np.lexsort((self.rank[first], self.block[first]))
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
         tuple_step = np.full(len(self.block), -1, dtype=np.int32)
-        tuple_step[live] = inverse.reshape(-1)
-        return [tuple(row) for row in unique[:, 2:].tolist()], tuple_step
+        tuple_step[live] = place[step]
+        return [tuple(row) for row in self.level[first[order]].tolist()], tuple_step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,13 +122,13 @@ class _Split:
 
     score: NDArray[np.float64]
     moves: NDArray[np.bool_]
-    label: NDArray[np.int64]
+    label: NDArray[np.int32]
 
 
-def specialize(problem: Problem, partition: Partition, deadline: float | None = None) -> None:
+def specialize(problem: Problem, partition: Partition, deadline: float | None = None) -> Partition:
     """Split classes, all of them in one round, until no split saves anything."""
     relative = any(model.relative or model.whole for model in problem.models)
-    whole = [model for model in problem.models if model.whole]
+    whole = any(model.whole for model in problem.models)
     tuples = problem.groupings.tuples
     live = partition.block >= 0
     active = live.copy()
@@ -124,15 +140,24 @@ def specialize(problem: Problem, partition: Partition, deadline: float | None = 
         splits = [
             _split(problem, partition, c, view, groups, stats) for c in range(problem.columns)
         ]
+        score = np.max([s.score for s in splits], axis=0)
         best = np.argmax([s.score for s in splits], axis=0)
-        gains = np.max([s.score for s in splits], axis=0) > 0
-        before = (partition.level.copy(), partition.group, partition.rank)
-        _apply(partition, splits, best, gains, view, groups)
-        if whole and not _hold(whole, tuples.select(live), partition.group[live]):
-            partition.level, partition.group, partition.rank = before
-            return
+        chosen = np.flatnonzero(score > 0)
+        wanted = len(chosen)
+        after = _applied(partition, splits, best, chosen, view, groups)
+        while whole and wanted and not after.holds(problem):
+            # An average bears only some of the splits: try the better half.
+            chosen = chosen[np.argsort(-score[chosen], kind="stable")][: len(chosen) // 2]
+            after = _applied(partition, splits, best, chosen, view, groups)
+            if not len(chosen):
+                return partition
+        partition = after
         active[:] = False
-        active[view[gains[groups]]] = True
+        if 8 * len(chosen) >= wanted:  # else the average is all but used up
+            gained = np.zeros(len(score), dtype=bool)
+            gained[score > 0] = True
+            active[view[gained[groups]]] = True
+    return partition
 
 
 def _split(
@@ -146,7 +171,7 @@ def _split(
     count = int(groups.max()) + 1
     level, code = partition.level[view, column], partition.codes[view, column]
     finer = np.maximum(level - 1, 0)
-    label = partition.hierarchies[column].maps[finer, code].astype(np.int64)
+    label = partition.hierarchies[column].maps[finer, code]
     child = _number(groups, label)
     owner = np.zeros(int(child.max()) + 1, dtype=np.int64)
     owner[child] = groups
@@ -157,7 +182,7 @@ def _split(
     saving = stats.rows * (extra[finer, code] - extra[level, code])
     moves = passing[child] & sound[groups] & (level > 0)
     saved = _sums(groups, np.where(moves, saving, 0.0), count)
-    saved = saved * problem.leverage(column, problem.worst(column) - partition.saved(column))
+    saved = saved * problem.leverage(column, problem.worst(column) - partition.saved[column])
     total = _sums(groups, stats.rows, count)
     rest = _sums(owner, np.where(passing, 0.0, size), count) / total
     shares = np.where(passing, size / total[owner], 1.0)
@@ -215,30 +240,32 @@ def _rest_passes(
     return sound
 
 
-def _apply(
+def _applied(
     partition: Partition,
     splits: Sequence[_Split],
     best: NDArray[np.intp],
-    gains: NDArray[np.bool_],
+    chosen: NDArray[np.int64],
     view: NDArray[np.int64],
     groups: NDArray[np.int64],
-) -> None:
-    """Carry out the best split of each class."""
+) -> Partition:
+    """The partition after the best split of each chosen class."""
+    after = replace(partition, level=partition.level.copy(), saved=partition.saved.copy())
     part = np.zeros(len(partition.group), dtype=np.int64)
     behind = np.zeros(len(partition.group), dtype=np.int64)
+    column = np.full(len(best), -1)
+    column[chosen] = best[chosen]
     for c, split in enumerate(splits):
-        chosen = (best[groups] == c) & gains[groups]
-        moved = view[chosen & split.moves]
-        partition.level[moved, c] -= 1
-        part[moved] = 1 + split.label[chosen & split.moves]
-        behind[view[chosen & ~split.moves]] = 1
-    partition.group = _number(partition.group, part)
-    partition.rank = np.unique(2 * partition.rank + behind, return_inverse=True)[1].reshape(-1)
-
-
-def _hold(models: Sequence[object], tuples: Classes, groups: NDArray[np.int64]) -> bool:
-    classes = _regrouped(tuples, _dense(groups))
-    return all(bool(model.passes(classes).all()) for model in models)  # type: ignore[attr-defined]
+        here = column[groups] == c
+        going = here & split.moves
+        moved = view[going]
+        after.level[moved, c] -= 1
+        extra, code, level = after.extra[c], after.codes[moved, c], after.level[moved, c]
+        after.saved[c] += np.sum(after.rows[moved] * (extra[level, code] - extra[level + 1, code]))
+        part[moved] = 1 + split.label[going]
+        behind[view[here & ~split.moves]] = 1
+    after.group = _number(partition.group, part)
+    after.rank = np.unique(2 * partition.rank + behind, return_inverse=True)[1].reshape(-1)
+    return after
 
 
 def _sums(
@@ -261,7 +288,7 @@ def _number(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the distinct values from 0, by first occurrence."""
+    """Number the distinct values, which are not negative, from 0 by first occurrence."""
     from halfmask.kernels import group
 
     none = np.empty(0, dtype=np.int64)

@@ -37,9 +37,10 @@ def column_loss(
     if isinstance(recoding, Partition):
         covered += recoding.covered(table, step, name)
         return Fraction(covered - len(table), len(table) * (size - 1))
-    for index, one in enumerate(recoding.steps):
-        counts = np.bincount(codes[step == index], minlength=hierarchy.maps.shape[1])
-        level = one.levels[name]
+    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int8)[step]
+    levels[step < 0] = -1
+    for level in range(hierarchy.height + 2):
+        counts = np.bincount(codes[levels == level], minlength=hierarchy.maps.shape[1])
         if level > hierarchy.height:
             covered += int(counts.sum()) * size
         else:

@@ -16,6 +16,7 @@ from halfmask.release.leaving import leaving
 from halfmask.release.loss import column_loss, table_loss
 from halfmask.release.partition import Partition
 from halfmask.release.recheck import covers, verdicts
+from halfmask.release.recoding import label_texts
 from halfmask.release.release import DOOR, Release
 from halfmask.release.sizes import ClassSizes
 from halfmask.table.table import encode
@@ -70,8 +71,9 @@ def seal(candidate: Candidate) -> Release:
         gap=candidate.gap,
         parameters=dict(candidate.parameters),
         versions=versions(),
-        notes=tuple(candidate.notes),
+        notes=(*candidate.notes, *_ambiguous(recoding, candidate.table)),
         origin=candidate.table.origin,
+        categorical=candidate.table.categorical,
         _arrow=rows,
         door=DOOR,
     )
@@ -136,6 +138,32 @@ def _loss(candidate: Candidate, losses: dict[str, Fraction]) -> float:
         if abs(candidate.loss - loss) <= 1e-9:
             return loss
     raise InternalError("The search claims another loss than the rows that leave have.")
+
+
+def _levels(recoding: Recoding | Partition, table: Table, name: str) -> set[int]:
+    """The levels of which a column publishes labels; ranges have none."""
+    if isinstance(recoding, Partition):
+        levels = recoding.labels[name].levels(table, name)
+        return set() if levels is None else set(np.unique(levels).tolist())
+    return {one.levels[name] for one in recoding.steps}
+
+
+def _ambiguous(recoding: Recoding | Partition, table: Table) -> list[str]:
+    """Say where labels of several levels that cover different values are spelled alike."""
+    notes = []
+    for name in recoding.columns:
+        covered: dict[str | None, set[bytes]] = {}
+        for level in _levels(recoding, table, name):
+            level_map, labels = label_texts(table, name, level)
+            for code, text in enumerate(labels):
+                covered.setdefault(text, set()).add((level_map == code).tobytes())
+        alike = sum(len(values) > 1 for values in covered.values())
+        if alike:
+            notes.append(
+                f"Column {name!r}: {alike} label(s) of different levels are spelled alike, so that "
+                "readers cannot tell them apart; the loss counts each as what it is."
+            )
+    return notes
 
 
 def _rows(table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]) -> pa.Table:
