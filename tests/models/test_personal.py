@@ -83,3 +83,19 @@ def test_demands_for_t_are_read_from_files(tmp_path):
     (tmp_path / "q.csv").write_text("age,disease,t_i\n30,flu,1.5\n30,cold,\n")
     with pytest.raises(SchemaError, match="1 are missing, 1 are not from 0 to 1"):
         hm.read(tmp_path / "q.csv", schema=schema)
+
+
+def test_personal_closeness_may_break_when_classes_merge():
+    rows = {"x": [0, 0, 1, 1], "s": ["a", "b", "a", "a"], "t_i": [0.3, 0.3, 1.0, 1.0]}
+    schema = hm.Schema({"x": "quasi", "s": "sensitive"}, policy={"t": "t_i"})
+    more = {"x": [2] * 4, "s": ["b"] * 4, "t_i": [1.0] * 4}
+    apart = hm.Table(pa.table({n: rows[n] + more[n] for n in rows}), schema)
+    (verdict,) = hm.check(apart, hm.PersonalTCloseness("s"))
+    assert verdict.holds  # 1/2 against 3/8 is 1/8 away
+    merged = {**rows, "x": [0, 0, 0, 0]}  # 3/4 against 3/8 is 3/8 away
+    (verdict,) = hm.check(
+        hm.Table(pa.table({n: merged[n] + more[n] for n in rows}), schema),
+        hm.PersonalTCloseness("s"),
+    )
+    assert not verdict.holds
+    assert not hm.PersonalTCloseness.monotone

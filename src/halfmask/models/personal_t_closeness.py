@@ -41,7 +41,7 @@ class PersonalTCloseness:
         ('t',)
     """
 
-    monotone: ClassVar[bool] = True  # convex in the distribution, and the stricter part decides
+    monotone: ClassVar[bool] = False  # a part that is far off may join one that demands nearness
     absorbing: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     relative: ClassVar[bool] = True

@@ -184,6 +184,17 @@ class Partition:
             arrays[name] = plain
         return pa.table(arrays)
 
+    def same(self, table: Table) -> NDArray[np.int64]:
+        """Per class a number that classes with the same labels share, from 0 without gaps."""
+        numbers = []
+        for name, labels in self.labels.items():
+            number, texts = labels.labels(table, name)
+            place: dict[Label, int] = {}
+            alike = np.array([place.setdefault(text, len(place)) for text in texts])
+            numbers.append(alike[number])
+        stacked = np.column_stack(numbers)
+        return np.unique(stacked, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
     def covered(self, table: Table, step: NDArray[np.int32], name: str) -> int:
         """How many leaves the labels of all published rows cover, added up."""
         rows = np.bincount(step[step >= 0], minlength=len(self))

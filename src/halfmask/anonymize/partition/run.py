@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.anonymize.partition.feasible import feasible
+from halfmask.anonymize.partition.mend import mend
 from halfmask.anonymize.partition.task import task_of
 from halfmask.errors import ParameterError
 from halfmask.metrics.partition import diameter_loss
@@ -74,14 +75,12 @@ def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Cand
     )
     task = feasible(whole, options.get("on_infeasible", "error"))
     division, notes = _divide(task, settings.method, options.get("fallback"))
-    ids = np.full(len(table), -1, dtype=np.int32)
-    ids[task.rows] = division.ids
     left_out = len(table) - len(task)
     if left_out:
         notes += (f"{left_out:,} rows were left out knowingly: they demand more than all can give.",)
-    ordered = dict(zip(whole.space.columns, whole.space.ordered, strict=True))
-    if options.get("labels") == "levels":
-        ordered = dict.fromkeys(ordered, False)
+    tight = options.get("labels", "tight") == "tight"
+    lines = zip(whole.space.columns, whole.space.ordered, strict=True)
+    partition, ids = _labeled(task, division.ids, {name: tight and line for name, line in lines})
     parameters = {
         "seed": settings.seed,
         "time_limit": settings.time_limit,
@@ -95,7 +94,7 @@ def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Cand
     return Candidate(
         table=table,
         models=models,
-        recoding=Partition.of(table, ids, ordered),
+        recoding=partition,
         step=ids,
         method=settings.method,
         metric=settings.metric,
@@ -103,6 +102,25 @@ def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Cand
         gap=division.gap,
         notes=notes,
     )
+
+
+def _labeled(
+    task: Task, ids: NDArray[np.int64], ordered: Mapping[str, bool]
+) -> tuple[Partition, NDArray[np.int32]]:
+    """The labels of the classes, and the class of each row of the table.
+
+    Classes that publish the same labels are one class to a reader. Most promises survive that; where
+    one may not, such classes are merged and mended.
+    """
+    step = np.full(len(task.table), -1, dtype=np.int32)
+    step[task.rows] = ids
+    partition = Partition.of(task.table, step, ordered)
+    if all(model.monotone for model in task.models):
+        return partition, step
+    same = partition.same(task.table)[ids]
+    if not task.failing(same).any():
+        return partition, step
+    return _labeled(task, mend(task, same), ordered)
 
 
 def loss(task: Task, ids: NDArray[np.int64]) -> float:

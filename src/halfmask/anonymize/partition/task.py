@@ -105,9 +105,9 @@ def task_of(table: Table, models: Sequence[Model], **settings: Any) -> Task:
 
 
 def refuse(models: Sequence[Model]) -> None:
-    """Refuse models that a merged class may break, or that need more than these rows."""
+    """Refuse models that need more than the rows of one class at a time."""
     for model in models:
-        if model.population is not None or model.whole or not model.monotone:
+        if model.population is not None or model.whole:
             raise ParameterError(
                 "models", model.name, "it with method='optimal', which looks at all classes at once"
             )
