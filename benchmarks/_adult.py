@@ -55,7 +55,9 @@ def adult(folder: Path = DATA) -> hm.Table:
         "age": hm.Column("quasi", "numeric"),
         "workclass": hm.Column("quasi", hierarchy=hm.hierarchies.Tree(TREES["workclass"])),
         "education-num": hm.Column("quasi", "numeric"),
-        "marital-status": hm.Column("quasi", hierarchy=hm.hierarchies.Tree(TREES["marital-status"])),
+        "marital-status": hm.Column(
+            "quasi", hierarchy=hm.hierarchies.Tree(TREES["marital-status"])
+        ),
         "occupation": hm.Column("quasi", hierarchy=hm.hierarchies.Tree(TREES["occupation"])),
         "race": hm.Column("quasi", hierarchy=flat),
         "sex": hm.Column("quasi", hierarchy=flat),

@@ -16,15 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from _adult import DATA, adult, enlarged
 
 import halfmask as hm
+from _adult import DATA, adult, enlarged
 
 METHODS = ("mondrian", "mdav", "k-member", "personal")
 LIMITS = {"mondrian": 0.3, "mdav": 5.0, "k-member": 5.0, "personal": 3.0}
 
 
-def timed(table: hm.Table, method: str, repeats: int, **options: object) -> tuple[float, hm.Release]:
+def timed(
+    table: hm.Table, method: str, repeats: int, **options: object
+) -> tuple[float, hm.Release]:
     """The best time and the last release."""
     best, release = np.inf, None
     for _ in range(repeats):

@@ -62,7 +62,11 @@ def test_each_person_gets_the_closeness_they_ask_for():
 @pytest.mark.parametrize(
     ("policy", "model", "words"),
     [
-        ({"k": [2, 2, None, 3, 3, 2, 3, 2, 2]}, hm.PersonalKAnonymity(), "'k_i' is empty in 1 rows"),
+        (
+            {"k": [2, 2, None, 3, 3, 2, 3, 2, 2]},
+            hm.PersonalKAnonymity(),
+            "'k_i' is empty in 1 rows",
+        ),
         ({"k": [2, 2.5, 2, 3, 3, 2, 3, 2, 2]}, hm.PersonalKAnonymity(), "1 rows are not whole"),
         ({"k": [0, -1, 2, 3, 3, 2, 3, 2, 2]}, hm.PersonalKAnonymity(), "2 rows are below 1"),
         ({"l": [0] * 9}, hm.PersonalLDiversity("condition"), "'l_i': 9 rows are below 1"),
@@ -78,7 +82,9 @@ def test_a_demand_that_cannot_be_meant_is_refused_with_column_and_count(policy, 
 def test_demands_for_t_are_read_from_files(tmp_path):
     (tmp_path / "p.csv").write_text("age,disease,t_i\n30,flu,0.5\n30,cold,1\n")
     schema = {"policy": {"t": "t_i"}, "columns": {"age": "quasi", "disease": "sensitive"}}
-    (verdict,) = hm.check(hm.read(tmp_path / "p.csv", schema=schema), hm.PersonalTCloseness("disease"))
+    (verdict,) = hm.check(
+        hm.read(tmp_path / "p.csv", schema=schema), hm.PersonalTCloseness("disease")
+    )
     assert verdict.holds
     (tmp_path / "q.csv").write_text("age,disease,t_i\n30,flu,1.5\n30,cold,\n")
     with pytest.raises(SchemaError, match="1 are missing, 1 are not from 0 to 1"):

@@ -70,7 +70,9 @@ def test_a_missing_value_shares_only_the_whole_with_others():
     rows = pa.table({"age": [30, None, None, None]})
     table = hm.Table(rows, hm.Schema({"age": "quasi"}))
     ids = np.array([0, 0, 1, 1], dtype=np.int32)
-    release = seal(Candidate(table, (hm.KAnonymity(2),), Partition.of(table, ids, {"age": True}), ids))
+    release = seal(
+        Candidate(table, (hm.KAnonymity(2),), Partition.of(table, ids, {"age": True}), ids)
+    )
     assert sorted(map(str, release.to_arrow()["age"].to_pylist())) == ["*", "*", "None", "None"]
 
 
@@ -84,7 +86,7 @@ def test_a_label_that_does_not_cover_its_value_never_leaves(name):
     else:
         wrong = Nodes(np.zeros_like(labels.level), labels.value)
     bad = replace(right, labels={**right.labels, name: wrong})
-    with pytest.raises(InternalError, match="do not cover|break"):
+    with pytest.raises(InternalError, match=r"do not cover|break"):
         seal(replace(candidate(table), recoding=bad))
 
 
@@ -98,8 +100,8 @@ def test_ids_that_do_not_fit_never_leave():
     table = hm.Table(PEOPLE, SCHEMA)
     with pytest.raises(InternalError, match="steps"):
         seal(replace(candidate(table), step=IDS + 1))
+    few = np.where(IDS == 2, -1, IDS).astype(np.int32)
     with pytest.raises(InternalError, match="more rows"):
-        few = np.where(IDS == 2, -1, IDS).astype(np.int32)
         seal(replace(candidate(table), step=few, parameters={"suppression": 0.1}))
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
-# Methods that find levels: a module with ``solve(problem) -> Solution``; new ones are one line here.
+# Methods that find levels: a module with ``solve(problem) -> Solution``; one line here each.
 # Those that divide the rows into classes stand in ``halfmask.anonymize.partition.run``.
 RECODINGS = {
     "optimal": "halfmask.anonymize.optimal",
@@ -90,7 +90,9 @@ def anonymize(
         return seal(divided(table, models, Settings(method, name, seed, time_limit, options)))
     if options:
         raise ParameterError(
-            next(iter(options)), next(iter(options.values())), "it only with " + ", ".join(PARTITIONS)
+            next(iter(options)),
+            next(iter(options.values())),
+            "it only with " + ", ".join(PARTITIONS),
         )
     effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
     return seal(_recoded(table, models, method, "loss" if metric is None else metric, effort))

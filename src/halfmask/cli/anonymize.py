@@ -29,13 +29,19 @@ _SETTINGS = (
 @source
 @promises
 @suppression
-@click.option("--method", help="optimal (default), local; personal (default with people's own "
-              "demands), k-member, mdav, mondrian, exact.")
+@click.option(
+    "--method",
+    help="optimal (default), local; personal (default with people's own "
+    "demands), k-member, mdav, mondrian, exact.",
+)
 @click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
 @click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
-@click.option("--on-infeasible", type=click.Choice(["error", "suppress"]),
-              help="What to do with people who demand more than all can give.")
+@click.option(
+    "--on-infeasible",
+    type=click.Choice(["error", "suppress"]),
+    help="What to do with people who demand more than all can give.",
+)
 @click.option("--score", type=click.Choice(["improved", "plain"]), help="The score of k-member.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
@@ -55,11 +61,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     refuse_bad_outputs(file, output, given["report"], given["recoding"])
     wanted = models(given)
     table = load(file, given)
-    settings = {
-        name: given[name]
-        for name in _SETTINGS
-        if given[name] is not None
-    }
+    settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings)
     if given["recoding"] and isinstance(release.recoding, Partition):

@@ -13,7 +13,7 @@ from halfmask.cli.options import (
     load,
     names,
     output,
-    refuse_overwriting,
+    refuse_bad_outputs,
     refuse_two_documents,
     source,
 )
@@ -25,11 +25,20 @@ if TYPE_CHECKING:
 
 @click.command("policies")
 @source
-@click.option("--concern", multiple=True, metavar="NAME",
-              help="general, offline, online, personal, professional, sexual-political, or shares "
-              "HIGH/MEDIUM/LOW in percent.")
-@click.option("--ks", default="3,5,7", show_default=True, metavar="LOW,MEDIUM,HIGH",
-              help="What people with each concern demand.")
+@click.option(
+    "--concern",
+    multiple=True,
+    metavar="NAME",
+    help="general, offline, online, personal, professional, sexual-political, or shares "
+    "HIGH/MEDIUM/LOW in percent.",
+)
+@click.option(
+    "--ks",
+    default="3,5,7",
+    show_default=True,
+    metavar="LOW,MEDIUM,HIGH",
+    help="What people with each concern demand.",
+)
 @click.option("--correlated", metavar="A,B", help="Numeric columns that demands grow with.")
 @click.option("--column", default="k_i", show_default=True, help="The name of the new column.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Repeat the dealing.")
@@ -47,7 +56,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     Example: halfmask policies people.csv --compare --report gains.html
     """
     refuse_two_documents(output, json_too=as_json)
-    refuse_overwriting(file, output, given["report"])
+    refuse_bad_outputs(file, output, given["report"])
     table = load(file, given)
     given["ks"] = _numbers("ks", given["ks"], ",")
     given["correlated"] = names(given["correlated"]) or None

@@ -89,8 +89,7 @@ def _sensitive(given: Mapping[str, Any]) -> list[Model]:
     for column, value, extra in _pairs("t", given.get("t_"), extras=1):
         distance: Any = extra[0] if extra else "equal"
         made.append(TCloseness(value, column, distance=distance))
-    for column in given.get("personal_l") or ():
-        made.append(PersonalLDiversity(column))
+    made += [PersonalLDiversity(column) for column in given.get("personal_l") or ()]
     for entry in given.get("personal_t") or ():
         column, _, apart = entry.partition(":")
         own: Any = apart or "equal"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 

@@ -12,6 +12,8 @@ from halfmask.kernels.space import distance, spread
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_CLOSE = 48  # rows near the first member of a class that are looked at before all others
+
 
 @njit(cache=True, nogil=True)
 def k_member(
@@ -36,6 +38,7 @@ def k_member(
     seen = np.full(d.shares.shape, -1, np.int64)
     distinct = np.zeros(d.values.shape[1], np.int64)
     most = np.zeros(d.values.shape[1], np.int64)
+    close, edge = np.empty(0, np.int64), 0.0
     while count > 0:
         drawn = alive[int(draws[classes] * count)]
         row = _farthest(p, alive, count, drawn, reach)
@@ -53,9 +56,11 @@ def k_member(
             if size == 1:
                 spread(p, row, alive, count, reach)
                 known[:] = 1
+                close = _smallest(reach, alive, count, min(count, _CLOSE))
+                edge = reach[close[-1]]
             row, diameter = _best(
                 p, d, alive, count, members, size, need, diameter, reach, known, improved,
-                classes, seen, distinct, most, short,
+                classes, seen, distinct, most, short, close, edge, where,
             )  # fmt: skip
         if size >= need and not short:
             for m in range(size):
@@ -110,15 +115,27 @@ def _farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
 @njit(cache=True, nogil=True)
 def _best(
     p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
-    reach: Any, known: Any, improved: bool, number: int, seen: Any, distinct: Any, most: Any,
-    short: bool,
+    reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
+    short: Any, close: Any, edge: float, where: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The row that raises the class's loss least, and the diameter with it."""
+    """The row that raises the class's loss least, and the diameter with it.
+
+    Rows that were ``close`` to the first member come first: all others were at least ``edge`` away
+    from it, which often rules them out together.
+    """
     best, best_score, best_reach = -1, np.inf, np.inf
     full = short and size >= need  # only a missing value is still wanted
-    for attempt in range(2):
-        for a in range(count):
-            row = alive[a]
+    for attempt in range(-1, 2):
+        if attempt < 0 and full:
+            continue
+        if attempt == 0 and best >= 0:
+            least = (max(size + 1, need) if improved else size + 1) * max(diameter, edge)
+            if best_score < least or (best_score == least and best_reach < edge):
+                break
+        for a in range(len(close) if attempt < 0 else count):
+            row = close[a] if attempt < 0 else alive[a]
+            if attempt < 0 and (where[row] >= count or alive[where[row]] != row):
+                continue
             final = max(size + 1, need, d.k[row]) if improved else size + 1
             lower = final * max(diameter, reach[row])
             if lower > best_score or (lower == best_score and reach[row] > best_reach):
@@ -134,7 +151,7 @@ def _best(
                 and (reach[row] < best_reach or (reach[row] == best_reach and row < best))
             ):
                 best, best_score, best_reach = row, score, reach[row]
-        if best >= 0:
+        if best >= 0 and attempt >= 0:
             break
     return best, max(diameter, best_reach)
 

@@ -1,4 +1,4 @@
-"""Median cuts: a table falls apart along its widest columns as long as both sides may stand alone."""
+"""Median cuts: a table falls apart along its widest columns while both sides may stand alone."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def cut(
                         high = row
                 widths[c] = apart(p, c, low, high) if places[low, c] < places[high, c] else -1.0
             while middle < 0:
-                c = np.argmax(widths)
-                if widths[c] < 0:
+                widest = int(np.argmax(widths))
+                if widths[widest] < 0:
                     break
-                widths[c] = -1.0
-                middle = _halve(places, c, d, order, begin, end, values, spare, counts)
+                widths[widest] = -1.0
+                middle = _halve(places, widest, d, order, begin, end, values, spare, counts)
         if middle < 0:
             starts[classes] = begin
             classes += 1

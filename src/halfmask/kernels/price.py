@@ -73,14 +73,20 @@ def classes(
                 ):
                     lowest = min(lowest, left)
                     if found == most:
-                        return rows[: starts[found]], starts[: found + 1], costs[:found], lowest, False
+                        return (
+                            rows[: starts[found]],
+                            starts[: found + 1],
+                            costs[:found],
+                            lowest,
+                            False,
+                        )
                     for i in range(depth):
                         rows[starts[found] + i] = order[members[i + 1]]
                     starts[found + 1] = starts[found] + depth
                     costs[found] = whole
                     found += 1
                 if depth == cap or not _promising(
-                    d, price, reach[depth], following[depth], depth, cost[depth], paid[depth],
+                    price, reach[depth], following[depth], depth, cost[depth], paid[depth],
                     asked[depth], cap, kind, tau, threshold, best,
                 ):  # fmt: skip
                     depth -= 1
@@ -125,7 +131,7 @@ def _falls_apart(need: Any, members: Any, size: int, highest: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _promising(
-    d: Any, price: Any, reach: Any, begin: int, size: int, cost: float, paid: float, asked: int,
+    price: Any, reach: Any, begin: int, size: int, cost: float, paid: float, asked: int,
     cap: int, kind: int, tau: float, threshold: float, best: Any,
 ) -> bool:  # fmt: skip
     """Whether some larger class could stay below the threshold."""

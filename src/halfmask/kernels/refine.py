@@ -114,10 +114,34 @@ def form(p: Any, places: Any, tree: Any, d: Any, seeds: Any, anyway: Any, regret
             diameter = max(diameter, reach[best])
             rows[best] = -1
         if size >= need and not short:
+            if diameter == 0.0:
+                size, left = _take_alike(p, places, tree, free, d, members, size, left, stack, gaps)
             for m in range(size):
                 ids[members[m]] = classes
             classes += 1
     return ids
+
+
+@njit(cache=True, nogil=True)
+def _take_alike(
+    p: Any, places: Any, tree: Any, free: Any, d: Any, members: Any, size: int, left: int,
+    stack: Any, gaps: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Let free rows with the very same values join a class without diameter: they cost nothing."""
+    rows, far = np.empty(8, np.int64), np.empty(8, np.float64)
+    while left > 0 and d.values.shape[1] == 0:
+        found = nearest(p, places, tree, free, members[0], 8, rows, far, stack, gaps)
+        joined = 0
+        for j in range(found):
+            if far[j] == 0.0 and d.k[rows[j]] <= size + 1:
+                members[size] = rows[j]
+                size += 1
+                left -= 1
+                take(tree, free, rows[j])
+                joined += 1
+        if joined == 0:
+            break
+    return size, left
 
 
 @njit(cache=True, nogil=True)
@@ -359,7 +383,7 @@ def _improve_pair(
         s.size[c] += 1
     _settle(p, d.k, s, a, sweep)
     _settle(p, d.k, s, other, sweep)
-    return before - best
+    return float(before - best)
 
 
 @njit(cache=True, nogil=True)
@@ -385,6 +409,7 @@ def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> fl
             if active and s.diameter[c] > 0:
                 gained += _improve_row(p, d, s, near, row, sweep, tried, rows, counts)
         gained += _cut_anew(p, d, s, near, sweep, tried, rows, key, counts)
+        gained += _dissolve(p, d, s, near, sweep, rows, counts)
         total -= gained
         if gained <= enough * total:
             break
@@ -427,6 +452,58 @@ def _cut_anew(
                         break
             x = following
     tried[:] = -1
+    return gained
+
+
+@njit(cache=True, nogil=True)
+def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, rows: Any, counts: Any) -> float:
+    """Give up classes whose rows lose less in other classes, each in another one."""
+    n = len(d.k)
+    gained = 0.0
+    target = np.empty(_POOL, np.int64)
+    taken = np.full(n, -1, np.int64)
+    for c in range(n):
+        if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > _POOL or s.changed[c] < sweep - 1:
+            continue
+        budget = s.size[c] * s.diameter[c] - _EPS
+        count = 0
+        x = s.head[c]
+        while x >= 0 and budget > 0:
+            best, best_cost = -1, budget
+            for j in range(near.shape[1]):
+                if near[x, j] < 0:
+                    break
+                b = s.ids[near[x, j]]
+                if b == c or taken[b] == c or s.size[b] + 1 < d.k[x]:
+                    continue
+                if best >= 0 and s.diameter[b] >= best_cost:
+                    continue
+                wide = max(s.diameter[b], _reach(p, s, b, x, -1))
+                cost = (s.size[b] + 1) * wide - s.size[b] * s.diameter[b]
+                if cost < best_cost and _meets(d, s, b, -1, x, rows, counts):
+                    best, best_cost = b, cost
+            if best < 0:
+                budget = -1.0
+                break
+            taken[best] = c
+            target[count] = best
+            count += 1
+            budget -= best_cost
+            x = s.next[x]
+        if budget <= 0 or count < s.size[c]:
+            continue
+        gained += budget
+        x, i = s.head[c], 0
+        while x >= 0:
+            following = s.next[x]
+            _link(s, x, target[i])
+            s.size[target[i]] += 1
+            _settle(p, d.k, s, target[i], sweep)
+            i += 1
+            x = following
+        s.head[c] = -1
+        s.size[c] = 0
+        _settle(p, d.k, s, c, sweep)
     return gained
 
 

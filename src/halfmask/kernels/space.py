@@ -62,7 +62,7 @@ def distance(p: Any, i: int, j: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def apart(p: Any, column: int, i: int, j: int) -> float:
+def apart(p: Any, column: int, i: int, j: int) -> Any:
     """How far rows ``i`` and ``j`` are apart in one column."""
     kind, slot = p.slots[column, 0], p.slots[column, 1]
     if kind == 0:

@@ -198,9 +198,7 @@ def neighbors(p: Any, places: Any, tree: Any, wanted: int) -> tuple[Any, Any]:
         stack, gaps = np.empty(512, np.int64), np.empty(512, np.float64)
         for at in range(block * n // blocks, (block + 1) * n // blocks):
             q = tree.order[at]
-            count = nearest(
-                p, places, tree, free, q, wanted, found, distances, stack, gaps
-            )
+            count = nearest(p, places, tree, free, q, wanted, found, distances, stack, gaps)
             for j in range(count):
                 rows[q, j], far[q, j] = found[j], distances[j]
     return rows, far

@@ -4,8 +4,9 @@ Definition: DBIL = sum |e| diam(e); diameter = max diam(e); split = the smallest
 rows of different classes; WCSD = sum over classes of the distances of all their pairs; WCSS = sum
 of squared distances to the class's middle (means, most frequent categories); SBIL = sum |e| sum_A
 width_A(e) / width_A(D); TBIL = sum over rows and hierarchies of height(lowest common label) /
-height; EBIL = sum over rows and columns of the entropy (bits) inside the class; C_AVG = n / (|E| k);
-discernibility = sum |e|^2 + n per row of a class below k; classes <= floor(sum 1/k_i).
+height; EBIL = sum over rows and columns of the entropy (bits) inside the class; CTBIL = sum over
+cells of a contingency table of |before - after|; C_AVG = n / (|E| k); discernibility = sum |e|^2
++ n per row of a class below k; classes <= floor(sum 1/k_i).
 Source: Michel, "Personalizing privacy constraints in generalization-based anonymization models",
 2019, sections 3.4, 5.3.2 and 6.3.2.
 """
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from halfmask.metrics.space import Space
     from halfmask.table.table import Table
-
-Ids = "NDArray[np.int64]"
 
 
 def diameter_loss(space: Space, ids: NDArray[np.int64]) -> float:
@@ -154,7 +153,9 @@ def class_limit(demands: NDArray[np.int64]) -> int:
     Floats would cut valid solutions: ten times 1/10 adds up to 0.9999999999999999.
     """
     values, counts = np.unique(demands, return_counts=True)
-    total = sum((Fraction(int(c), int(k)) for k, c in zip(values, counts, strict=True)), Fraction(0))
+    total = sum(
+        (Fraction(int(c), int(k)) for k, c in zip(values, counts, strict=True)), Fraction(0)
+    )
     return math.floor(total)
 
 

@@ -1,8 +1,8 @@
 """The space in which rows are near or far: the distance behind DBIL and the partition methods.
 
-Definition: d(x, y) = sum over columns of w_c d_c(x_c, y_c) with d_c from 0 to 1: for numbers (dates,
-ordered values) |a - b| / (max - min), else the height of the lowest common label of a and b divided
-by the height of the hierarchy. A missing value is at distance 1 from every other value.
+Definition: d(x, y) = sum over columns of w_c d_c(x_c, y_c) with d_c from 0 to 1: for numbers, dates
+and ordered values |a - b| / (max - min), else the height of the lowest common label of a and b
+divided by the height of the hierarchy. A missing value is at distance 1 from every other value.
 Source: Michel, "Personalizing privacy constraints in generalization-based anonymization models",
 2019, section 5.3.2.
 """
@@ -10,7 +10,7 @@ Source: Michel, "Personalizing privacy constraints in generalization-based anony
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +73,10 @@ def space_of(table: Table, columns: Sequence[str] | None = None) -> Space:
     names = tuple(table.schema.quasi if columns is None else columns)
     weights = np.array([_weight(table, name) for name in names])
     ordered = tuple(is_ordered(table, name) for name in names)
-    numbers, spans, codes, tables, marks, steps, places, slots = [], [], [], [], [], [], [], []
+    numbers: list[NDArray[Any]] = []
+    codes: list[NDArray[Any]] = []
+    marks: list[NDArray[Any]] = []
+    spans, tables, steps, places, slots = [], [], [], [], []
     for name, on_line, weight in zip(names, ordered, weights.tolist(), strict=True):
         row_codes = table.encode(name).codes
         if on_line:
@@ -179,7 +182,7 @@ def _weight(table: Table, name: str) -> float:
     return 1.0 if column is None else float(column.weight)
 
 
-def _stack(columns: list[NDArray], rows: int, kind: type) -> NDArray:  # type: ignore[type-arg]
+def _stack(columns: list[NDArray[Any]], rows: int, kind: type) -> NDArray[Any]:
     if not columns:
         return np.zeros((rows, 0), dtype=kind)
     return np.ascontiguousarray(np.column_stack(columns), dtype=kind)

@@ -45,7 +45,9 @@ class Ranges:
         """Per class the number of its label, and the labels as text."""
         texts = as_text(table.encode(name).values).to_pylist()
         sign, size = separator(texts), len(texts)
-        pairs, numbers = np.unique(self.low.astype(np.int64) * size + self.high, return_inverse=True)
+        pairs, numbers = np.unique(
+            self.low.astype(np.int64) * size + self.high, return_inverse=True
+        )
         labels = [_range(texts, sign, pair // size, pair % size) for pair in pairs.tolist()]
         return numbers.reshape(-1), labels
 
@@ -124,9 +126,7 @@ class Partition:
     labels: Mapping[str, Labels]
 
     @classmethod
-    def of(
-        cls, table: Table, ids: NDArray[np.int32], ordered: Mapping[str, bool]
-    ) -> Partition:
+    def of(cls, table: Table, ids: NDArray[np.int32], ordered: Mapping[str, bool]) -> Partition:
         """The tightest labels of the classes that ``ids`` states; -1 is a suppressed row.
 
         Args:
@@ -193,7 +193,8 @@ class Partition:
             alike = np.array([place.setdefault(text, len(place)) for text in texts])
             numbers.append(alike[number])
         stacked = np.column_stack(numbers)
-        return np.unique(stacked, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        inverse = np.unique(stacked, axis=0, return_inverse=True)[1]
+        return np.asarray(inverse.reshape(-1), dtype=np.int64)
 
     def covered(self, table: Table, step: NDArray[np.int32], name: str) -> int:
         """How many leaves the labels of all published rows cover, added up."""
@@ -210,9 +211,7 @@ class Partition:
     apply = to_csv = to_sql = save
 
 
-def _ranges(
-    table: Table, name: str, rows: NDArray[np.int64], starts: NDArray[np.int64]
-) -> Ranges:
+def _ranges(table: Table, name: str, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Ranges:
     encoded = table.encode(name)
     codes = encoded.codes[rows]
     low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)

@@ -122,9 +122,7 @@ def demands(k: Sequence[int]) -> tuple[int, int, int]:
     return listed[0], listed[1], listed[2]
 
 
-def _origin(
-    table: Table, columns: Sequence[str], distance: str, scale: str
-) -> NDArray[np.float64]:
+def _origin(table: Table, columns: Sequence[str], distance: str, scale: str) -> NDArray[np.float64]:
     """How far each row is from the origin of ``columns``."""
     absent = [name for name in columns if name not in table.arrow.column_names]
     if absent or not columns:

@@ -94,9 +94,9 @@ def _shares(table: pa.Table, name: str) -> tuple[pa.Table, list[str]]:
             count = len(used_values(column).filter(bad))
             return table, [f"Policy column '{name}' (t): {count} distinct demands are no numbers."]
         column = retyped(column, number)
-    elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        if not pa.types.is_decimal(column.type):
-            return table, [f"Policy column '{name}' (t): holds {column.type}, not numbers."]
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return table, [f"Policy column '{name}' (t): holds {kind}, not numbers."]
     numbers = column.cast(pa.float64())
     inside = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, 1))
     outside = len(numbers) - numbers.null_count - (pc.sum(inside).as_py() or 0)

@@ -146,7 +146,7 @@ def test_the_improved_score_passes_over_a_near_row_that_demands_much():
         empty = np.zeros(0, np.int64)
         row, _ = grow._best(
             points, demands, np.array([1, 2]), 2, np.array([0]), 1, 2, 0.0, reach, known, improved,
-            0, np.zeros((0, 1), np.int64), empty, empty, False,
+            0, np.zeros((0, 1), np.int64), empty, empty, False, empty, 0.0, np.array([-1, 0, 1]),
         )  # fmt: skip
         picked.append(row)
     assert picked == [1, 2]  # 2 * 1 < 2 * 2, but 7 * 1 > 2 * 2

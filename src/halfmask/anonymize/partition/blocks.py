@@ -42,6 +42,10 @@ def blocks_of(task: Task, largest: int) -> list[NDArray[np.int64]]:
     from halfmask.kernels import mondrian
 
     order, starts = mondrian.cut(
-        task.space.points, task.space.places, task.demands, largest, False  # noqa: FBT003
+        task.space.points,
+        task.space.places,
+        task.demands,
+        largest,
+        False,  # noqa: FBT003
     )
     return [np.asarray(one) for one in np.split(order, starts[1:-1])]

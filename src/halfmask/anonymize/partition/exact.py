@@ -81,7 +81,7 @@ def _starts(task: Task) -> list[NDArray[np.int64]]:
 
 def _proven(task: Task, found: Optimum, metric: str) -> Division:
     ids = mend(task, numbered(found.ids))
-    notes = ()
+    notes: tuple[str, ...] = ()
     if found.gap:
         side = "higher" if metric == "split" else "lower"
         notes = (f"The search stopped: the optimum may be {side} by {found.gap:.6g}.",)

@@ -29,10 +29,10 @@ def feasible(task: Task, on_infeasible: str) -> Task:
     if not keep.all():
         out = np.flatnonzero(~keep)
         if on_infeasible != "suppress" or not keep.any():
-            columns = [
-                task.table.schema.policy[demand] for m in task.models for demand in m.policy
-            ]
-            raise InfeasibleDemandsError(tuple(dict.fromkeys(columns)), out, len(task.table))
+            columns = [task.table.schema.policy[demand] for m in task.models for demand in m.policy]
+            raise InfeasibleDemandsError(
+                tuple(dict.fromkeys(columns)), out.tolist(), len(task.table)
+            )
         task = _without(task, keep)
     one = np.zeros(len(task), dtype=np.int64)
     if len(task) == 0 or task.failing(one).any():

@@ -77,7 +77,9 @@ def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Cand
     division, notes = _divide(task, settings.method, options.get("fallback"))
     left_out = len(table) - len(task)
     if left_out:
-        notes += (f"{left_out:,} rows were left out knowingly: they demand more than all can give.",)
+        notes += (
+            f"{left_out:,} rows were left out knowingly: they demand more than all can give.",
+        )
     tight = options.get("labels", "tight") == "tight"
     lines = zip(whole.space.columns, whole.space.ordered, strict=True)
     partition, ids = _labeled(task, division.ids, {name: tight and line for name, line in lines})
@@ -109,8 +111,8 @@ def _labeled(
 ) -> tuple[Partition, NDArray[np.int32]]:
     """The labels of the classes, and the class of each row of the table.
 
-    Classes that publish the same labels are one class to a reader. Most promises survive that; where
-    one may not, such classes are merged and mended.
+    Classes that publish the same labels are one class to a reader. Most promises survive that;
+    where one may not, such classes are merged and mended.
     """
     step = np.full(len(task.table), -1, dtype=np.int32)
     step[task.rows] = ids

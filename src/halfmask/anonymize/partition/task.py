@@ -99,9 +99,7 @@ def task_of(table: Table, models: Sequence[Model], **settings: Any) -> Task:
     """The task of dividing all rows of ``table``."""
     refuse(models)
     rows = np.arange(len(table))
-    return Task(
-        table, tuple(models), rows, space_of(table), demands_of(table, models), **settings
-    )
+    return Task(table, tuple(models), rows, space_of(table), demands_of(table, models), **settings)
 
 
 def refuse(models: Sequence[Model]) -> None:
@@ -119,7 +117,9 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
 
     rows = len(table)
     k = np.ones(rows, dtype=np.int64)
-    names, l_, t = [], [], []
+    names: list[str] = []
+    l_: list[NDArray[Any]] = []
+    t: list[NDArray[Any]] = []
     for model in models:
         if isinstance(model, KAnonymity | AlphaKAnonymity):
             k = np.maximum(k, model.k)

@@ -51,9 +51,7 @@ def largest_split(instance: Instance, least: int = 2) -> Optimum:
     return Optimum(best[0], best[1], best[1])
 
 
-def _components(
-    n: int, edges: list[tuple[float, int, int]], split: float
-) -> NDArray[np.int64]:
+def _components(n: int, edges: list[tuple[float, int, int]], split: float) -> NDArray[np.int64]:
     """The component of each row when rows nearer than ``split`` are joined."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -36,11 +36,11 @@ def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]])
     value = total_cost(instance, kind, best)
     bound, prices = _generate(instance, kind, columns)
     if value - bound > _EPS and not instance.over:
-        ids, cost, _ = columns.chosen(min(instance.left, 10.0))
-        if ids is not None and cost < value - _EPS:
-            best, value = ids, cost
+        chosen, cost, _ = columns.chosen(min(instance.left, 10.0))
+        if chosen is not None and cost < value - _EPS:
+            best, value = chosen, cost
     if value - bound > _EPS and not instance.over:
-        best, value, bound = _finish(instance, kind, columns, (best, value, bound), prices)
+        best, value, bound = _finish(instance, kind, (best, value, bound), prices)
     return Optimum(best, value, min(bound, value))
 
 
@@ -61,9 +61,7 @@ def cost_of(instance: Instance, kind: int, rows: NDArray[np.int64]) -> float:
     return float(len(rows) * inside.max(initial=0.0)) if kind == price.DBIL else 0.0
 
 
-def _generate(
-    instance: Instance, kind: int, columns: Columns
-) -> tuple[float, NDArray[np.float64]]:
+def _generate(instance: Instance, kind: int, columns: Columns) -> tuple[float, NDArray[np.float64]]:
     """Add classes until none improves the linear program; its proven bound, and the prices."""
     from halfmask.kernels import price
 
@@ -85,7 +83,6 @@ def _generate(
 def _finish(
     instance: Instance,
     kind: int,
-    columns: Columns,
     known: tuple[NDArray[np.int64], float, float],
     prices: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], float, float]:

@@ -36,7 +36,9 @@ def smallest_diameter(
     closed: set[float] = set()
     while True:
         high = diameter_of(instance, best)
-        limits = np.unique(instance.far[(instance.far >= low - _EPS) & (instance.far < high - _EPS)])
+        limits = np.unique(
+            instance.far[(instance.far >= low - _EPS) & (instance.far < high - _EPS)]
+        )
         limits = limits[~np.isin(limits, list(closed))]
         if not len(limits) or instance.over:
             return Optimum(best, high, high if not len(limits) and not closed else low)
