@@ -13,17 +13,17 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.anonymize.partition.run import METHODS, loss
 from halfmask.anonymize.partition.task import Task, task_of
-from halfmask.errors import InputError, InternalError, ParameterError
+from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
 from halfmask.models.needs import prepare
 from halfmask.release.files import whole_file
+from halfmask.release.write import report_kind
 from halfmask.sample.policies import CONCERNS, demands, generate
 from halfmask.table.table import require_table
 
@@ -118,12 +118,7 @@ class PolicyComparison:
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the comparison as ``.json`` or as an ``.html`` page with a plot."""
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".json", ".html", ".htm"):
-            raise InputError(
-                f"The report {Path(path).name!r} can be .json or .html: end its name in either."
-            )
-        if suffix == ".json":
+        if report_kind(path) == ".json":
             text = json.dumps(self.to_dict(), indent=2) + "\n"
         else:
             from halfmask.report import render_policies
