@@ -26,6 +26,7 @@ _SAFE = 2**62
 # Counts, one product and one quotient: fewer than 16 roundings of 2**-53 each.
 _MARGIN = 2.0**-48
 _DIGITS = 60
+_HUGE = Fraction(2**256)  # above every quotient of counts
 
 
 def fraction(value: Number) -> Fraction:
@@ -66,7 +67,7 @@ def at_most(
     num, den = ratio.numerator, ratio.denominator
     if int(left.max(initial=0)) * den < _SAFE and int(right.max(initial=0)) * num < _SAFE:
         return np.asarray(left * den <= right * num)
-    x, y = left.astype(np.float64), right.astype(np.float64) * float(ratio)
+    x, y = left.astype(np.float64), right.astype(np.float64) * float(min(ratio, _HUGE))
     result = np.asarray(x <= y)
     for i in np.flatnonzero(np.abs(x - y) <= _MARGIN * (x + y)):
         result[i] = int(left[i]) * den <= int(right[i]) * num

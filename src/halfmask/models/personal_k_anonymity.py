@@ -16,11 +16,13 @@ from halfmask.errors import SchemaError
 from halfmask.models.exact import require_whole
 from halfmask.models.statistics import POLICY, filled, histogram, kept, reduce
 from halfmask.models.verdict import Verdict, judge
+from halfmask.table.classes import value_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
+    from halfmask.table.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,20 @@ class PersonalKAnonymity:
     def __post_init__(self) -> None:
         if self.default is not None:
             require_whole("default", self.default, 1)
+
+    def faults(self, table: Table) -> list[str]:
+        """What hinders reading people's demands from ``table``."""
+        column = table.schema.policy["k"]
+        numbers = value_facts(table, column)["numbers"]
+        if numbers is None:
+            return [f"the policy column '{column}' holds text: give whole numbers."]
+        unstated = int(table.arrow[column].null_count)
+        if unstated and self.default is None:
+            return [
+                f"the policy column '{column}' is empty in {unstated} rows: fill it in (1 demands "
+                "nothing), or give default=."
+            ]
+        return []
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it meets the highest demand inside it."""

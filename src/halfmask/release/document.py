@@ -1,0 +1,84 @@
+"""The document of a release: plain values, the same in JSON and behind the HTML report."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from halfmask.release.release import Release
+
+FORMAT = "halfmask.release/1"
+
+
+def document(release: Release) -> dict[str, Any]:
+    """All that is known of ``release`` but its rows."""
+    total = release.rows + release.suppressed
+    return {
+        "format": FORMAT,
+        "outcome": outcome(release),
+        "rows": {
+            "original": total,
+            "published": release.rows,
+            "suppressed": release.suppressed,
+            "suppressed_share": release.suppressed / total,
+        },
+        "models": [plain(model.to_dict()) for model in release.models],
+        "verdicts": [plain(verdict.to_dict()) for verdict in release.verdicts],
+        "loss": release.loss,
+        "levels": release.levels,
+        "columns": [column.to_dict() for column in release.columns],
+        "classes": release.classes.to_dict(),
+        "method": release.method,
+        "metric": release.metric,
+        "gap": release.gap,
+        "steps": len(release.recoding.steps),
+        "parameters": plain(dict(release.parameters)),
+        "versions": dict(release.versions),
+        "notes": list(release.notes),
+    }
+
+
+def outcome(release: Release) -> str:
+    """What happened, in one sentence for a reader who knows no statistics."""
+    total = release.rows + release.suppressed
+    kept = (
+        f"{release.rows:,} of {total:,} rows may leave"
+        if release.suppressed
+        else (f"All {total:,} rows may leave")
+    )
+    count = len(release.verdicts)
+    promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
+    return (
+        f"{kept}: {promises} checked on these very rows and kept, at the price of "
+        f"{release.loss:.1%} of the detail in the columns that others may know."
+    )
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON knows it; what JSON does not know becomes text."""
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return type(value).__name__
+
+
+def versions() -> dict[str, str]:
+    """The programs that a release depends on, without importing them."""
+    found = {"python": platform.python_version()}
+    for package in ("halfmask", "numpy", "pyarrow", "numba"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -1,0 +1,161 @@
+"""The second look at a release: classes counted again from the very rows that leave.
+
+Nothing here shares code with the search or its kernels; rows are grouped by Arrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InternalError
+from halfmask.release.recoding import as_text, label_texts
+from halfmask.table.classes import Classes, Histogram, value_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.recoding import Recoding
+    from halfmask.table.table import Table
+
+_ID = "id"
+
+
+def verdicts(
+    models: Sequence[Model],
+    quasi: pa.Table,
+    table: Table,
+    kept: NDArray[np.int64],
+    recoding: Recoding,
+) -> tuple[list[Verdict], NDArray[np.int64]]:
+    """Check every model on published rows; returns the verdicts and the class sizes.
+
+    Args:
+        models: what must hold.
+        quasi: the published quasi-identifiers, one row per published row.
+        table: the original rows.
+        kept: which of them leave, in the order of ``quasi``.
+        recoding: how a population table is generalized alongside.
+    """
+    labels = [as_text(column) for column in quasi.columns]
+    found = []
+    for model in models:
+        classes, ids = regrouped(labels, table, kept, model, recoding)
+        found.append(model.check(classes))
+    sizes = np.bincount(ids)
+    return found, sizes[sizes > 0].astype(np.int64)
+
+
+def regrouped(
+    labels: list[pa.Array],
+    table: Table,
+    kept: NDArray[np.int64],
+    model: Model,
+    recoding: Recoding,
+) -> tuple[Classes, NDArray[np.int64]]:
+    """Group published rows by their labels, with what ``model`` reads; gives each row's class."""
+    own = len(kept)
+    unplaced = 0
+    if model.population is not None:
+        population, unplaced = _population(recoding, model.population)
+        labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
+    ids, count = _ids(labels, len(labels[0]) if labels else own)
+    count += unplaced > 0  # people of the population whom no class takes stand in one of their own
+    everyone = np.bincount(ids, minlength=count)
+    everyone[count - 1] += unplaced
+    ids = ids[:own]
+    rows = np.bincount(ids, minlength=count).astype(np.int64)
+    needed = {name: name for name in model.columns}
+    needed |= {f"policy.{demand}": table.schema.policy[demand] for demand in model.policy}
+    classes = Classes(
+        keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
+        rows=rows,
+        people=_people(table, kept, ids, rows),
+        histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
+        population=None if model.population is None else (everyone - rows).astype(np.int64),
+    )
+    return classes, ids
+
+
+def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.int32]) -> None:
+    """Demand that every published label is the original value's label at the level of its step."""
+    for name in recoding.columns:
+        codes = table.encode(name).codes[step >= 0]
+        labels = as_text(quasi[name])
+        pairs = pa.table({"value": codes, "step": step[step >= 0], "label": labels})
+        seen = pairs.group_by(pairs.column_names).aggregate([])
+        values = seen["value"].to_numpy()
+        steps, texts = seen["step"].to_numpy(), seen["label"].to_pylist()
+        for index, one in enumerate(recoding.steps):
+            level_map, right = label_texts(table, name, one.levels[name])
+            at = np.flatnonzero(steps == index)
+            wrong = sum(texts[i] != right[level_map[values[i]]] for i in at)
+            if wrong:
+                raise InternalError(
+                    f"Column {name!r}: {wrong} published labels do not cover their value."
+                )
+
+
+def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], int]:
+    """The class of each row, by Arrow's own grouping; the missing value is a group of its own."""
+    if not labels:
+        return np.zeros(rows, dtype=np.int64), min(rows, 1)
+    names = [str(i) for i in range(len(labels))]
+    table = pa.table([*labels, np.arange(rows, dtype=np.int64)], names=[*names, _ID])
+    groups = table.group_by(names).aggregate([(_ID, "list")])[f"{_ID}_list"].combine_chunks()
+    if isinstance(groups, pa.ChunkedArray):
+        groups = groups.chunk(0)
+    ids = np.empty(rows, dtype=np.int64)
+    members = groups.flatten().to_numpy(zero_copy_only=False)
+    ids[members] = pc.list_parent_indices(groups).to_numpy(zero_copy_only=False)
+    return ids, len(groups)
+
+
+def _people(
+    table: Table, kept: NDArray[np.int64], ids: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many different people stand in each class."""
+    if table.schema.person is None:
+        return rows
+    person = table.arrow[table.schema.person].take(pa.array(kept))
+    if pa.types.is_dictionary(person.type):
+        person = person.cast(person.type.value_type)
+    pairs = pa.table({_ID: ids, "person": person})
+    distinct = pairs.group_by([_ID, "person"]).aggregate([])
+    counts = distinct.group_by(_ID).aggregate([([], "count_all")])
+    people = np.zeros(len(rows), dtype=np.int64)
+    people[counts[_ID].to_numpy()] = counts["count_all"].to_numpy()
+    return people
+
+
+def _histogram(
+    table: Table, kept: NDArray[np.int64], name: str, ids: NDArray[np.int64], count: int
+) -> Histogram:
+    pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept]})
+    counted = (
+        pairs.group_by([_ID, "value"])
+        .aggregate([([], "count_all")])
+        .sort_by([(_ID, "ascending"), ("value", "ascending")])
+    )
+    owners = counted[_ID].to_numpy()
+    return Histogram(
+        starts=np.searchsorted(owners, np.arange(count + 1)).astype(np.int64),
+        values=counted["value"].to_numpy().astype(np.int32),
+        counts=counted["count_all"].to_numpy().astype(np.int64),
+        **value_facts(table, name),
+    )
+
+
+def _population(recoding: Recoding, population: Table) -> tuple[list[pa.Array], int]:
+    """The labels that the people of a population table would get, and how many get none."""
+    step = recoding.assign(population)
+    if recoding.full_domain:
+        step = np.zeros(len(population), dtype=np.int32)
+    quasi = recoding.published(population, step)
+    return [as_text(column) for column in quasi.columns], int(np.count_nonzero(step < 0))

@@ -1,0 +1,62 @@
+"""A published table as a file: the suffix says which kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from halfmask.errors import InputError
+from halfmask.release.files import whole_file
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_KINDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
+
+
+def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
+    """Write ``table`` to ``path``, whole or not at all."""
+    kind = _kind(Path(path))
+    with whole_file(path) as temporary:
+        if kind == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, temporary)
+        elif kind in (".feather", ".arrow"):
+            import pyarrow.feather as feather
+
+            feather.write_feather(table, str(temporary))
+        else:
+            _write_text(table, temporary, kind)
+
+
+def _kind(path: Path) -> str:
+    name = path.name.lower()
+    for kind in sorted(_KINDS, key=len, reverse=True):
+        if name.endswith(kind) and name != kind:
+            return kind
+    raise InputError(
+        f"The file name {path.name!r} does not say which kind to write: end it in one of "
+        f"{', '.join(_KINDS)}."
+    )
+
+
+def _write_text(table: pa.Table, path: Path, kind: str) -> None:
+    import pyarrow.csv as csv
+
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    options = csv.WriteOptions(delimiter=_DELIMITERS[kind.removesuffix(".gz")])
+    codec = "gzip" if kind.endswith(".gz") else None
+    with pa.output_stream(str(path), compression=codec) as stream:
+        try:
+            csv.write_csv(pa.table(plain, names=table.column_names), stream, options)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(
+                "A column's type cannot be written as text: write .parquet or .arrow instead."
+            ) from error
