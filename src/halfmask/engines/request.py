@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
 StateKind = Literal["count", "sum", "min", "max", "moments"]
-MeasureKind = Literal["median", "distinct", "people", "max"]
+MeasureKind = Literal["median", "distinct", "rows", "max"]
 
 REFUSED, WITHOUT_POLICY = -1, -2
 
@@ -88,7 +88,7 @@ class State:
 class Measure:
     """An aggregate that does not merge, or a second look: computed once it is known who is where.
 
-    ``people`` and ``distinct`` count distinct values, ``max`` is the largest one.
+    ``distinct`` counts distinct values, ``rows`` those that are not null, ``max`` is the largest.
     """
 
     kind: MeasureKind

@@ -77,6 +77,8 @@ def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
             node = exp.Median(this=value)
         elif m.kind == "max":
             node = exp.Max(this=value)
+        elif m.kind == "rows":
+            node = exp.Count(this=value)
         else:
             node = exp.Count(this=exp.Distinct(expressions=[value]))
         columns.append(exp.alias_(node, f"m{i}"))
@@ -305,12 +307,10 @@ def row_ids(tables: Sequence[pa.Table], names: Sequence[str]) -> list[NDArray[np
     sizes = [t.num_rows for t in tables]
     total = np.zeros(sum(sizes), dtype=np.int64)
     for name in names:
-        column = pa.chunked_array([c for t in tables for c in _plain(t[name]).chunks],
-                                  type=_plain(tables[0][name]).type)
-        codes = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
-        flat = np.concatenate(
-            [c.indices.to_numpy(zero_copy_only=False) for c in codes.chunks] or [total[:0]]
-        ).astype(np.int64)
+        chunks = [c for t in tables for c in _plain(t[name]).chunks]
+        whole = pa.concat_arrays(chunks) if chunks else pa.array([], _plain(tables[0][name]).type)
+        codes = whole.dictionary_encode(null_encoding="encode").indices
+        flat = codes.to_numpy(zero_copy_only=False).astype(np.int64)
         _, total = np.unique(total * (int(flat.max(initial=0)) + 1) + flat, return_inverse=True)
     return np.split(total, np.cumsum(sizes)[:-1])
 

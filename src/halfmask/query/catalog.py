@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from halfmask.query.chain import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
@@ -63,10 +63,18 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """All tables; ``main`` is the one that a query on a single table means whatever its name."""
+    """All tables.
 
-    sources: Mapping[str, Source]
+    Attributes:
+        sources: by name.
+        main: the one that a query on a single table means whatever it calls it.
+        lookup: asks the engine for a table that is not listed yet.
+        hierarchies: those that were built already.
+    """
+
+    sources: dict[str, Source]
     main: str | None = None
+    lookup: Callable[[str], Source | None] | None = None
     hierarchies: dict[tuple[str, str], Hierarchy] = field(default_factory=dict)
 
     def find(self, name: str) -> Source | None:
@@ -74,4 +82,9 @@ class Catalog:
         for source in self.sources.values():
             if folded(source.name) == folded(name):
                 return source
-        return self.sources.get(self.main) if self.main is not None else None
+        if self.main is not None:
+            return self.sources.get(self.main)
+        found = self.lookup(name) if self.lookup is not None else None
+        if found is not None:
+            self.sources[found.name] = found
+        return found

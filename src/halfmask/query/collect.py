@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
+from halfmask.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +90,7 @@ class Groups:
         states: the mergeable parts of the aggregates.
         refused: people whom no level satisfies.
         without_policy: people without a policy who are left out.
+        largest_refused: the largest k that one of the refused asks for.
     """
 
     level: NDArray[np.int64]
@@ -100,6 +102,7 @@ class Groups:
     demand: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     refused: int = 0
     without_policy: int = 0
+    largest_refused: int = 0
 
     def __len__(self) -> int:
         return len(self.level)
@@ -184,7 +187,15 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
     return Groups(
         level[kept], people[kept], keys, counts, thresholds, inside, demand,
         int(people[level == REFUSED].sum()), int(people[level == WITHOUT_POLICY].sum()),
+        _largest_refused(rows, level),
     )
+
+
+def _largest_refused(rows: pa.Table, level: NDArray[np.int64]) -> int:
+    refused = level == REFUSED
+    if "k" not in rows.column_names or not refused.any():
+        return 0
+    return int(_ceiling(rows, "k")[refused].max(initial=0))
 
 
 def _people(plan: Plan, rows: pa.Table) -> NDArray[np.int64]:
@@ -200,7 +211,7 @@ def _ceiling(rows: pa.Table, name: str) -> NDArray[np.int64]:
     import pyarrow as pa
 
     values = rows[name].cast(pa.float64()).fill_null(0).to_numpy()
-    return np.ceil(values).astype(np.int64)
+    return np.minimum(np.ceil(np.nan_to_num(values, nan=2.0**62)), 2.0**62).astype(np.int64)
 
 
 def _distinct(rows: pa.Table, test: int, cap: int) -> Distinct:
@@ -292,4 +303,6 @@ def _climbed(values: Sequence[object], planned: PlannedKey, depth: int) -> list[
         return [labels[0]] * len(values)
     at = {v: labels[c] for v, c in zip(hierarchy.labels[0], hierarchy.maps[depth].tolist(),
                                        strict=True)}
-    return [None if v is None else at[v] if v in at else v for v in values]
+    if any(v is not None and v not in at for v in values):
+        raise InternalError("A value stands outside its hierarchy.")
+    return [None if v is None else at[v] for v in values]

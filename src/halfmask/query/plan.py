@@ -6,7 +6,7 @@ query over the published rows that makes the asker's columns of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.engines.request import (
@@ -25,6 +25,7 @@ from halfmask.engines.request import (
 from halfmask.errors import QueryError
 from halfmask.query import vocabulary
 from halfmask.query.chain import folded
+from halfmask.query.joins import people_of
 from halfmask.query.scope import Scope, fail, scope_of
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Plan:
     final: exp.Select
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    repeat: bool = False
 
     @property
     def chain(self) -> Chain:
@@ -117,13 +119,15 @@ class Plan:
         return self.statement.semantics
 
 
-def plan(statement: Statement, catalog: Catalog, engine: Engine) -> Plan:
+def plan(
+    statement: Statement, catalog: Catalog, engine: Engine, *, check_people: bool = True
+) -> Plan:
     """Decide how a statement is answered; reads column types, no rows.
 
     Raises:
         QueryError: with line, column and a caret.
     """
-    return _Planner(statement, catalog, engine).plan()
+    return _Planner(statement, catalog, engine).plan(check_people=check_people)
 
 
 class _Planner:
@@ -139,8 +143,13 @@ class _Planner:
         self.arguments: list[exp.Expression] = []
         self.queried: list[str] = []
 
-    def plan(self) -> Plan:
+    def plan(self, *, check_people: bool) -> Plan:
         self._refuse_hidden()
+        source = self._source()
+        bound = self.statement.rows_per_person
+        self.repeat = self.scope.person is not None
+        if check_people:
+            self.repeat = people_of(self.scope, source, self.engine, bound).repeat
         keys = self._grouping()
         calls = self._calls()
         types = self._types(keys, calls)
@@ -150,7 +159,7 @@ class _Planner:
         requirements, tests = self._requirements()
         final, names = self._final(keys, planned)
         request = Request(
-            source=self._source(),
+            source=source,
             keys=tuple(requests),
             guarantees=tuple((g.k, g.l) for g in self.statement.chain.guarantees),
             person=self.scope.person,
@@ -160,7 +169,7 @@ class _Planner:
         return Plan(
             self.statement, self.scope, request, tuple(planned), tuple(self.aggregates),
             tuple(self.measures), tuple(requirements), tuple(self.queried), final, tuple(names),
-            tuple(self.notes),
+            tuple(self.notes), self.repeat,
         )
 
     # -- names and grouping
@@ -451,7 +460,8 @@ class _Planner:
     def _requirements(self) -> tuple[list[Requirement], list[Test]]:
         from sqlglot import exp
 
-        chain, person = self.statement.chain, self.scope.person
+        chain = self.statement.chain
+        person = self.scope.person if self.repeat else None
         k, l = chain.guarantees[-1].k, chain.guarantees[-1].l  # noqa: E741
         tests: list[Test] = []
         requirements = [Requirement("people", "people", len(tests) if person is not None else None)]
@@ -619,11 +629,6 @@ def climb(hierarchy: Hierarchy, height: int) -> Climb:
             first.setdefault(code, value)
     return Climb({v: None if v is None else first[c]
                   for v, c in zip(values, codes.tolist(), strict=True)})
-
-
-def with_policies(plan: Plan, request: Request) -> Plan:
-    """The plan with another request (policies joined in)."""
-    return replace(plan, request=request)
 
 
 def _owner(argument: exp.Expression, person: exp.Expression) -> exp.Expression:
