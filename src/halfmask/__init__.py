@@ -19,6 +19,8 @@ from halfmask.models import (
     Verdict,
 )
 from halfmask.models.check import check
+from halfmask.query.policies import Policies
+from halfmask.query.run import query
 from halfmask.release import Recoding, Release
 from halfmask.table import hierarchies
 from halfmask.table.describe import describe
@@ -38,6 +40,7 @@ __all__ = [
     "KMap",
     "LDiversity",
     "PersonalKAnonymity",
+    "Policies",
     "Recoding",
     "Release",
     "SampleUniques",
@@ -51,5 +54,6 @@ __all__ = [
     "compare",
     "describe",
     "hierarchies",
+    "query",
     "read",
 ]

@@ -36,7 +36,6 @@ class AnswerLevel:
     k: int
     l: int  # noqa: E741
     rows: int
-    people: int
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -45,7 +44,7 @@ class Answer:
 
     Attributes:
         verdicts: per level with rows, and per promise, what its rows achieve.
-        levels: the chain, with rows and people published at each level.
+        levels: the chain, with the number of rows published at each level.
         people: how many people the published rows cover (F1).
         depth: the sum of depth times people (F2), the coarsest level having depth 0.
         withheld: reason to people left out; None where there are fewer than would be safe to say.
@@ -121,8 +120,7 @@ class Answer:
             "gap": self.gap,
             "engine": self.engine,
             "levels": [
-                {"level": x.level, "step": x.step, "k": x.k, "l": x.l, "rows": x.rows,
-                 "people": x.people}
+                {"level": x.level, "step": x.step, "k": x.k, "l": x.l, "rows": x.rows}
                 for x in self.levels
             ],
             "verdicts": [plain(verdict.to_dict()) for verdict in self.verdicts],

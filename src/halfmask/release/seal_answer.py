@@ -99,7 +99,7 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
     finally:
         engine.close()
     _check_second_look(candidate)
-    verdicts = _verdicts(candidate, found, people)
+    verdicts = _verdicts(candidate, found)
     if any(not v.holds for v in verdicts):
         raise InternalError("A row of the answer breaks its guarantee; nothing was released.")
     return _released(candidate, people, tuple(verdicts))
@@ -203,9 +203,7 @@ def _check_second_look(candidate: AnswerCandidate) -> None:
 
 
 def _verdicts(
-    candidate: AnswerCandidate,
-    found: Mapping[Promise, Mapping[int, int]],
-    people: Mapping[int, int],
+    candidate: AnswerCandidate, found: Mapping[Promise, Mapping[int, int]]
 ) -> list[Verdict]:
     verdicts = []
     for level, (at, step) in enumerate(
@@ -225,9 +223,9 @@ def _verdicts(
                 # How far a row is above its guarantee is not the asker's to know.
                 achieved=required if not failing else min(reached),
                 failing_classes=len(failing),
-                failing_rows=sum(people.get(p, 0) for p in failing),
+                failing_rows=len(failing),
                 classes=len(inside),
-                rows=sum(people.get(p, 0) for p in inside),
+                rows=len(inside),
                 column=promise.column if promise.what != "people" else None,
                 note=f"level {level + candidate.first} ({step}), k={at[0]} l={at[1]}",
             ))
@@ -253,8 +251,6 @@ def _released(
         AnswerLevel(
             i + candidate.first, candidate.steps[i], *guarantees[i],
             rows=int((at == i).sum()),
-            people=sum(counts[p] for p, level in zip(shown, at.tolist(), strict=True)
-                       if level == i),
         )
         for i in range(top + 1)
     )
@@ -265,7 +261,7 @@ def _released(
         levels=levels,
         people=total,
         depth=depth,
-        withheld=_withheld(candidate, total, total - sum(x.people for x in levels)),
+        withheld=_withheld(candidate, total, total - sum(counts[p] for p in shown)),
         semantics=candidate.semantics,
         gap=candidate.gap,
         engine=candidate.engine,
