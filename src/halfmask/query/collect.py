@@ -16,6 +16,7 @@ import numpy as np
 
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
 from halfmask.errors import InternalError
+from halfmask.table.table import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,6 +165,8 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
     """Read the groups that an engine returned."""
     import pyarrow as pa
 
+    if plan.semantics != "selective":
+        rows = _ordered(plan, rows)
     level = rows["level"].to_numpy().astype(np.int64)
     people = _people(plan, rows)
     kept = level >= 0
@@ -189,6 +192,16 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
         int(people[level == REFUSED].sum()), int(people[level == WITHOUT_POLICY].sum()),
         _largest_refused(rows, level),
     )
+
+
+def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
+    """Groups in the order of their keys, so that every engine breaks ties the same way."""
+    import pyarrow as pa
+
+    keys = [_key_column(k, p, rows[f"g{i}"]).codes
+            for i, (k, p) in enumerate(zip(plan.request.keys, plan.keys, strict=True))]
+    order = np.lexsort([*reversed(keys), rows["level"].to_numpy()])
+    return rows.take(pa.array(order))
 
 
 def _largest_refused(rows: pa.Table, level: NDArray[np.int64]) -> int:
@@ -255,15 +268,8 @@ def _reach(
 
 
 def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyColumn:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.DictionaryArray.from_arrays(
-            pa.array([], pa.int32()), pa.array([], column.type))
-    values = encoded.dictionary
+    encoded = encode(column)
+    values = encoded.values
     plain: list[object] = values.to_pylist()
     maps: list[NDArray[np.int64]] = [np.arange(len(plain), dtype=np.int64)]
     labels: list[list[object]] = [plain]
@@ -279,10 +285,8 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
         codes = [index.setdefault(label, len(index)) for label in shown]
         maps.append(np.array(codes, dtype=np.int64))
         labels.append(list(index))
-    return KeyColumn(
-        encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), values, tuple(maps),
-        tuple(labels), key.depths,
-    )
+    codes_of = encoded.codes.astype(np.int64)
+    return KeyColumn(codes_of, values, tuple(maps), tuple(labels), key.depths)
 
 
 def _edges(values: Sequence[object], width: int) -> list[int | None]:

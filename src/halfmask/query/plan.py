@@ -27,6 +27,7 @@ from halfmask.query import vocabulary
 from halfmask.query.chain import folded
 from halfmask.query.joins import people_of
 from halfmask.query.scope import Scope, fail, scope_of
+from halfmask.table.table import encode
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -446,7 +447,7 @@ class _Planner:
             else:
                 query = exp.select(exp.column(expression.name, quoted=True)).distinct().from_(
                     exp.to_table(source.name))
-                values = self.engine.run(query).column(0).combine_chunks()
+                values = encode(self.engine.run(query).column(0)).values
                 built = declared.hierarchy.build(expression.name, values)
             self.catalog.hierarchies[at] = built
         return self.catalog.hierarchies[at]
