@@ -248,9 +248,7 @@ def _exact(state: State, total: exp.Expression) -> exp.Expression:
         return total
     if state.of in ("integer", "boolean"):
         return exp.cast(total, "decimal(38, 0)")
-    if state.of == "decimal":
-        return exp.cast(total, f"decimal(38, {state.scale})")
-    return exp.cast(total, "double")
+    return total if state.of == "decimal" else exp.cast(total, "double")
 
 
 def _demand_columns(request: Request) -> list[exp.Expression]:
