@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines import sql as shared
@@ -90,7 +91,7 @@ class DuckDB:
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):
             quoted, path = name.replace('"', '""'), rows.replace("'", "''")
-            self._connection.execute(f"CREATE VIEW \"{quoted}\" AS SELECT * FROM '{path}'")  # noqa: S608
+            self._connection.execute(f"CREATE TEMPORARY VIEW \"{quoted}\" AS SELECT * FROM '{path}'")  # noqa: S608
         else:
             self._connection.register(name, rows)
             self._brought.append(name)
@@ -122,10 +123,16 @@ def refusal(engine: str, error: Exception) -> EngineError | QueryError:
 
 
 def _connect() -> Any:
+    """A connection of its own on the one database of this process: it sees only its own tables."""
+    return _database().cursor()
+
+
+@cache
+def _database() -> Any:
     try:
         import duckdb
     except ImportError:
         raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
-    connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")
-    return connection
+    database = duckdb.connect(":memory:")
+    database.execute("SET enable_progress_bar = false")
+    return database

@@ -92,6 +92,7 @@ class Groups:
         refused: people whom no level satisfies.
         without_policy: people without a policy who are left out.
         largest_refused: the largest k that one of the refused asks for.
+        separate: whether no two groups share level and key.
     """
 
     level: NDArray[np.int64]
@@ -104,6 +105,7 @@ class Groups:
     refused: int = 0
     without_policy: int = 0
     largest_refused: int = 0
+    separate: bool = True
 
     def __len__(self) -> int:
         return len(self.level)

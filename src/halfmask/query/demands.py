@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.engines.request import WITHOUT_POLICY
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from halfmask.query.policies import Demand, Policies
     from halfmask.query.scope import Scope
 
-SIDE_TABLE = "hm_policies"
+_NUMBERS = count()
 BY_PERSON = "hm_by_person"
 
 
@@ -31,7 +32,10 @@ def with_demands(plan: Plan, policies: Policies, engine: Engine) -> Plan:
         note = "Nobody states an own demand: everybody contributes at the finest level."
         return replace(plan, notes=(*plan.notes, note))
     source = plan.request.source.copy()
-    own = {name: _from_columns(plan, policies, name) for name in ("k", "l")}
+    own: dict[str, exp.Expression | None] = {
+        "k": _from_columns(plan, policies, "k"), "l": _from_columns(plan, policies, "l")}
+    if any(e is not None for e in own.values()):
+        own = dict(zip(("k", "l"), _pair(own), strict=True))
     given: dict[str, exp.Expression | None] = dict(own)
     if plan.repeat and any(e is not None for e in own.values()):
         source, given = _by_person(plan, source, own)
@@ -136,10 +140,12 @@ def _from_people(
 
         rows = rows.set_column(0, "person", rows["person"].cast(pa.string()))
         key = exp.cast(key, "text")
-    engine.add(SIDE_TABLE, rows)
-    match = exp.EQ(this=key, expression=exp.column("person", table=SIDE_TABLE))
-    source = source.join(exp.to_table(SIDE_TABLE), on=match, join_type="left")
-    return source, {n: exp.column(n, table=SIDE_TABLE) for n in ("k", "l")}
+    # Two plans may be compared side by side (by the ledger), each with its own policies.
+    name = f"hm_policies_{next(_NUMBERS)}"
+    engine.add(name, rows)
+    match = exp.EQ(this=key, expression=exp.column("person", table=name))
+    source = source.join(exp.to_table(name), on=match, join_type="left")
+    return source, {n: exp.column(n, table=name) for n in ("k", "l")}
 
 
 def for_columns(people: pa.Table, queried: tuple[str, ...]) -> pa.Table:

@@ -128,7 +128,7 @@ class Session:
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
         if ledger is not None:
-            ledger.check(self, plan, groups, published)
+            ledger.check(self, work, groups, published)
         rows = aggregate(plan, groups, published, self.engine)
         answer = seal_answer(candidate_of(plan, groups, choice, published, rows, self.engine,
                                           second_look=recheck == "rows"))

@@ -25,7 +25,7 @@ def choose(groups: Groups) -> Choice:
     rising = np.empty(0, dtype=np.int64)
     for level in range(groups.top + 1):
         own = np.flatnonzero(groups.level == level)
-        if not len(rising):
+        if not len(rising) and groups.separate:
             # Groups of one level have different keys: nothing to merge yet.
             holds = groups.alone(level, own)
             target[own[holds]] = level
