@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.query import trees
 
 from halfmask.query.collect import DROPPED, Groups
 from halfmask.query.filter import choose, publish
 from halfmask.query.semantics import complete, complete_greedy, selective
-from tests.query import trees
 
 
 @st.composite
@@ -36,10 +36,12 @@ def small_trees(draw: st.DrawFn) -> tuple[Groups, list[set[int]] | None]:
             members.append((level, leaf, draw(st.integers(1, 6))))
     values = None
     if draw(st.booleans()):
-        values = [set(draw(st.lists(st.integers(0, 5), min_size=1, max_size=m[2])))
-                  for m in members]
-    return trees.groups_of(parents, [list(t) for t in zip(ks, ls, strict=True)], members,
-                           values), values
+        values = [
+            set(draw(st.lists(st.integers(0, 5), min_size=1, max_size=m[2]))) for m in members
+        ]
+    return trees.groups_of(
+        parents, [list(t) for t in zip(ks, ls, strict=True)], members, values
+    ), values
 
 
 @settings(max_examples=250)

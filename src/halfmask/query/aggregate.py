@@ -65,8 +65,9 @@ def merge(plan: Plan, groups: Groups, published: Published) -> dict[str, pa.Arra
     done = table.group_by("hm_id").aggregate(wanted)
     order = np.empty(n, dtype=np.int64)
     order[done["hm_id"].to_numpy()] = np.arange(n)
-    out = {name: done[f"{name}_{how}"].take(pa.array(order)).combine_chunks()
-           for name, how in wanted}
+    out = {
+        name: done[f"{name}_{how}"].take(pa.array(order)).combine_chunks() for name, how in wanted
+    }
     for i, state in enumerate(plan.request.states):
         if state.kind == "moments":
             out |= _moments(taken, f"s{i}", ids, n)
@@ -77,7 +78,8 @@ def _moments(
     taken: pa.Table, name: str, ids: NDArray[np.int64], n: int
 ) -> dict[str, NDArray[np.float64]]:
     def numbers(part: str) -> NDArray[np.float64]:
-        return taken[f"{name}_{part}"].fill_null(0).to_numpy().astype(np.float64)
+        found: NDArray[np.float64] = taken[f"{name}_{part}"].fill_null(0).to_numpy()
+        return found.astype(np.float64)
 
     count, mean, m2 = numbers("n"), numbers("mean"), numbers("m2")
     total = np.bincount(ids, weights=count, minlength=n)
@@ -85,7 +87,7 @@ def _moments(
         middle = np.bincount(ids, weights=count * mean, minlength=n) / total
     apart = np.where(count > 0, mean - middle[ids], 0.0)
     spread = np.bincount(ids, weights=m2 + count * apart * apart, minlength=n)
-    return {f"{name}_n": total, f"{name}_m2": spread}
+    return {f"{name}_n": total.astype(np.float64), f"{name}_m2": spread.astype(np.float64)}
 
 
 def _measured(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table | None:
@@ -132,7 +134,9 @@ def _value(
     if planned.kind == "avg":
         total = merged[name].cast(pa.float64())
         count = merged[f"s{planned.states[1]}"].cast(pa.float64())
-        return pc.if_else(pc.equal(count, 0.0), None, pc.divide(total, pc.max_element_wise(count, 1.0)))
+        return pc.if_else(
+            pc.equal(count, 0.0), None, pc.divide(total, pc.max_element_wise(count, 1.0))
+        )
     if planned.kind.startswith(("var", "stddev")):
         return _spread(planned.kind, merged[f"{name}_n"], merged[f"{name}_m2"])
     if planned.kind == "sum" and planned.of in ("integer", "boolean"):

@@ -7,7 +7,7 @@ query over the published rows that makes the asker's columns of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from halfmask.engines.request import (
     Climb,
@@ -87,7 +87,7 @@ class Requirement:
     test: int | None = None
     state: int | None = None
 
-    def threshold(self, k: int, l: int) -> int:  # noqa: E741
+    def threshold(self, k: int, l: int) -> int:
         """What must be reached under the guarantee (k, l)."""
         return l if self.what == "diversity" else k
 
@@ -140,8 +140,8 @@ class _Planner:
         self.states: list[State] = []
         self.measures: list[Measure] = []
         self.aggregates: list[PlannedAggregate] = []
-        self.found: list[exp.Expression] = []
-        self.arguments: list[exp.Expression] = []
+        self.found: list[exp.Expr] = []
+        self.arguments: list[exp.Expr] = []
         self.queried: list[str] = []
 
     def plan(self, *, check_people: bool) -> Plan:
@@ -168,9 +168,18 @@ class _Planner:
             states=tuple(self.states),
         )
         return Plan(
-            self.statement, self.scope, request, tuple(planned), tuple(self.aggregates),
-            tuple(self.measures), tuple(requirements), tuple(self.queried), final, tuple(names),
-            tuple(self.notes), self.repeat,
+            self.statement,
+            self.scope,
+            request,
+            tuple(planned),
+            tuple(self.aggregates),
+            tuple(self.measures),
+            tuple(requirements),
+            tuple(self.queried),
+            final,
+            tuple(names),
+            tuple(self.notes),
+            self.repeat,
         )
 
     # -- names and grouping
@@ -183,18 +192,23 @@ class _Planner:
             if column.find_ancestor(exp.Join) or not column.table:
                 continue
             counted = isinstance(column.parent, exp.Distinct) and isinstance(
-                column.parent.parent, exp.Count)
+                column.parent.parent, exp.Count
+            )
             if counted and person is not None and column == person:
                 continue
             if self.scope.is_hidden(column):
-                fail(self.text, column, f"{column.name} identifies people or holds their demands: "
-                     "it may only tie tables together (or be counted: COUNT(DISTINCT person)).")
+                fail(
+                    self.text,
+                    column,
+                    f"{column.name} identifies people or holds their demands: "
+                    "it may only tie tables together (or be counted: COUNT(DISTINCT person)).",
+                )
 
-    def _grouping(self) -> list[tuple[str, exp.Expression]]:
+    def _grouping(self) -> list[tuple[str, exp.Expr]]:
         from sqlglot import exp
 
         group = self.select.args.get("group")
-        keys: list[tuple[str, exp.Expression]] = []
+        keys: list[tuple[str, exp.Expr]] = []
         for node in group.expressions if group else []:
             expression, alias = self._key_expression(node)
             if any(e == expression for _, e in keys):
@@ -206,7 +220,7 @@ class _Planner:
             keys.append((alias or self._name_of(expression, len(keys)), expression))
         return keys
 
-    def _key_expression(self, node: exp.Expression) -> tuple[exp.Expression, str]:
+    def _key_expression(self, node: exp.Expr) -> tuple[exp.Expr, str]:
         from sqlglot import exp
 
         items = self.select.expressions
@@ -223,20 +237,20 @@ class _Planner:
                 return node.copy(), item.alias
         return node.copy(), ""
 
-    def _name_of(self, expression: exp.Expression, index: int) -> str:
+    def _name_of(self, expression: exp.Expr, index: int) -> str:
         from sqlglot import exp
 
         return expression.name if isinstance(expression, exp.Column) else f"key_{index + 1}"
 
     # -- aggregates
 
-    def _calls(self) -> list[exp.Expression]:
+    def _calls(self) -> list[exp.Expr]:
         from sqlglot import exp
 
         kinds = tuple(vocabulary.aggregates())
         clauses = [*self.select.expressions]
         clauses += [c for n in ("having", "order") if (c := self.select.args.get(n))]
-        calls: list[exp.Expression] = []
+        calls: list[exp.Expr] = []
         for clause in clauses:
             for node in clause.find_all(*kinds):
                 whole = node.parent if isinstance(node.parent, exp.Filter) else node
@@ -250,7 +264,7 @@ class _Planner:
                 fail(self.text, clause, f"aggregates cannot stand in {name.upper()}.")
         return calls
 
-    def _argument(self, call: exp.Expression) -> tuple[str, exp.Expression | None, bool]:
+    def _argument(self, call: exp.Expr) -> tuple[str, exp.Expr | None, bool]:
         """The kind of an aggregate, its argument (None: rows), and whether it is DISTINCT."""
         from sqlglot import exp
 
@@ -273,8 +287,7 @@ class _Planner:
             inner = exp.Case().when(condition.copy(), inner or exp.Literal.number(1))
         return kind, inner, distinct
 
-    def _types(self, keys: list[tuple[str, exp.Expression]],
-               calls: list[exp.Expression]) -> dict[str, Kind]:
+    def _types(self, keys: list[tuple[str, exp.Expr]], calls: list[exp.Expr]) -> dict[str, Kind]:
         """Ask the engine what the expressions are; this also lets it refuse what it cannot do."""
         from sqlglot import exp
 
@@ -293,7 +306,7 @@ class _Planner:
             self.scales[expression.sql()] = getattr(field.type, "scale", 0) or 0
         return kinds
 
-    def _aggregate(self, call: exp.Expression, types: dict[str, Kind]) -> None:
+    def _aggregate(self, call: exp.Expr, types: dict[str, Kind]) -> None:
         kind, argument, distinct = self._argument(call)
         if argument is None:
             self.aggregates.append(PlannedAggregate("count", (-1,)))
@@ -304,8 +317,11 @@ class _Planner:
         if distinct and kind in ("min", "max"):
             distinct = False
         if distinct and kind != "count":
-            fail(self.text, call, "DISTINCT can be counted only: SUM and AVG of distinct values "
-                 "do not merge.")
+            fail(
+                self.text,
+                call,
+                "DISTINCT can be counted only: SUM and AVG of distinct values do not merge.",
+            )
         if distinct:
             planned = PlannedAggregate("distinct", (), self._measure("distinct", argument), of)
         elif kind == "median":
@@ -317,30 +333,38 @@ class _Planner:
             planned = PlannedAggregate(kind, (self._state("moments", argument, of),), None, of)
         else:
             state: Literal["count", "sum", "min", "max"] = (
-                "count" if kind == "count" else "sum" if kind == "sum"
-                else "min" if kind == "min" else "max")
+                "count"
+                if kind == "count"
+                else "sum"
+                if kind == "sum"
+                else "min"
+                if kind == "min"
+                else "max"
+            )
             planned = PlannedAggregate(kind, (self._state(state, argument, of),), None, of)
         self.aggregates.append(planned)
         self.found.append(call)
-        if not (kind == "count"):
+        if kind != "count":
             self.arguments.append(argument)
 
-    def _check_argument(
-        self, call: exp.Expression, kind: str, argument: exp.Expression, of: Kind
-    ) -> None:
+    def _check_argument(self, call: exp.Expr, kind: str, argument: exp.Expr, of: Kind) -> None:
         from sqlglot import exp
 
-        if kind in ("sum", "avg", "median") or kind.startswith(("var", "stddev")):
-            if of not in ("integer", "decimal", "float", "boolean"):
-                fail(self.text, call, f"{kind.upper()} needs numbers.")
+        numeric = kind.startswith(("sum", "avg", "median", "var", "stddev"))
+        if numeric and of not in ("integer", "decimal", "float", "boolean"):
+            fail(self.text, call, f"{kind.upper()} needs numbers.")
         columns = list(dict.fromkeys((c.table, c.name) for c in argument.find_all(exp.Column)))
         if len(columns) > 1:
             for column in argument.find_all(exp.Column):
                 if self.scope.role(column) in ("quasi", "identifier"):
-                    fail(self.text, call, f"{column.name} is known to others: together with another "
-                         "column inside one aggregate it could pick single people out of a group. "
-                         "Group by it, or filter in WHERE; columns that are not known to others "
-                         "must be declared so in the schema.")
+                    fail(
+                        self.text,
+                        call,
+                        f"{column.name} is known to others: together with another "
+                        "column inside one aggregate it could pick single people out of a group. "
+                        "Group by it, or filter in WHERE; columns that are not known to others "
+                        "must be declared so in the schema.",
+                    )
         person = self.scope.person
         for alias, name in columns:
             if person is not None and (alias, name) == (person.table, person.name):
@@ -348,22 +372,26 @@ class _Planner:
             if name not in self.queried:
                 self.queried.append(name)
 
-    def _state(self, kind: Literal["count", "sum", "min", "max", "moments"],
-               argument: exp.Expression, of: Kind) -> int:
+    def _state(
+        self,
+        kind: Literal["count", "sum", "min", "max", "moments"],
+        argument: exp.Expr,
+        of: Kind,
+    ) -> int:
         of = "other" if kind == "count" else of
         state = State(kind, argument, of, self.scales.get(argument.sql(), 0))
         if state not in self.states:
             self.states.append(state)
         return self.states.index(state)
 
-    def _measure(self, kind: Literal["median", "distinct"], argument: exp.Expression) -> int:
+    def _measure(self, kind: Literal["median", "distinct"], argument: exp.Expr) -> int:
         self.measures.append(Measure(kind, argument))
         return len(self.measures) - 1
 
     # -- generalization
 
     def _generalizations(
-        self, keys: list[tuple[str, exp.Expression]], types: dict[str, Kind]
+        self, keys: list[tuple[str, exp.Expr]], types: dict[str, Kind]
     ) -> tuple[list[PlannedKey], list[Key]]:
         chain = self.statement.chain
         depth = [0] * len(keys)
@@ -374,23 +402,28 @@ class _Planner:
             if level.step is not None:
                 at = self._key_of(level.step, keys)
                 kind = types[keys[at][1].sql()]
-                rule, hierarchies[at] = self._rule(level.step, keys[at], kind, rules[at],
-                                                   hierarchies[at])
+                rule, hierarchies[at] = self._rule(
+                    level.step, keys[at], kind, rules[at], hierarchies[at]
+                )
                 if rules[at] and rules[at][-1] == rule and isinstance(rule, Interval):
-                    self.notes.append(f"{level.step} changes nothing: {keys[at][0]} has that "
-                                      "width already.")
+                    self.notes.append(
+                        f"{level.step} changes nothing: {keys[at][0]} has that width already."
+                    )
                 else:
                     rules[at].append(rule)
                     depth[at] += 1
             for i, d in enumerate(depth):
                 depths[i].append(d)
-        planned = [PlannedKey(name, bool(rules[i]), hierarchies[i])
-                   for i, (name, _) in enumerate(keys)]
-        requests = [Key(e, types[e.sql()], tuple(depths[i]), tuple(rules[i]))
-                    for i, (_, e) in enumerate(keys)]
+        planned = [
+            PlannedKey(name, bool(rules[i]), hierarchies[i]) for i, (name, _) in enumerate(keys)
+        ]
+        requests = [
+            Key(e, types[e.sql()], tuple(depths[i]), tuple(rules[i]))
+            for i, (_, e) in enumerate(keys)
+        ]
         return planned, requests
 
-    def _key_of(self, step: Step, keys: list[tuple[str, exp.Expression]]) -> int:
+    def _key_of(self, step: Step, keys: list[tuple[str, exp.Expr]]) -> int:
         from sqlglot import exp
 
         for i, (name, expression) in enumerate(keys):
@@ -401,10 +434,19 @@ class _Planner:
                 return i
         raise QueryError(
             f"{step.column} is not grouped by; grouped by: {', '.join(n for n, _ in keys)}.",
-            text=self.text, start=step.place.start, length=step.place.length)
+            text=self.text,
+            start=step.place.start,
+            length=step.place.length,
+        )
 
-    def _rule(self, step: Step, key: tuple[str, exp.Expression], kind: Kind, before: list[Rule],
-              hierarchy: Hierarchy | None) -> tuple[Rule, Hierarchy | None]:
+    def _rule(
+        self,
+        step: Step,
+        key: tuple[str, exp.Expr],
+        kind: Kind,
+        before: list[Rule],
+        hierarchy: Hierarchy | None,
+    ) -> tuple[Rule, Hierarchy | None]:
         last = before[-1] if before else None
         if isinstance(last, Delete):
             self._step_error(step, f"{step.column} has been taken away already")
@@ -412,13 +454,17 @@ class _Planner:
             return Delete(), hierarchy
         if step.operation == "interval":
             if kind not in ("integer", "decimal", "float"):
-                self._step_error(step, f"{step.column} holds no numbers, so it has no intervals; "
-                                 "use up or del")
+                self._step_error(
+                    step, f"{step.column} holds no numbers, so it has no intervals; use up or del"
+                )
             if isinstance(last, Climb):
                 self._step_error(step, f"{step.column} climbs its hierarchy already")
             if isinstance(last, Interval) and step.width % last.width:
-                self._step_error(step, f"intervals of {step.width} do not nest in those of "
-                                 f"{last.width}: use a multiple")
+                self._step_error(
+                    step,
+                    f"intervals of {step.width} do not nest in those of "
+                    f"{last.width}: use a multiple",
+                )
             return Interval(step.width), hierarchy
         if isinstance(last, Interval):
             self._step_error(step, f"{step.column} is in intervals already; widen them or use del")
@@ -430,7 +476,7 @@ class _Planner:
             self._step_error(step, f"{step.column} is at the top of its hierarchy already")
         return climb(hierarchy, height), hierarchy
 
-    def _hierarchy(self, step: Step, expression: exp.Expression) -> Hierarchy:
+    def _hierarchy(self, step: Step, expression: exp.Expr) -> Hierarchy:
         from sqlglot import exp
 
         if not isinstance(expression, exp.Column):
@@ -440,21 +486,26 @@ class _Planner:
         if at not in self.catalog.hierarchies:
             declared = source.schema.columns.get(expression.name) if source.schema else None
             if declared is None or declared.hierarchy is None:
-                self._step_error(step, f"{step.column} has no hierarchy: declare one in the "
-                                 "schema, or use del")
+                self._step_error(
+                    step, f"{step.column} has no hierarchy: declare one in the schema, or use del"
+                )
             if source.table is not None:
                 built = source.table.hierarchy(expression.name)
             else:
-                query = exp.select(exp.column(expression.name, quoted=True)).distinct().from_(
-                    exp.to_table(source.name))
+                query = (
+                    exp.select(exp.column(expression.name, quoted=True))
+                    .distinct()
+                    .from_(exp.to_table(source.name))
+                )
                 values = encode(self.engine.run(query).column(0)).values
                 built = declared.hierarchy.build(expression.name, values)
             self.catalog.hierarchies[at] = built
         return self.catalog.hierarchies[at]
 
-    def _step_error(self, step: Step, message: str) -> None:
-        raise QueryError(f"{message}.", text=self.text, start=step.place.start,
-                         length=step.place.length)
+    def _step_error(self, step: Step, message: str) -> NoReturn:
+        raise QueryError(
+            f"{message}.", text=self.text, start=step.place.start, length=step.place.length
+        )
 
     # -- what must hold
 
@@ -463,7 +514,7 @@ class _Planner:
 
         chain = self.statement.chain
         person = self.scope.person if self.repeat else None
-        k, l = chain.guarantees[-1].k, chain.guarantees[-1].l  # noqa: E741
+        k, l = chain.guarantees[-1].k, chain.guarantees[-1].l
         tests: list[Test] = []
         requirements = [Requirement("people", "people", len(tests) if person is not None else None)]
         if person is not None:
@@ -472,7 +523,8 @@ class _Planner:
             name = argument.sql(dialect="duckdb")
             if person is None:
                 requirements.append(
-                    Requirement("contributors", name, None, self._state("count", argument, "other")))
+                    Requirement("contributors", name, None, self._state("count", argument, "other"))
+                )
             elif argument.find(exp.Column):
                 requirements.append(Requirement("contributors", name, len(tests)))
                 tests.append(Test(_owner(argument, person), k))
@@ -508,7 +560,10 @@ class _Planner:
             raise QueryError(
                 "l promises distinct values, but no column is aggregated: name one "
                 "(l = 3 OF column), or promise l = 1.",
-                text=self.text, start=level.place.start, length=level.place.length)
+                text=self.text,
+                start=level.place.start,
+                length=level.place.length,
+            )
         return list(columns.values())
 
     # -- source and final query
@@ -521,24 +576,29 @@ class _Planner:
         for part in (name, "joins", "where"):
             value = self.select.args.get(part)
             if value is not None:
-                source.set(part, [v.copy() for v in value] if isinstance(value, list)
-                           else value.copy())
+                source.set(
+                    part, [v.copy() for v in value] if isinstance(value, list) else value.copy()
+                )
         return source
 
-    def _final(self, keys: list[tuple[str, exp.Expression]],
-               planned: list[PlannedKey]) -> tuple[exp.Select, list[str]]:
+    def _final(
+        self, keys: list[tuple[str, exp.Expr]], planned: list[PlannedKey]
+    ) -> tuple[exp.Select, list[str]]:
         """The asker's columns as a query over the published rows (k0..., a0..., level)."""
         from sqlglot import exp
 
         names: list[str] = []
         final = exp.select().from_("published")
-        aliases: dict[str, exp.Expression] = {}
+        aliases: dict[str, exp.Expr] = {}
         for item in self.select.expressions:
             if isinstance(item, exp.Alias):
                 aliases.setdefault(item.alias.lower(), item.this)
         for item in self.select.expressions:
-            name = item.alias or (item.name if isinstance(item, exp.Column)
-                                  else item.sql(dialect="duckdb").replace('"', ""))
+            name = item.alias or (
+                item.name
+                if isinstance(item, exp.Column)
+                else item.sql(dialect="duckdb").replace('"', "")
+            )
             if isinstance(item, (exp.Column,)) is False and not item.alias:
                 name = self._unqualified(item)
             while name.lower() in (n.lower() for n in (*names, "level", "guarantee")):
@@ -568,18 +628,22 @@ class _Planner:
                 final.set(name, clause.copy())
         return final, names
 
-    def _unqualified(self, item: exp.Expression) -> str:
+    def _unqualified(self, item: exp.Expr) -> str:
         from sqlglot import exp
 
         item = item.copy()
         for column in item.find_all(exp.Column):
             column.set("table", None)
-            column.this.set("quoted", False)
+            column.this.args["quoted"] = False
         return item.sql(dialect="duckdb")
 
-    def _ordered(self, node: exp.Expression, aliases: dict[str, exp.Expression],
-                 keys: list[tuple[str, exp.Expression]],
-                 planned: list[PlannedKey]) -> exp.Expression:
+    def _ordered(
+        self,
+        node: exp.Expr,
+        aliases: dict[str, exp.Expr],
+        keys: list[tuple[str, exp.Expr]],
+        planned: list[PlannedKey],
+    ) -> exp.Expr:
         from sqlglot import exp
 
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -589,30 +653,45 @@ class _Planner:
             node = items[int(node.name) - 1].unalias()
         return self._over_published(_unaliased(node, aliases), keys, planned, bare=True)
 
-    def _over_published(self, node: exp.Expression, keys: list[tuple[str, exp.Expression]],
-                        planned: list[PlannedKey], *, bare: bool = False) -> exp.Expression:
+    def _over_published(
+        self,
+        node: exp.Expr,
+        keys: list[tuple[str, exp.Expr]],
+        planned: list[PlannedKey],
+        *,
+        bare: bool = False,
+    ) -> exp.Expr:
         """Rewrite an expression over rows to one over published rows."""
         from sqlglot import exp
 
-        def rewritten(part: exp.Expression, *, whole: bool) -> exp.Expression:
+        def rewritten(part: exp.Expr, *, whole: bool) -> exp.Expr:
             for i, call in enumerate(self.found):
                 if part == call:
                     return exp.column(f"a{i}")
             for i, (name, expression) in enumerate(keys):
                 if part == expression:
                     if planned[i].generalized and not (bare and whole):
-                        fail(self.text, part, f"{name} is generalized in this query: it can be "
-                             "shown and ordered by, but not computed with.")
+                        fail(
+                            self.text,
+                            part,
+                            f"{name} is generalized in this query: it can be "
+                            "shown and ordered by, but not computed with.",
+                        )
                     return exp.column(f"k{i}")
             if isinstance(part, exp.Column):
                 fail(self.text, part, f"{part.name} is neither grouped by nor aggregated.")
             part = part.copy() if whole else part
             for name, value in list(part.args.items()):
-                if isinstance(value, exp.Expression):
+                if isinstance(value, exp.Expr):
                     part.set(name, rewritten(value.copy(), whole=False))
                 elif isinstance(value, list):
-                    part.set(name, [rewritten(v.copy(), whole=False)
-                                    if isinstance(v, exp.Expression) else v for v in value])
+                    part.set(
+                        name,
+                        [
+                            rewritten(v.copy(), whole=False) if isinstance(v, exp.Expr) else v
+                            for v in value
+                        ],
+                    )
             return part
 
         return rewritten(node, whole=True)
@@ -628,21 +707,22 @@ def climb(hierarchy: Hierarchy, height: int) -> Climb:
     for value, code in zip(values, codes.tolist(), strict=True):
         if value is not None:
             first.setdefault(code, value)
-    return Climb({v: None if v is None else first[c]
-                  for v, c in zip(values, codes.tolist(), strict=True)})
+    return Climb(
+        {v: None if v is None else first[c] for v, c in zip(values, codes.tolist(), strict=True)}
+    )
 
 
-def _owner(argument: exp.Expression, person: exp.Expression) -> exp.Expression:
+def _owner(argument: exp.Expr, person: exp.Expr) -> exp.Expr:
     from sqlglot import exp
 
     present = argument.copy().is_(exp.null()).not_()
     return exp.Case().when(exp.paren(present), person.copy())
 
 
-def _unaliased(node: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression:
+def _unaliased(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
     from sqlglot import exp
 
-    def replaced(part: exp.Expression) -> exp.Expression:
+    def replaced(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and not part.table and part.name.lower() in aliases:
             return aliases[part.name.lower()].copy()
         return part

@@ -200,8 +200,10 @@ def _node(
 ) -> None:
     own = members[inside]
     lost = groups.people[own] * (level - ideal[inside])
-    columns = [model.column(float(c), group=int(g), level=level)
-               for g, c in zip(inside.tolist(), lost.tolist(), strict=True)]
+    columns = [
+        model.column(float(c), group=int(g), level=level)
+        for g, c in zip(inside.tolist(), lost.tolist(), strict=True)
+    ]
     for g, column in zip(inside.tolist(), columns, strict=True):
         choices[g].append(column)
     alone = groups.alone(level, own)
@@ -252,7 +254,8 @@ def _run(model: _Model, known: int, left: float | None):  # type: ignore[no-unty
     from scipy.sparse import csr_array
 
     matrix = csr_array(
-        (model.values, (model.rows, model.columns)), shape=(len(model.lower), len(model.cost)))
+        (model.values, (model.rows, model.columns)), shape=(len(model.lower), len(model.cost))
+    )
     # A gap below one half proves a whole number optimal.
     options: dict[str, float | bool] = {"mip_rel_gap": 0.5 / max(1, known)}
     if left is not None:
