@@ -167,13 +167,13 @@ def ask(text: str) -> None:
     assert CANARY not in repr(answer)
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(queries())
 def test_any_query(text: str) -> None:
     ask(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(queries(), st.randoms(use_true_random=False))
 def test_any_broken_query(text: str, rng: random.Random) -> None:
     words = text.split(" ")
@@ -286,7 +286,7 @@ def good_queries(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(good_queries())
 def test_good_queries_are_answered_alike_by_engine_and_reference(text: str) -> None:
     ask(text)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
-    from halfmask.query.plan import Plan, PlannedAggregate
+    from halfmask.query.planned import Plan, PlannedAggregate
 
 
 def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine, Key
-    from halfmask.query.plan import Plan, PlannedKey
+    from halfmask.query.planned import Plan, PlannedKey
 
 DROPPED = -1
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
     from halfmask.query.policies import Demand, Policies
     from halfmask.query.scope import Scope
 

@@ -9,7 +9,7 @@ from halfmask.query.run import Session
 from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
 MEANINGS = {
     "selective": "what meets its guarantee is published where it stands, the rest moves up",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Request
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
     from halfmask.query.run import Session, Work
 
 FORMAT = "halfmask.ledger/1"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Choice, Published
     from halfmask.query.ledger import Ledger
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
     from halfmask.query.policies import Policies
     from halfmask.release.answer import Answer
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Choice, Published
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
 
 def candidate_of(

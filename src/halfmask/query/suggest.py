@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.query.collect import Groups
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
 Chain = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
@@ -208,7 +208,7 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
 
 
 def _plain_key(name: str) -> Any:
-    from halfmask.query.plan import PlannedKey
+    from halfmask.query.planned import PlannedKey
 
     return PlannedKey(name, generalized=False)
 
