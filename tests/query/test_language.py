@@ -106,7 +106,7 @@ REFUSED = {
     "rollup": "SELECT city, COUNT(*) FROM people GROUP BY ROLLUP (city)",
     "neither grouped nor aggregated": "SELECT city, age FROM people GROUP BY city",
     "an identifier in the output": "SELECT name, COUNT(*) FROM people GROUP BY name",
-    "an identifier in a condition": "SELECT city, COUNT(*) FROM people WHERE name = 'n1' GROUP BY city",
+    "an identifier in a condition": "SELECT COUNT(*) FROM people WHERE name = 'n1'",
     "an identifier in an aggregate": "SELECT city, MIN(name) FROM people GROUP BY city",
     "the person in an aggregate": "SELECT city, MAX(id) FROM people GROUP BY city",
     "picking people out inside an aggregate": "SELECT city, SUM(CASE WHEN age = 31 THEN salary ELSE 0 END) FROM people GROUP BY city",
