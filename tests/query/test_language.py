@@ -1,5 +1,6 @@
 """What the language takes, what it refuses, and where it points."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import pyarrow as pa
