@@ -38,13 +38,12 @@ class DuckDB:
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
-        import duckdb
-
-        quoted = '"' + table.replace('"', '""') + '"'
-        try:
-            found = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0").to_arrow_table()  # noqa: S608
-        except duckdb.Error:
+        # Only what is listed: DuckDB would also take the name of a file or of a Python variable.
+        listed = "SELECT 1 FROM information_schema.tables WHERE table_name = ?"
+        if not self._connection.execute(listed, [table]).fetchall():
             return None
+        quoted = '"' + table.replace('"', '""') + '"'
+        found = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0").to_arrow_table()  # noqa: S608
         return {field.name: field.type for field in found.schema}
 
     def run(self, query: exp.Expr) -> pa.Table:
@@ -154,4 +153,5 @@ def _database() -> Any:
         raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
     database = duckdb.connect(":memory:")
     database.execute("SET enable_progress_bar = false")
+    database.execute("SET python_enable_replacements = false")
     return database

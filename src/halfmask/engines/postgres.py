@@ -67,12 +67,21 @@ class Postgres:
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
+        import psycopg
         from sqlglot import exp
 
+        # Not the system's own tables: they hold samples of everybody's values.
+        listed = (
+            "SELECT 1 FROM information_schema.tables WHERE table_name = %s "
+            "AND table_schema NOT IN ('pg_catalog', 'information_schema')"
+        )
         try:
-            found = self.run(exp.select("*").from_(exp.to_table(table, quoted=True)).limit(0))
-        except (EngineError, ValueError):
-            return None
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                if not cursor.execute(listed, [table]).fetchall():
+                    return None
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
+        found = self.run(exp.select("*").from_(exp.to_table(table, quoted=True)).limit(0))
         return {f.name: f.type for f in found.schema}
 
     def run(self, query: Expr) -> pa.Table:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.errors import InternalError
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -96,6 +98,8 @@ def _measured(plan: Plan, groups: Groups, published: Published, engine: Engine) 
     if not plan.measures or not len(published):
         return None
     found = engine.measure(plan.request, places(plan, groups, published), plan.measures)
+    if found.num_rows != len(published):
+        raise InternalError("The engine measured other groups than it counted.")
     order = np.empty(len(published), dtype=np.int64)
     order[found["place"].to_numpy()] = np.arange(found.num_rows)
     return found.take(pa.array(order))

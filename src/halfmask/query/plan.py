@@ -73,9 +73,19 @@ class _Planner:
             queried=tuple(dict.fromkeys((*aggregates.queried, *self._sensitive()))),
             final=final,
             names=tuple(names),
-            notes=(*self.statement.notes, *steps.notes),
+            notes=(*self.statement.notes, *steps.notes, *self._undeclared()),
             repeat=repeat,
         )
+
+    def _undeclared(self) -> list[str]:
+        """What nobody declared: then each row is a person, and no column is known to identify."""
+        declared = self.scope.tables[self.scope.main].schema
+        if declared is not None and declared.columns:
+            return []
+        return [
+            "The table has no schema: each row counts as another person, and no column is "
+            "known to identify anybody."
+        ]
 
     def _sensitive(self) -> list[str]:
         """Sensitive columns that are grouped or filtered by: they are queried as well."""
