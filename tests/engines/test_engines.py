@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -13,6 +13,9 @@ from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.errors import EngineError, ParameterError, QueryError, UnsupportedByEngineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CANARY = "Zzyzx-canary"
 ROWS = pa.table({"city": [CANARY] * 6, "n": list(range(6))})
@@ -60,9 +63,7 @@ def test_files_are_read_by_the_engine_itself(tmp_path: Path) -> None:
 
 def test_postgres_shows_no_system_table(postgres: str) -> None:
     with pytest.raises(QueryError):
-        hm.query(
-            postgres, "SELECT tablename, COUNT(*) FROM pg_stats GROUP BY tablename GUARANTEE k = 2"
-        )
+        hm.query(postgres, "SELECT COUNT(*) FROM pg_stats GUARANTEE k = 2")
 
 
 def test_postgres_by_address(postgres: str) -> None:
