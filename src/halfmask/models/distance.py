@@ -41,16 +41,13 @@ def ordered(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
     places where the difference changes its sign are found by bisection and nothing is written out.
     """
     total = values.totals()
-    ranks = np.arange(values.domain) if values.ranks is None else values.ranks
-    present = np.zeros(values.domain, dtype=np.int64)
-    order = np.argsort(ranks, kind="stable")
-    order = order[total[order] > 0]
-    present[order] = np.arange(len(order))
+    order = np.flatnonzero(total)
+    place = np.cumsum(total > 0) - 1
     places = len(order)
     rows, size = _sizes(values.counts, values.starts, factor=4 * max(places, 1))
     owners = values.owners
-    rank = present[values.values]
-    by_place = np.lexsort((rank, owners))
+    rank = place[values.values]
+    by_place = np.argsort(owners * max(places, 1) + rank, kind="stable")
     rank, counts = rank[by_place], _like(values.counts[by_place], rows)
     reached = np.cumsum(total[order])
     before = np.concatenate(([0], np.cumsum(_like(reached, rows))))
@@ -119,6 +116,10 @@ def _differences(
     size: int,
 ) -> NDArray[Any]:
     """The sum of |c N - C n| over all values of the column, those that a class lacks included."""
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        return np.asarray(distance.differences(codes, counts, starts, total, rows, size))
     everywhere = total[codes]
     n = np.repeat(rows, np.diff(starts))
     inside = reduce(np.add, np.abs(counts * size - everywhere * n), starts)

@@ -26,6 +26,7 @@ _SAFE = 2**62
 # Counts, one product and one quotient: fewer than 16 roundings of 2**-53 each.
 _MARGIN = 2.0**-48
 _DIGITS = 60
+_HUGE = Fraction(2**256)  # above every quotient of counts
 
 
 def fraction(value: Number) -> Fraction:
@@ -33,6 +34,11 @@ def fraction(value: Number) -> Fraction:
     if isinstance(value, Rational):
         return Fraction(value.numerator, value.denominator)
     return Fraction(str(value))
+
+
+def plain(value: Number) -> float:
+    """The number as Python's own integer or float, as it stands in verdicts and documents."""
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def require_whole(name: str, value: Number, least: int) -> None:
@@ -66,7 +72,7 @@ def at_most(
     num, den = ratio.numerator, ratio.denominator
     if int(left.max(initial=0)) * den < _SAFE and int(right.max(initial=0)) * num < _SAFE:
         return np.asarray(left * den <= right * num)
-    x, y = left.astype(np.float64), right.astype(np.float64) * float(ratio)
+    x, y = left.astype(np.float64), right.astype(np.float64) * float(min(ratio, _HUGE))
     result = np.asarray(x <= y)
     for i in np.flatnonzero(np.abs(x - y) <= _MARGIN * (x + y)):
         result[i] = int(left[i]) * den <= int(right[i]) * num

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes, Histogram
 
 POLICY = "policy."
+_SQUARES_FIT = 2**31
 
 
 def histogram(classes: Classes, column: str) -> Histogram:
@@ -44,3 +45,23 @@ def kept(classes: Classes, passing: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def filled(classes: Classes) -> NDArray[np.bool_]:
     """The classes that hold rows of the table."""
     return classes.rows > 0
+
+
+def lifts(values: Histogram) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Per entry, how much more frequent the value is in its class than in all rows.
+
+    With q its share in the class and p its share in all rows, q / p is the first over the second
+    number that this gives; both are integers.
+    """
+    rows: NDArray[Any] = reduce(np.add, values.counts, values.starts)
+    size, counts = int(values.counts.sum()), values.counts
+    if size >= _SQUARES_FIT:
+        rows, counts = rows.astype(object), counts.astype(object)
+    n = np.repeat(rows, np.diff(values.starts))
+    return counts * size, values.totals()[values.values] * n
+
+
+def every(values: Histogram, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell for each class whether all its entries are true."""
+    failing = np.concatenate(([0], np.cumsum(~entries)))
+    return np.asarray(failing[values.starts[1:]] == failing[values.starts[:-1]])

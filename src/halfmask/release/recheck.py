@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InternalError
 from halfmask.release.recoding import as_text, label_texts
-from halfmask.table.classes import Classes, Histogram
+from halfmask.table.classes import Classes, Histogram, value_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
 
-_ID, _ROWS = "id", "rows"
+_ID = "id"
 
 
 def verdicts(
@@ -45,45 +45,42 @@ def verdicts(
     """
     labels = [as_text(column) for column in quasi.columns]
     found = []
-    sizes = np.empty(0, dtype=np.int64)
     for model in models:
-        population = None
-        if model.population is not None:
-            population = _population(recoding, model.population)
-        classes, sizes = regrouped(labels, table, kept, [model], population)
+        classes, ids = regrouped(labels, table, kept, model, recoding)
         found.append(model.check(classes))
-    return found, sizes
+    sizes = np.bincount(ids)
+    return found, sizes[sizes > 0].astype(np.int64)
 
 
 def regrouped(
     labels: list[pa.Array],
     table: Table,
     kept: NDArray[np.int64],
-    models: Sequence[Model],
-    population: list[pa.Array] | None,
+    model: Model,
+    recoding: Recoding,
 ) -> tuple[Classes, NDArray[np.int64]]:
-    """Group published rows by their labels; also gives the sizes of classes that hold rows."""
+    """Group published rows by their labels, with what ``model`` reads; gives each row's class."""
     own = len(kept)
-    if population is not None:
+    unplaced = 0
+    if model.population is not None:
+        population, unplaced = _population(recoding, model.population)
         labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
     ids, count = _ids(labels, len(labels[0]) if labels else own)
+    count += unplaced > 0  # people of the population whom no class takes stand in one of their own
     everyone = np.bincount(ids, minlength=count)
+    everyone[count - 1] += unplaced
     ids = ids[:own]
     rows = np.bincount(ids, minlength=count).astype(np.int64)
-    needed = {name: name for model in models for name in model.columns}
-    needed |= {
-        f"policy.{demand}": table.schema.policy[demand]
-        for model in models
-        for demand in model.policy
-    }
+    needed = {name: name for name in model.columns}
+    needed |= {f"policy.{demand}": table.schema.policy[demand] for demand in model.policy}
     classes = Classes(
         keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
         rows=rows,
         people=_people(table, kept, ids, rows),
         histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
-        population=None if population is None else (everyone - rows).astype(np.int64),
+        population=None if model.population is None else (everyone - rows).astype(np.int64),
     )
-    return classes, rows[rows > 0]
+    return classes, ids
 
 
 def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.int32]) -> None:
@@ -140,31 +137,25 @@ def _people(
 def _histogram(
     table: Table, kept: NDArray[np.int64], name: str, ids: NDArray[np.int64], count: int
 ) -> Histogram:
-    encoded = table.encode(name)
-    pairs = pa.table({_ID: ids, "value": encoded.codes[kept]})
+    pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept]})
     counted = (
         pairs.group_by([_ID, "value"])
         .aggregate([([], "count_all")])
         .sort_by([(_ID, "ascending"), ("value", "ascending")])
     )
     owners = counted[_ID].to_numpy()
-    values = encoded.values
-    numbers = None
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
-    column = table.schema.columns.get(name)
     return Histogram(
         starts=np.searchsorted(owners, np.arange(count + 1)).astype(np.int64),
         values=counted["value"].to_numpy().astype(np.int32),
         counts=counted["count_all"].to_numpy().astype(np.int64),
-        domain=len(values),
-        numbers=numbers,
-        hierarchy=table.hierarchy(name) if column is not None and column.hierarchy else None,
+        **value_facts(table, name),
     )
 
 
-def _population(recoding: Recoding, population: Table) -> list[pa.Array]:
-    """The published labels that the people of a population table would get."""
+def _population(recoding: Recoding, population: Table) -> tuple[list[pa.Array], int]:
+    """The labels that the people of a population table would get, and how many get none."""
     step = recoding.assign(population)
+    if recoding.full_domain:
+        step = np.zeros(len(population), dtype=np.int32)
     quasi = recoding.published(population, step)
-    return [as_text(column) for column in quasi.columns]
+    return [as_text(column) for column in quasi.columns], int(np.count_nonzero(step < 0))

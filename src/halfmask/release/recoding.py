@@ -153,7 +153,8 @@ class Recoding:
                 break
             hit = _match(bound, names, step, [u[open_] for u in units])
             taken[open_[hit]] = index
-        return taken[inverse.reshape(-1)]
+        per_row: NDArray[np.int32] = taken[inverse.reshape(-1)]
+        return per_row
 
     def with_classes(self, table: Table, step: NDArray[np.int32]) -> Recoding:
         """State the published classes of every step, as ``step`` assigns the rows of ``table``."""
@@ -225,6 +226,19 @@ def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32],
         return np.arange(len(values), dtype=np.int32), as_text(values).to_pylist()
     labels: list[Any] = hierarchy.labels[level]
     return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
+
+
+def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
+    """Which values of a column have a label in some published class."""
+    position = list(recoding.columns).index(name)
+    found = np.zeros(len(table.encode(name).values), dtype=np.bool_)
+    for step in recoding.steps:
+        if step.classes is None:
+            return np.ones_like(found)
+        level_map, labels = label_texts(table, name, step.levels[name])
+        listed = {one[position] for one in step.classes}
+        found |= np.array([label in listed for label in labels], dtype=np.bool_)[level_map]
+    return found
 
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:

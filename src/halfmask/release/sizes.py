@@ -64,4 +64,5 @@ def _edges(smallest: int, largest: int, bins: int = 20) -> NDArray[np.int64]:
     raw = np.geomspace(max(smallest, 1), largest + 1, bins + 1)
     edges = np.unique(np.ceil(raw).astype(np.int64))
     edges[0], edges[-1] = smallest, largest + 1
-    return np.unique(edges)
+    distinct: NDArray[np.int64] = np.unique(edges)
+    return distinct

@@ -1,0 +1,1 @@
+"""Rows about people: reading, schema, hierarchies, dictionary codes and classes."""

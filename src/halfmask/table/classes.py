@@ -34,8 +34,7 @@ class Histogram:
         domain: how many distinct values the column has.
         numbers: per value code, the value as a number where the column is numeric, else None.
         hierarchy: the column's hierarchy, where it has one.
-        ranks: per value code, its place in the declared order; ``None``: codes ascend as values do.
-        labels: the values themselves, by code.
+        labels: the values themselves, by code; their order is the ascending or the declared one.
     """
 
     starts: NDArray[np.int64]
@@ -44,7 +43,6 @@ class Histogram:
     domain: int
     numbers: NDArray[np.float64] | None = None
     hierarchy: Hierarchy | None = None
-    ranks: NDArray[np.int64] | None = None
     labels: pa.Array | None = None
 
     @property
@@ -102,7 +100,8 @@ class Layout:
     def codes(self, keys: NDArray[np.uint64], column: int) -> NDArray[np.int64]:
         """Unpack one column from ``keys``."""
         word = keys[:, self.words[column]]
-        return ((word >> self.shifts[column]) & self.masks[column]).astype(np.int64)
+        codes = (word >> self.shifts[column]) & self.masks[column]
+        return np.asarray(codes, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +133,16 @@ class Classes:
 
     def coarsen(self, columns: Sequence[int], maps: Sequence[NDArray[np.int32]]) -> Classes:
         """Replace the codes of ``columns`` through ``maps`` and merge classes that become equal."""
+        return self.merged(*self.regroup(columns, maps))
+
+    def regroup(
+        self, columns: Sequence[int], maps: Sequence[NDArray[np.int32]]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int64]]:
+        """Where each class goes in ``coarsen``, with the keys and rows of the coarser classes.
+
+        Coarser classes are numbered by first occurrence, so the numbers do not depend on the steps
+        in which a grouping is reached.
+        """
         from halfmask.kernels import group
 
         assert self.layout is not None  # noqa: S101 - classes that can be coarsened carry a layout
@@ -149,7 +158,7 @@ class Classes:
             offsets,
             flat,
         )
-        return self.merged(ids, keys, rows)
+        return ids, keys, rows
 
     def merged(
         self, ids: NDArray[np.int32], keys: NDArray[np.uint64], rows: NDArray[np.int64]
@@ -208,29 +217,49 @@ def distinct(
     columns: Sequence[str] = (),
     population: Table | None = None,
 ) -> tuple[Classes, NDArray[np.int32]]:
-    """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row."""
+    """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row.
+
+    With a population, to which the table must have been widened, tuples that only the population
+    holds come along with no rows.
+    """
     from halfmask.kernels import group
 
-    encoded = [table.encode(name) for name in quasi]
-    layout = Layout.of([len(e.values) for e in encoded])
-    width = int(layout.words.max(initial=0)) + 1
-    keys = np.zeros((len(table), width), dtype=np.uint64)
-    for j, e in enumerate(encoded):
-        group.pack(keys, int(layout.words[j]), int(layout.shifts[j]), e.codes)
-    nothing = np.empty(0, dtype=np.int64)
-    ids, unique, rows = group.regroup(
-        keys, np.ones(len(table), dtype=np.int64), nothing, nothing.astype(np.uint64), nothing.astype(np.uint64), nothing[:0],
-        nothing.astype(np.uint64),
-    )
+    layout = Layout.of([len(table.encode(name).values) for name in quasi])
+    keys = _keys(table, quasi, layout, population)
+    weights = np.zeros(len(keys), dtype=np.int64)
+    weights[: len(table)] = 1
+    nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+    ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
     del keys
+    others = None
+    if population is not None:
+        others = np.bincount(ids[len(table) :], minlength=len(unique)).astype(np.int64)
+        ids = ids[: len(table)]
     members = _members(table, ids)
     people = rows
     if members is not None:
         same = np.arange(len(unique), dtype=np.int32)
         people = group.count_people(same, len(unique), members.unit, members.person)
     histograms = {name: _histogram(table, name, ids, len(unique)) for name in columns}
-    classes = Classes(unique, rows, people, histograms, None, layout, members)
+    classes = Classes(unique, rows, people, histograms, others, layout, members)
     return classes, ids
+
+
+def _keys(
+    table: Table, quasi: Sequence[str], layout: Layout, population: Table | None
+) -> NDArray[np.uint64]:
+    """The packed codes of each row, those of the population last."""
+    from halfmask.kernels import group
+    from halfmask.table.population import codes
+
+    width = int(layout.words.max(initial=0)) + 1
+    keys = np.zeros((len(table) + len(population or ()), width), dtype=np.uint64)
+    for j, name in enumerate(quasi):
+        word, shift = int(layout.words[j]), int(layout.shifts[j])
+        group.pack(keys[: len(table)], word, shift, table.encode(name).codes)
+        if population is not None:
+            group.pack(keys[len(table) :], word, shift, codes(table, population, name))
+    return keys
 
 
 def _members(table: Table, ids: NDArray[np.int32]) -> Members | None:
@@ -261,7 +290,6 @@ class ValueFacts(TypedDict):
     domain: int
     numbers: NDArray[np.float64] | None
     hierarchy: Hierarchy | None
-    ranks: NDArray[np.int64] | None
     labels: pa.Array
 
 
@@ -270,15 +298,9 @@ def value_facts(table: Table, name: str) -> ValueFacts:
     import pyarrow as pa
 
     values = table.encode(name).values
-    numbers = ranks = None
+    numbers = None
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     column = table.schema.columns.get(name)
-    if column is not None and column.order is not None:
-        place = {str(value): i for i, value in enumerate(column.order)}
-        # Values outside the declared order, the missing one too, stand behind it.
-        ranks = np.array([place.get(str(v), len(place)) for v in values.to_pylist()])
     hierarchy = table.hierarchy(name) if column is not None and column.hierarchy else None
-    return ValueFacts(
-        domain=len(values), numbers=numbers, hierarchy=hierarchy, ranks=ranks, labels=values
-    )
+    return ValueFacts(domain=len(values), numbers=numbers, hierarchy=hierarchy, labels=values)

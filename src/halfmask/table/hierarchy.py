@@ -7,6 +7,9 @@ itself. Levels nest: two values that share a label share all coarser labels.
 
 from __future__ import annotations
 
+import datetime
+import decimal
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,6 +51,9 @@ class Hierarchy:
     leaves: tuple[NDArray[np.int64], ...]
     size: int
 
+    def __repr__(self) -> str:
+        return f"Hierarchy({len(self.labels[0])} values, {len(self.labels)} levels)"
+
     @property
     def height(self) -> int:
         """The coarsest level."""
@@ -86,6 +92,27 @@ def from_levels(levels: list[list[object]], *, other_leaves: list[list[object]])
     return Hierarchy(np.stack(maps), tuple(labels), tuple(leaves), size)
 
 
+def broken_nesting(fine: list[object], coarse: list[object]) -> int:
+    """How many labels of ``fine`` have more than one label at ``coarse``."""
+    pairs = set(zip(fine, coarse, strict=True))
+    if len(pairs) == len(set(fine)):
+        return 0
+    return sum(count > 1 for count in Counter(label for label, _ in pairs).values())
+
+
 def flat(values: list[object]) -> Hierarchy:
     """The hierarchy with two levels: the value, or nothing."""
     return from_levels([values, [TOP] * len(values)], other_leaves=[[], []])
+
+
+def canonical(value: object) -> str:
+    """The text by which a typed value and a leaf in a file are the same: 39, 39.0 and "39"."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float | decimal.Decimal) and value == value.__trunc__():
+        return str(int(value))
+    if isinstance(value, datetime.datetime) and not value.time():
+        return value.date().isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value)

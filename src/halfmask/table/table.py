@@ -9,9 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.table.hierarchy import Hierarchy, flat
+from halfmask.errors import SchemaError
+from halfmask.table.dictionary import dictionary_of
+from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.table.schema import Schema
@@ -22,12 +26,16 @@ class Encoded:
     """One column as small integers.
 
     Attributes:
-        values: the distinct values in ascending order, the missing value (null) last.
+        values: the distinct values in ascending order (an ordinal column's own, where one is
+            declared), the missing value (null) last.
         codes: per row, the position of its value in ``values``.
     """
 
     values: pa.Array
     codes: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.values)} values, {len(self.codes)} rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +64,11 @@ class Table:
     def encode(self, name: str) -> Encoded:
         """The dictionary codes of one column; computed once."""
         if name not in self._encoded:
-            self._encoded[name] = encode(self.arrow[name])
+            encoded = encode(self.arrow[name])
+            column = self.schema.columns.get(name)
+            if column is not None and column.order is not None:
+                encoded = in_order(name, encoded, column.order)
+            self._encoded[name] = encoded
         return self._encoded[name]
 
     def hierarchy(self, name: str) -> Hierarchy:
@@ -72,11 +84,7 @@ class Table:
 
 def encode(column: pa.ChunkedArray) -> Encoded:
     """Dictionary-encode a column with ascending values, null last."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    array = column.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], type=column.type)
+    array = dictionary_of(column)
     dictionary, indices = array.dictionary, array.indices
     used = pc.unique(indices.drop_null())
     order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
@@ -88,3 +96,23 @@ def encode(column: pa.ChunkedArray) -> Encoded:
     if array.null_count:
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
     return Encoded(values, codes)
+
+
+def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
+    """The same codes with the values in a declared order.
+
+    Raises:
+        SchemaError: values of the column are not in the order; says how many.
+    """
+    places = {canonical(value): place for place, value in enumerate(order)}
+    held = [None if value is None else canonical(value) for value in encoded.values.to_pylist()]
+    absent = sum(text is not None and text not in places for text in held)
+    if absent:
+        raise SchemaError(
+            f"Column '{name}': {absent} distinct value(s) are not in its order. Add them."
+        )
+    ranks = np.array([len(places) if text is None else places[text] for text in held])
+    sequence = np.argsort(ranks, kind="stable")
+    position = np.empty(len(sequence), dtype=np.int32)
+    position[sequence] = np.arange(len(sequence), dtype=np.int32)
+    return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])

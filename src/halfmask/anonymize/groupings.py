@@ -1,0 +1,71 @@
+"""Classes at any levels, each computed from a finer grouping that is already known.
+
+Levels are raised column by column in a fixed order, many-valued columns first, and what lies on the
+way is kept: a new node then costs one pass over a grouping that is hardly larger than itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from halfmask.table.classes import Classes
+    from halfmask.table.hierarchy import Hierarchy
+
+
+class Groupings:
+    """The classes of a table at any combination of levels, with a bounded memory of finer ones."""
+
+    def __init__(
+        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 64 << 20
+    ) -> None:
+        self.tuples = tuples
+        self.order = sorted(range(len(hierarchies)), key=lambda c: -len(hierarchies[c].labels[0]))
+        self._budget = max(budget, 4 * _size(tuples))
+        self._held = 0
+        self._known: OrderedDict[tuple[int, ...], Classes] = OrderedDict()
+        self._hierarchies = hierarchies
+
+    def at(self, levels: Sequence[int]) -> Classes:
+        """The classes when column c is generalized to ``levels[c]``."""
+        path = [levels[c] for c in self.order]
+        while path and path[-1] == 0:
+            path.pop()
+        return self._reach(tuple(path))
+
+    def _reach(self, path: tuple[int, ...]) -> Classes:
+        if not path:
+            return self.tuples
+        if path in self._known:
+            self._known.move_to_end(path)
+            return self._known[path]
+        end = len(path) - 1
+        while end > 0 and path[end - 1] == 0:
+            end -= 1
+        finer = self._reach(path[:end])
+        coarser = self._raise(finer, len(path) - 1, path[-1])
+        if len(path) < len(self.order):  # nothing is reached through a complete path
+            self._remember(path, coarser)
+        return coarser
+
+    def _raise(self, finer: Classes, place: int, level: int) -> Classes:
+        column = self.order[place]
+        return finer.coarsen([column], [self._hierarchies[column].maps[level]])
+
+    def _remember(self, path: tuple[int, ...], classes: Classes) -> None:
+        rows = classes.rows.copy()  # the kernel's results are views of longer arrays
+        people = rows if classes.people is classes.rows else classes.people
+        kept = replace(classes, keys=classes.keys.copy(), rows=rows, people=people)
+        self._known[path] = kept
+        self._held += _size(kept)
+        while self._held > self._budget and len(self._known) > 1:
+            self._held -= _size(self._known.popitem(last=False)[1])
+
+
+def _size(classes: Classes) -> int:
+    histograms = sum(h.values.nbytes + h.counts.nbytes for h in classes.histograms.values())
+    return int(classes.keys.nbytes + classes.rows.nbytes + histograms)

@@ -1,0 +1,263 @@
+"""One anonymization task: a table's statistics, the models, a metric and a limit.
+
+``Problem.evaluate`` tells what one combination of levels would cost. Classes that fail a model are
+suppressed; where a model compares a class with the whole table, this is repeated on the rows that
+remain until all remaining classes pass on their own, so that a release can be verified alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from halfmask.anonymize.groupings import Groupings
+from halfmask.metrics.metric import CellMetric, Grouping
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.metrics.metric import ClassMetric, Metric
+    from halfmask.models.verdict import Model
+    from halfmask.table.classes import Classes
+    from halfmask.table.hierarchy import Hierarchy
+
+TOLERANCE = 1e-12  # values closer than this are ties
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one combination of levels gives.
+
+    Attributes:
+        levels: the level of each column.
+        value: the metric, suppressed rows included.
+        suppressed: how many rows would not leave.
+        feasible: whether the models hold within the suppression limit.
+        hopeless: whether no finer combination can be feasible either.
+        penalty: per column, what every finer combination pays for rows it must suppress too.
+        kept: per class, whether it leaves.
+        classes: the classes, in the order of ``kept``.
+    """
+
+    levels: tuple[int, ...]
+    value: float
+    suppressed: int
+    feasible: bool
+    hopeless: bool
+    penalty: NDArray[np.float64] | None
+    kept: NDArray[np.bool_]
+    classes: Classes
+
+    @property
+    def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
+        """The order of preference: value, fewer suppressed rows, lower levels, column order."""
+        return (round(self.value / TOLERANCE), self.suppressed, sum(self.levels), self.levels)
+
+
+class Problem:
+    """What is to be minimized over all combinations of levels."""
+
+    def __init__(
+        self,
+        tuples: Classes,
+        hierarchies: Sequence[Hierarchy],
+        models: Sequence[Model],
+        metric: Metric,
+        *,
+        suppression: float = 0.0,
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        self.groupings = Groupings(tuples, hierarchies)
+        self.hierarchies = tuple(hierarchies)
+        self.heights = np.array([h.height for h in hierarchies], dtype=np.int64)
+        self.models = tuple(models)
+        self.metric = metric
+        self.rows = int(tuples.rows.sum())
+        self.limit = int(Fraction(str(suppression)) * self.rows)
+        given = np.asarray(weights if weights is not None else [1.0] * len(hierarchies))
+        self.weights = given / given.sum()
+        self.evaluations = 0
+        self._absorbing = tuple(m for m in models if m.absorbing)
+        self._fragile = tuple(m for m in models if not m.absorbing)
+        self._single = tuple(m for m in models if not m.whole)
+        self._monotone = all(m.monotone for m in models)
+        self._relative = any(m.relative or m.whole for m in models)
+        self._cellwise = isinstance(metric, CellMetric)
+        from halfmask.kernels import lattice
+
+        self._kernels = lattice
+        self._prepare_costs(tuples)
+
+    def _prepare_costs(self, tuples: Classes) -> None:
+        columns = len(self.hierarchies)
+        layout = tuples.layout
+        assert layout is not None  # noqa: S101 - tuples are made with one
+        self.layout = layout
+        self.geometric = isinstance(self.metric, CellMetric) and self.metric.geometric
+        self.scores = np.zeros((columns, int(self.heights.max(initial=0)) + 1))
+        self._extra: list[tuple[NDArray[np.float64], ...]] = []
+        self._worst: list[float] = []
+        self._log_leaves = [[np.log(leaves) for leaves in h.leaves] for h in self.hierarchies]
+        for c, hierarchy in enumerate(self.hierarchies):
+            if isinstance(self.metric, CellMetric):
+                codes = layout.codes(tuples.keys, c)
+                size = len(hierarchy.labels[0])
+                counts = np.bincount(codes, weights=tuples.rows, minlength=size)
+                costs = self.metric.costs(hierarchy, counts.astype(np.int64))
+                self.scores[c, : len(costs.scores)] = costs.scores
+                self._extra.append(costs.extra)
+                saved = counts @ costs.extra[0][hierarchy.maps[0]]
+                self._worst.append(float(costs.scores[0] + saved))
+        self.tuple_rows = tuples.rows[tuples.rows > 0]
+
+    def evaluate(self, levels: Sequence[int]) -> Outcome:
+        """Return what generalizing column c to ``levels[c]`` gives."""
+        self.evaluations += 1
+        classes = self.groupings.at(levels)
+        present = classes.rows > 0
+        sound = present & self._pass(self._absorbing, classes)
+        lost = self.rows - int(classes.rows[sound].sum())  # lost to every finer node as well
+        kept = sound
+        if self._fragile and lost <= self.limit:
+            kept = self._survivors(classes, sound)
+        suppressed = self.rows - int(classes.rows[kept].sum())
+        feasible = suppressed <= self.limit and suppressed < self.rows
+        feasible = feasible and self._absent_pass(classes, kept)
+        hopeless = lost > self.limit
+        if self._fragile and not feasible and not hopeless:
+            # With nothing to suppress, promises that survive merging fail downwards.
+            hopeless = self.limit == 0 and self._monotone
+            hopeless = hopeless or self._unavoidable(classes) > self.limit
+        value, penalty = self._value(levels, classes, kept, suppressed)
+        if kept is not sound and penalty is not None:
+            penalty = self._penalty(levels, classes, sound) if lost else None
+        elif not lost:
+            penalty = None
+        return Outcome(
+            tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes
+        )
+
+    @property
+    def columns(self) -> int:
+        """How many quasi-identifiers there are."""
+        return len(self.hierarchies)
+
+    def savings(self, column: int) -> tuple[NDArray[np.float64], ...]:
+        """Per level and label, what publishing a row saves against suppressing it."""
+        return self._extra[column]
+
+    def worst(self, column: int) -> float:
+        """The score of a column if every row were suppressed."""
+        return self._worst[column]
+
+    def combined(self, scores: Sequence[float]) -> float:
+        """The table's value from the scores of its columns."""
+        return float(self._kernels.combine(np.asarray(scores), self.weights, self.geometric))
+
+    def leverage(self, column: int, score: float) -> float:
+        """How much the table's value falls when a column's score falls a little from ``score``."""
+        weight = float(self.weights[column])
+        return weight / (1 + score) if self.geometric else weight
+
+    def passing(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it satisfies all models that look at single classes."""
+        return self._pass(self._single, classes)
+
+    def members(self, outcome: Outcome) -> NDArray[np.bool_]:
+        """Which distinct tuples belong to classes that ``outcome`` keeps."""
+        maps = [h.maps[level] for h, level in zip(self.hierarchies, outcome.levels, strict=True)]
+        ids, _, _ = self.groupings.tuples.regroup(range(len(maps)), maps)
+        return np.asarray(outcome.kept[ids])
+
+    def _survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which classes remain when no more need to go."""
+        everything = bool(kept.all())
+        passing = self._pass(self._fragile, classes if everything else classes.select(kept))
+        kept = kept.copy()
+        while not passing.all():
+            kept[kept] = passing
+            if not self._relative or not kept.any():
+                break
+            passing = self._pass(self.models, classes.select(kept))
+        return kept
+
+    def _pass(self, models: Sequence[Model], classes: Classes) -> NDArray[np.bool_]:
+        out = np.ones(len(classes), dtype=bool)
+        for model in models:
+            out &= model.passes(classes)
+        return out
+
+    def _absent_pass(self, classes: Classes, kept: NDArray[np.bool_]) -> bool:
+        """Whether classes that hold only people of the population keep the promise too."""
+        if classes.population is None:
+            return True
+        from dataclasses import replace
+
+        rows = np.where(kept, classes.rows, 0)
+        left = replace(classes, rows=rows, people=np.where(kept, classes.people, 0))
+        models = [m for m in self.models if m.population is not None]
+        return all(bool(m.passes(left).all()) for m in models)
+
+    def _unavoidable(self, classes: Classes) -> int:
+        """A lower bound of the rows that any finer combination has to suppress."""
+        bounds = [getattr(model, "unavoidable", None) for model in self._fragile]
+        return max((int(b(classes, self.limit)) for b in bounds if b is not None), default=0)
+
+    def _value(
+        self,
+        levels: Sequence[int],
+        classes: Classes,
+        kept: NDArray[np.bool_],
+        suppressed: int,
+    ) -> tuple[float, NDArray[np.float64] | None]:
+        if not self._cellwise:
+            grouping = self._grouping(levels, classes, kept, suppressed)
+            return cast("ClassMetric", self.metric).value(grouping), None
+        picked = self.scores[_COLUMNS[: len(levels)], levels]
+        penalty = self._penalty(levels, classes, kept)
+        return float(self._kernels.combine(picked + penalty, self.weights, self.geometric)), penalty
+
+    def _penalty(
+        self, levels: Sequence[int], classes: Classes, kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """What suppressing the other classes costs, per column."""
+        if kept.all():
+            return np.zeros(len(levels))
+        extra = [self._extra[c][level] for c, level in enumerate(levels)]
+        offsets = np.zeros(len(extra), dtype=np.int64)
+        np.cumsum([len(e) for e in extra[:-1]], out=offsets[1:])
+        return np.asarray(
+            self._kernels.penalty(
+                classes.keys,
+                classes.rows,
+                kept,
+                self.layout.words,
+                self.layout.shifts,
+                self.layout.masks,
+                offsets,
+                np.concatenate(extra),
+            )
+        )
+
+    def _grouping(
+        self,
+        levels: Sequence[int],
+        classes: Classes,
+        kept: NDArray[np.bool_],
+        suppressed: int,
+    ) -> Grouping:
+        rows = classes.rows[kept]
+        log_leaves = np.zeros(len(rows))
+        keys = classes.keys[kept]
+        for c, level in enumerate(levels):
+            log_leaves += self._log_leaves[c][level][self.layout.codes(keys, c)]
+        everything = float(sum(np.log(h.size) for h in self.hierarchies))
+        return Grouping(rows, log_leaves, suppressed, self.rows, everything, self.tuple_rows)
+
+
+_COLUMNS = np.arange(4096)

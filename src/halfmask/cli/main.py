@@ -1,0 +1,149 @@
+"""Assembles the verbs and turns every failure into one sentence and an exit code.
+
+Exit codes: 0 done, 1 input, 2 a promise is not kept, 4 an engine or package is missing, 70 a
+defect of halfmask, 130 interrupted, 141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from halfmask.errors import HalfmaskError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERBS = ("describe", "assess", "check", "anonymize", "recode", "compare", "demo")
+INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
+
+
+class LazyGroup(click.Group):
+    """A group whose verbs are imported when they are first asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The verbs in the order a user meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one verb."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"halfmask.cli.{cmd_name}").command
+        return command
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="halfmask", message="halfmask %(version)s")
+def cli() -> None:
+    """Publish a table so that every person in it keeps the privacy they asked for.
+
+    Words go to stderr and data to stdout; every verb takes --json. Exit codes: 0 done, 1 input,
+    2 a promise is not kept, 4 a package is missing, 70 a defect of halfmask.
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; the only place where errors become exit codes."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    code = _guarded(given)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _hush()
+    sys.exit(code)
+
+
+def _guarded(given: list[str]) -> int:
+    try:
+        # Not cli.main: click would turn a broken pipe into exit code 1, which means bad input.
+        with cli.make_context("halfmask", given) as context:
+            result = cli.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except HalfmaskError as error:
+        return _fail(given, error.exit_code, error.code, str(error), _details(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return InputError.exit_code
+    except click.ClickException as error:
+        return _fail(given, InputError.exit_code, "input.usage", _usage(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted; nothing was released.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _hush()
+    except OSError as error:
+        where = f": '{error.filename}'" if error.filename else ""
+        return _fail(given, InputError.exit_code, "input.file", f"{error.strerror}{where}.")
+    except MemoryError:
+        message = "There is not enough memory for this table: use fewer columns or rows."
+        return _fail(given, 4, "engine.memory", message)
+    except Exception as error:  # noqa: BLE001 - the last line of defense: no value may leak
+        return _defect(given, error)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(given: list[str], exit_code: int, code: str, message: str, details: Any = None) -> int:
+    if "--json" in given:
+        document: dict[str, Any] = {"ok": False, "code": code, "message": message}
+        if details:
+            document["details"] = details
+        click.echo(json.dumps(document, indent=2, default=str))
+    apart = "\n" if "\n" in message else " "
+    click.echo(f"halfmask:{apart}{message}", err=True)
+    return exit_code
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    hint = f" See {context.command_path} --help." if context else ""
+    return f"{message}{hint}"
+
+
+def _details(error: HalfmaskError) -> dict[str, Any]:
+    """The facts an error carries, as plain values."""
+    facts = {
+        name: getattr(error, name)
+        for name in ("faults", "verdicts", "levels", "suppressed", "advice", "install")
+        if getattr(error, name, None)
+    }
+    if "verdicts" in facts:
+        facts["verdicts"] = [verdict.to_dict() for verdict in facts["verdicts"]]
+    return facts
+
+
+def _defect(given: list[str], error: Exception) -> int:
+    """Say that we failed, and where; never what, because a message may quote a cell."""
+    if os.environ.get("HALFMASK_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {_place(trace)}" if trace is not None else ""
+    message = (
+        f"{type(error).__name__}{where}. This is a defect of halfmask; please report it."
+        " HALFMASK_DEBUG=1 shows more, and may show values of the table."
+    )
+    return _fail(given, DEFECT, "internal", message)
+
+
+def _place(trace: Any) -> str:
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+
+
+def _hush() -> int:
+    """The reader is gone: let nothing more be written, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

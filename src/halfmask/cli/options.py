@@ -1,0 +1,118 @@
+"""Options that several verbs share, and what they mean together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from halfmask.table.schema import Role
+    from halfmask.table.table import Table
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+STDOUT = "-"
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+_TEXT = (
+    click.option("--delimiter", help="What separates the fields of a CSV file."),
+    click.option("--encoding", help="utf-8 or latin-1."),
+)
+_ROLES = (
+    click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."),
+    click.option("--quasi", metavar="A,B", help="Columns to take as quasi-identifiers."),
+    click.option("--sensitive", metavar="A,B", help="Columns to take as sensitive."),
+    click.option("--identifier", metavar="A,B", help="Columns that identify and never leave."),
+    click.option("--other", metavar="A,B", help="Columns that leave as they are."),
+)
+
+
+def bare_source(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the FILE argument and how its text is written."""
+    return _with(verb, _TEXT)
+
+
+def source(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the FILE argument and everything that says how to read it."""
+    return _with(verb, (*_ROLES, *_TEXT))
+
+
+def _with(verb: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
+    for option in reversed(options):
+        verb = option(verb)
+    return click.argument("file", type=click.Path())(verb)
+
+
+def output(help_text: str) -> Decorator:
+    """Add ``-o/--output``."""
+    return click.option("-o", "--output", type=click.Path(allow_dash=True), help=help_text)
+
+
+def refuse_two_documents(output_path: str | None, *, json_too: bool) -> None:
+    """``--json`` and ``-o -`` both want stdout."""
+    if json_too and output_path == STDOUT:
+        raise click.UsageError("--json and -o - both write to stdout: give -o a file name.")
+
+
+def refuse_overwriting(file: str, *outputs: str | None) -> None:
+    """The original table is never written over, and no two outputs share a name."""
+    from pathlib import Path
+
+    taken = {Path(file).resolve()}
+    for path in outputs:
+        if not path or path == STDOUT:
+            continue
+        place = Path(path).resolve()
+        if place in taken:
+            raise click.UsageError(f"'{path}' is named twice or is the table itself: rename it.")
+        if not place.parent.is_dir():
+            raise click.UsageError(f"The folder of '{path}' does not exist: make it first.")
+        taken.add(place)
+
+
+def load(file: str, given: Mapping[str, Any]) -> Table:
+    """Read the table that the options of ``source`` describe."""
+    from halfmask.table.read import read
+
+    read_options = {k: given[k] for k in ("schema", "delimiter", "encoding") if given.get(k)}
+    return with_roles(read(file, **read_options), given)
+
+
+def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
+    """Give the columns named on the command line their roles; the others keep theirs."""
+    from halfmask.errors import SchemaError
+    from halfmask.table.schema import Column
+    from halfmask.table.table import Table
+
+    columns, faults = dict(table.schema.columns), []
+    seen: dict[str, Role] = {}
+    roles: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
+    for role in roles:
+        for name in names(given.get(role)):
+            if name not in table.arrow.column_names:
+                known = ", ".join(table.arrow.column_names)
+                faults.append(
+                    f"--{role} names a column that is not there: {name!r}. There: {known}."
+                )
+            elif name in seen:
+                faults.append(
+                    f"Column {name!r} is given two roles, {seen[name]} and {role}: keep one."
+                )
+            else:
+                seen[name] = role
+                columns[name] = replace(columns.get(name, Column(role)), role=role)
+    if faults:
+        raise SchemaError(*faults)
+    if not seen:
+        return table
+    return Table(table.arrow, replace(table.schema, columns=columns), table.origin)
+
+
+def names(listed: str | None) -> list[str]:
+    """The names in ``a,b``."""
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]

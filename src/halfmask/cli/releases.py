@@ -1,0 +1,54 @@
+"""Prints and writes a release; shared by anonymize, recode and demo."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from halfmask.cli import show
+from halfmask.cli.options import STDOUT
+from halfmask.cli.verdicts import show_verdicts
+
+if TYPE_CHECKING:
+    from halfmask.release.release import Release
+
+suppression = click.option(
+    "--suppression",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Share of rows (0 to 1) that may be left out.",
+)
+
+
+def deliver(release: Release, output: str | None, report: str | None) -> None:
+    """Write the rows and the report where the user wants them."""
+    if output == STDOUT:
+        from pyarrow import csv
+
+        csv.write_csv(release.to_arrow(), sys.stdout.buffer)
+    elif output:
+        release.write(output)
+        show.say(f"The release is in {output}.")
+    if report:
+        release.report(report)
+        show.say(f"The report is in {report}.")
+    if not output and not report:
+        show.say("Nothing was written: give -o FILE to keep the release.")
+
+
+def show_release(release: Release, *, to: str = "stdout") -> None:
+    """Print what was promised and what it cost."""
+    show_verdicts(release.verdicts, to=to)
+    facts: list[tuple[str, Any]] = [
+        ("rows that leave", len(release)),
+        ("rows left out", release.suppressed),
+        ("loss (0 to 1)", release.loss),
+    ]
+    show.table("Release", ("", ""), facts, to=to)
+    if release.levels:
+        show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
+    for note in release.notes:
+        show.say(note)

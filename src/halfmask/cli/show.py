@@ -1,0 +1,94 @@
+"""Prints: tables for people, one JSON document for programs, progress on a terminal only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
+
+WIDTH_ELSEWHERE = 120
+
+
+def document(verb: str, facts: Mapping[str, Any]) -> None:
+    """Print the one JSON document of a verb to stdout."""
+    click.echo(json.dumps({"ok": True, "verb": verb, **facts}, indent=2, default=str))
+
+
+def say(text: str) -> None:
+    """Print words to stderr."""
+    click.echo(text, err=True)
+
+
+def table(
+    title: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    to: str = "stdout",
+) -> None:
+    """Print a table; numbers are aligned right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Table(show_header=any(headings))
+    for position, heading in enumerate(headings):
+        cells = [row[position] for row in rows]
+        right = bool(cells) and all(_is_number(c) for c in cells if c is not None)
+        out.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        out.add_row(*(Text(number(cell)) for cell in row))
+    console = _console(to)
+    console.print(Text(title, "bold"))
+    console.print(out)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number(value: Any) -> str:
+    """Write a value for people: thousands apart, four significant digits, yes and no."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{int(value):,}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    return str(value)
+
+
+def percent(share: float) -> str:
+    """Write a share as percent."""
+    return f"{100 * share:.1f}%"
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that something is going on, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with _console("stderr").status(what):
+        yield
+
+
+def _console(to: str) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if to == "stderr" else sys.stdout
+    return Console(
+        file=stream,
+        width=None if stream.isatty() else WIDTH_ELSEWHERE,
+        highlight=False,
+        markup=False,
+    )

@@ -1,0 +1,155 @@
+"""The compiled scan over a lattice of generalization levels.
+
+Nodes are numbered by mixed radix: ``sum(level * stride)``. The scan visits them from the largest
+lower bound down, so that everything above a node has been decided before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OPEN, HOPELESS = 0, 1
+
+
+@njit(cache=True, nogil=True)
+def combine(
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001 - numba takes no keyword-only parameters
+) -> float:
+    """Aggregate column scores: prod (1 + x)^w - 1, or the weighted mean (weights sum to 1)."""
+    total = 0.0
+    for c in range(len(scores)):
+        total += weights[c] * (np.log1p(scores[c]) if geometric else scores[c])
+    return np.expm1(total) if geometric else total
+
+
+@njit(cache=True, nogil=True)
+def bounds(
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+) -> Any:
+    """The metric of every node if no row were suppressed: a lower bound of what it really costs."""
+    columns = len(heights)
+    size = 1
+    for c in range(columns):
+        size *= heights[c] + 1
+    out = np.empty(size, np.float64)
+    levels = np.zeros(columns, np.int64)
+    picked = np.empty(columns, np.float64)
+    for node in range(size):
+        rest = node
+        for c in range(columns):
+            levels[c] = rest % (heights[c] + 1)
+            rest //= heights[c] + 1
+            picked[c] = scores[c, levels[c]]
+        out[node] = combine(picked, weights, geometric)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    order: NDArray[np.int64],
+    position: int,
+    floor: NDArray[np.float64],
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+    state: NDArray[np.int8],
+    source: NDArray[np.int32],
+    penalties: NDArray[np.float64],
+    limit: float,
+) -> int:
+    """Return the next position in ``order`` that must be evaluated, or ``len(order)``.
+
+    A node is passed over when a node above it is hopeless (no finer node can satisfy the models),
+    or when the rows that a coarser node had to suppress (``penalties[source]``, which every finer
+    node suppresses too) or its own labels (``floor``) already make it cost more than ``limit``.
+    """
+    columns = len(heights)
+    picked = np.empty(columns, np.float64)
+    while position < len(order):
+        node = order[position]
+        rest, stride = node, 1
+        hopeless = False
+        best = floor[node]
+        for c in range(columns):
+            level = rest % (heights[c] + 1)
+            rest //= heights[c] + 1
+            if level < heights[c]:
+                above = node + stride
+                if state[above] == HOPELESS:
+                    hopeless = True
+                    break
+                origin = source[above]
+                if origin >= 0 and origin != source[node]:
+                    again = node
+                    for d in range(columns):
+                        own = again % (heights[d] + 1)
+                        again //= heights[d] + 1
+                        picked[d] = scores[d, own] + penalties[origin, d]
+                    bound = combine(picked, weights, geometric)
+                    if bound > best:
+                        best = bound
+                        source[node] = origin
+            stride *= heights[c] + 1
+        if hopeless:
+            state[node] = HOPELESS
+        elif best <= limit:
+            return position
+        position += 1
+    return position
+
+
+@njit(cache=True, nogil=True)
+def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], levels: Any) -> None:
+    """Mark everything at or below ``levels`` as hopeless."""
+    columns = len(heights)
+    here = np.zeros(columns, np.int64)
+    while True:
+        node, stride = 0, 1
+        for c in range(columns):
+            node += here[c] * stride
+            stride *= heights[c] + 1
+        state[node] = HOPELESS
+        c = 0
+        while c < columns and here[c] == levels[c]:
+            here[c] = 0
+            c += 1
+        if c == columns:
+            return
+        here[c] += 1
+
+
+@njit(cache=True, nogil=True)
+def penalty(
+    keys: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+    kept: NDArray[np.bool_],
+    words: NDArray[np.int64],
+    shifts: NDArray[np.uint64],
+    masks: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    extra: NDArray[np.float64],
+) -> Any:
+    """What the suppressed rows cost beyond their labels, per column.
+
+    ``extra[offsets[c] + label]`` is the cost of suppressing one row with that label in column c.
+    """
+    columns = len(words)
+    out = np.zeros(columns, np.float64)
+    for i in range(len(rows)):
+        if not kept[i]:
+            for c in range(columns):
+                label = np.int64((keys[i, words[c]] >> shifts[c]) & masks[c])
+                out[c] += rows[i] * extra[offsets[c] + label]
+    return out

@@ -1,0 +1,108 @@
+"""What people demand for themselves: checked, and joined from a file where they stand apart."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InputError, SchemaError
+from halfmask.table.csv_file import TEXT
+from halfmask.table.infer import number_type, retyped, used_values
+from halfmask.table.schema import Schema
+
+
+def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Table:
+    """Append each person's demands, looked up by the person column.
+
+    Raises:
+        SchemaError: columns are missing or in the way, people occur twice, or have no line there.
+    """
+    person = schema.person
+    assert person is not None  # noqa: S101 - the schema demands it where a file is named
+    file = f"Policy file '{schema.policy_file}'"
+    faults = [
+        f"{file} has no column '{name}'; it has {', '.join(map(repr, policies.column_names))}."
+        for name in (person, *schema.policy.values())
+        if name not in policies.column_names
+    ]
+    faults += [
+        f"Column '{name}' stands in the table and in the policy file: rename one of them."
+        for name in schema.policy.values()
+        if name in table.column_names
+    ]
+    if person not in table.column_names:
+        faults += Schema(person=person).unknown(table.column_names)
+    if faults:
+        raise SchemaError(*faults)
+    keys, people = _text(policies[person]), _text(table[person])
+    twice = len(keys) - len(pc.unique(keys))
+    if twice:
+        raise SchemaError(f"{file} has {twice} more line(s) than people: keep one a person.")
+    places = pc.index_in(people, value_set=keys)
+    absent = len(pc.unique(people.filter(pc.is_null(places)))) if places.null_count else 0
+    if absent:
+        raise SchemaError(f"{file} has no line for {absent} person(s) of the table. Add them.")
+    for name in schema.policy.values():
+        table = table.append_column(name, policies[name].take(places))
+    return table
+
+
+def _text(column: pa.ChunkedArray) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.string()).combine_chunks()
+
+
+def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]:
+    """The table with its policy columns as whole numbers, and what is wrong with them."""
+    faults: list[str] = []
+    for demand, name in schema.policy.items():
+        column = table[name]
+        try:
+            whole, wrong = _whole(column)
+        except InputError as error:
+            faults.append(f"Policy column '{name}' ({demand}): {error}")
+            continue
+        parts = [
+            (column.null_count, "are missing"),
+            (wrong, "are not whole numbers"),
+            (pc.sum(pc.less(whole, 1)).as_py() or 0, "are below 1"),
+        ]
+        said = ", ".join(f"{count} {what}" for count, what in parts if count)
+        if said:
+            faults.append(
+                f"Policy column '{name}': of {len(column)} demands {said}; each row needs a whole"
+                f" {demand} of at least 1."
+            )
+        table = table.set_column(table.column_names.index(name), name, whole)
+    return table, faults
+
+
+def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
+    """The demands as int64 (null where they are not whole), and how many rows are not whole."""
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64()), 0
+    if pa.types.is_dictionary(kind):
+        values = used_values(column)
+        number, bad = number_type(values)
+        if number is None:
+            odd = values.filter(bad)
+            rows = pc.sum(pc.is_in(column.cast(pa.string()), value_set=odd)).as_py()
+            kept = (
+                pc.if_else(
+                    pc.is_in(column.cast(pa.string()), value_set=odd),
+                    None,
+                    column.cast(pa.string()),
+                )
+                .dictionary_encode()
+                .cast(TEXT)
+            )
+            return _whole(kept)[0], rows
+        return _whole(retyped(column, number))
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        floats = column.cast(pa.float64())
+        fits = pc.and_(pc.equal(pc.floor(floats), floats), pc.less(pc.abs(floats), 2.0**53))
+        wrong = pc.sum(pc.invert(fits)).as_py() or 0
+        return pc.if_else(fits, floats, None).cast(pa.int64()), wrong
+    raise InputError(f"holds {kind}, not whole numbers.")

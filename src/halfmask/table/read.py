@@ -1,0 +1,244 @@
+"""Tables from files and frames: ``hm.read``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InputError, SchemaError
+from halfmask.table import text_file
+from halfmask.table.csv_file import read_csv
+from halfmask.table.dictionary import dictionary_of
+from halfmask.table.frames import from_frame
+from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
+from halfmask.table.normalize import normalize
+from halfmask.table.numbers import is_text
+from halfmask.table.policies import join_policies, whole_demands
+from halfmask.table.schema import Column, Schema
+from halfmask.table.table import Table
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+
+
+def read(
+    source: object,
+    schema: Schema | Mapping[str, object] | str | os.PathLike[str] | None = None,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] | None = None,
+) -> Table:
+    """Read a table and bind it to its schema.
+
+    Args:
+        source: the name of a CSV, Parquet, Arrow or Feather file (or an open binary file), a
+            pandas, Polars, Arrow or DuckDB table, anything with ``__arrow_c_stream__``, or a Table.
+        schema: a Schema, a mapping of the schema file's shape, or the path of a schema file;
+            ``None``: the TOML file beside the data that has its name, if there is one.
+        delimiter: what stands between the fields of a text file; ``None``: detected.
+        encoding: the character encoding of a text file; ``None``: detected.
+        missing: the texts that mean a missing value; ``None``: the empty text in text files.
+
+    Returns:
+        The table; its ``origin`` says what came in.
+
+    Raises:
+        InputError: the source cannot be read.
+        SchemaError: the schema and the table do not fit; lists every fault.
+    """
+    if isinstance(source, Table):
+        return source if schema is None else bind(source.arrow, _schema(schema), source.origin)
+    declared = _schema(schema if schema is not None else _beside(source))
+    given = missing if missing is not None else declared.missing
+    arrow, origin = _rows(
+        source,
+        delimiter=delimiter or declared.delimiter,
+        encoding=encoding or declared.encoding,
+        missing=given,
+    )
+    arrow = _typed(arrow, declared) if origin == "csv" else normalize(arrow, given or ())
+    return bind(arrow, declared, origin)
+
+
+def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
+    """Check ``schema`` against the rows, convert what it declares, and make the table.
+
+    Raises:
+        SchemaError: with every fault.
+    """
+    if schema.policy_file is not None and not set(schema.policy.values()) <= set(
+        arrow.column_names
+    ):
+        policies = _rows(schema.folder / schema.policy_file)[0]
+        policies = normalize(policies, ("",))
+        arrow = join_policies(arrow, policies, schema)
+    faults = schema.unknown(arrow.column_names)
+    for name, column in schema.columns.items():
+        if name in arrow.column_names:
+            arrow = _declared(arrow, name, column, faults)
+    if all(name in arrow.column_names for name in schema.policy.values()):
+        arrow, more = whole_demands(arrow, schema)
+        faults += more
+    table = Table(arrow, _with_orders(schema), origin)
+    faults += _order_faults(table)
+    if faults:
+        raise SchemaError(*faults)
+    return table
+
+
+def _schema(schema: object) -> Schema:
+    if schema is None:
+        return Schema()
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str | os.PathLike):
+        return Schema.read(Path(schema))
+    if isinstance(schema, Mapping):
+        return Schema.from_dict(schema)
+    raise SchemaError("A schema is a Schema, a mapping or the path of a TOML file.")
+
+
+def _beside(source: object) -> Path | None:
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source)
+    name = path.name.removesuffix(path.suffix) if path.suffix == ".gz" else path.name
+    file = path.with_name(Path(name).stem + ".toml")
+    return file if file.is_file() and file != path else None
+
+
+def _rows(
+    source: Any,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] | None = None,
+) -> tuple[pa.Table, str]:
+    if isinstance(source, str | os.PathLike):
+        place: Path | bytes = Path(source)
+    elif isinstance(source, bytes) or hasattr(source, "read"):
+        place = source if isinstance(source, bytes) else _content(source)
+    else:
+        return from_frame(source)
+    kind = _format(place)
+    if kind in ("parquet", "arrow"):
+        return _arrow_file(place, kind), kind
+    texts = ("",) if missing is None else tuple(missing)
+    return read_csv(place, delimiter=delimiter, encoding=encoding, missing=texts), "csv"
+
+
+def _content(source: Any) -> bytes:
+    data = source.read()
+    return data.encode() if isinstance(data, str) else bytes(data)
+
+
+def _format(place: Path | bytes) -> str:
+    """By the first bytes, whatever the file is called."""
+    with text_file.open_stream(place) as stream:
+        try:
+            start = stream.read(8)
+        except (OSError, pa.ArrowInvalid):
+            raise InputError(f"{text_file.name_of(place)} cannot be unpacked.") from None
+    for magic, kind in _MAGIC.items():
+        if start.startswith(magic):
+            return kind
+    if start[:4] == b"\xff\xff\xff\xff":
+        return "arrow"
+    return "csv"
+
+
+def _arrow_file(place: Path | bytes, kind: str) -> pa.Table:
+    source = pa.BufferReader(place) if isinstance(place, bytes) else str(place)
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_table(source)
+        with pa.memory_map(source) if isinstance(source, str) else source as file:
+            try:
+                return pa.ipc.open_file(file).read_all()
+            except pa.ArrowInvalid:
+                file.seek(0)
+                return pa.ipc.open_stream(file).read_all()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
+        raise InputError(
+            f"{text_file.name_of(place)} is a damaged {kind.capitalize()} file."
+        ) from None
+
+
+def _typed(arrow: pa.Table, schema: Schema) -> pa.Table:
+    """Text columns as what their values are, unless the schema calls them nominal or ordinal."""
+    columns = []
+    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
+        text = pa.chunked_array([dictionary_of(column)])
+        entry = schema.columns.get(name)
+        kept = entry is not None and (entry.kind == "nominal" or entry.order is not None)
+        columns.append(text if kept else inferred(text))
+    return pa.table(columns, names=arrow.column_names)
+
+
+def _declared(arrow: pa.Table, name: str, column: Column, faults: list[str]) -> pa.Table:
+    """Convert a text column that the schema calls numbers or dates, or say why that fails."""
+    data = arrow[name]
+    kind = data.type.value_type if pa.types.is_dictionary(data.type) else data.type
+    guess = {"numeric": number_type, "date": date_type}.get(column.kind or "")
+    if guess is None or _is_kind(kind, column.kind):
+        return arrow
+    if not is_text(kind):
+        faults.append(f"Column '{name}' is declared {column.kind} but holds {kind}.")
+        return arrow
+    values = used_values(data)
+    found, bad = guess(values)
+    if found is None:
+        odd = pc.is_in(data.cast(pa.string()), value_set=values.filter(bad))
+        rows = pc.sum(odd).as_py() or 0
+        count = f"{rows} row(s) hold" if rows else "it holds"
+        faults.append(
+            f"Column '{name}' is declared {column.kind} but {count} text that is no"
+            f" {'number' if column.kind == 'numeric' else 'date (YYYY-MM-DD)'}. Correct it, list"
+            " it under [table] missing, or change the kind."
+        )
+        return arrow
+    return arrow.set_column(arrow.column_names.index(name), name, retyped(data, found))
+
+
+def _is_kind(kind: pa.DataType, declared: str | None) -> bool:
+    if declared == "numeric":
+        return bool(
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        )
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _with_orders(schema: Schema) -> Schema:
+    """An ordered hierarchy without an order takes the column's, and the other way round."""
+    from halfmask.table.hierarchies import Ordered
+
+    columns = dict(schema.columns)
+    for name, column in columns.items():
+        if not isinstance(column.hierarchy, Ordered):
+            continue
+        if column.order and not column.hierarchy.order:
+            hierarchy = replace(column.hierarchy, order=column.order)
+            columns[name] = replace(column, hierarchy=hierarchy)
+        elif column.hierarchy.order and column.order is None and column.kind in (None, "ordinal"):
+            columns[name] = replace(column, order=tuple(column.hierarchy.order))
+    return replace(schema, columns=columns)
+
+
+def _order_faults(table: Table) -> list[str]:
+    faults: list[str] = []
+    for name, column in table.schema.columns.items():
+        if column.order is None or name not in table.arrow.column_names:
+            continue
+        try:
+            table.encode(name)
+        except SchemaError as error:
+            faults += error.faults
+    return faults

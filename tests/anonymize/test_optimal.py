@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from halfmask.anonymize import branch, optimal
+from halfmask.anonymize.problem import Problem
+from halfmask.metrics.registry import METRICS
+from halfmask.models.k_anonymity import KAnonymity
+from halfmask.models.l_diversity import LDiversity
+from halfmask.models.needs import statistics
+from halfmask.models.t_closeness import TCloseness
+from halfmask.table.hierarchy import from_levels
+from halfmask.table.schema import Column, Schema
+from halfmask.table.table import Table
+
+spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
+brute = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(brute)
+
+
+class Given:
+    """A hierarchy written down value by value."""
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def build(self, column, values):
+        known = values.to_pylist()
+        depth = range(len(next(iter(self.labels.values()))))
+        rest = [v for v in self.labels if v not in known]
+        return from_levels(
+            [[self.labels[v][level] for v in known] for level in depth],
+            other_leaves=[[self.labels[v][level] for v in rest] for level in depth],
+        )
+
+    def to_dict(self):
+        return {}
+
+
+@st.composite
+def hierarchies(draw, leaves):
+    """A random nested hierarchy over ``leaves`` that ends in one label."""
+    labels = {leaf: [leaf] for leaf in leaves}
+    parts = [[leaf] for leaf in leaves]
+    for level in range(1, draw(st.integers(1, 3))):
+        merged: dict[int, list[str]] = {}
+        for part in parts:
+            merged.setdefault(draw(st.integers(0, max(0, len(parts) // 2))), []).extend(part)
+        parts = list(merged.values())
+        for number, part in enumerate(parts):
+            for leaf in part:
+                labels[leaf].append(f"{level}:{number}")
+    for leaf in leaves:
+        labels[leaf].append("*")
+    return {leaf: tuple(row) for leaf, row in labels.items()}
+
+
+@st.composite
+def tables(draw):
+    columns = draw(st.integers(1, 4))
+    quasi = [f"q{c}" for c in range(columns)]
+    leaves = {q: [f"v{i}" for i in range(draw(st.integers(1, 5)))] for q in quasi}
+    trees = {q: draw(hierarchies(leaves[q])) for q in quasi}
+    count = draw(st.integers(3, 25))
+    rows = [
+        {q: draw(st.sampled_from(leaves[q])) for q in quasi} | {"s": draw(st.sampled_from("abc"))}
+        for _ in range(count)
+    ]
+    return rows, quasi, trees
+
+
+def as_problem(rows, quasi, trees, models, metric, suppression, weights=None):
+    arrow = pa.table({name: [row[name] for row in rows] for name in [*quasi, "s"]})
+    columns = {q: Column("quasi", hierarchy=Given(trees[q])) for q in quasi}
+    table = Table(arrow, Schema({**columns, "s": Column("sensitive")}))
+    tuples, _ = statistics(table, models)
+    hierarchies_ = [table.hierarchy(q) for q in quasi]
+    return Problem(
+        tuples, hierarchies_, models, METRICS[metric], suppression=suppression, weights=weights
+    )
+
+
+def distance(members, everything):
+    here, there = Counter(r["s"] for r in members), Counter(r["s"] for r in everything)
+    return (
+        sum(
+            abs(Fraction(here[v], len(members)) - Fraction(there[v], len(everything)))
+            for v in there
+        )
+        / 2
+    )
+
+
+CASES = {
+    "k": ([KAnonymity(3)], lambda m, _: len(m) >= 3),
+    "k and distinct l": (
+        [KAnonymity(2), LDiversity(2, "s")],
+        lambda m, _: len(m) >= 2 and len({r["s"] for r in m}) >= 2,
+    ),
+    "t": (
+        [TCloseness(0.3, "s")],
+        lambda m, a: distance(m, a) <= Fraction(3, 10),
+    ),
+    "k and t": (
+        [KAnonymity(2), TCloseness(0.4, "s")],
+        lambda m, a: len(m) >= 2 and distance(m, a) <= Fraction(4, 10),
+    ),
+}
+
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("search", [optimal.scan, branch.branch], ids=["scan", "branch"])
+@pytest.mark.parametrize("case", CASES)
+@RELAXED
+@given(table=tables(), suppression=st.sampled_from([0.0, 0.1, 0.25, 0.6, 1.0]))
+def test_the_optimum_is_that_of_exhaustive_search(search, case, table, suppression):
+    rows, quasi, trees = table
+    models, test = CASES[case]
+    limit = int(Fraction(str(suppression)) * len(rows))
+    expected = brute.best(rows, quasi, trees, test, limit=limit)
+    found = search(as_problem(rows, quasi, trees, models, "loss", suppression))
+    if expected is None:
+        assert found.best is None
+        return
+    assert found.best is not None
+    assert found.gap == 0.0
+    assert found.best.value == pytest.approx(expected[4], abs=1e-9)
+    assert (found.best.suppressed, found.best.levels) == (expected[1], expected[3])
+
+
+@pytest.mark.parametrize("metric", list(METRICS))
+@settings(RELAXED, max_examples=30)
+@given(table=tables(), suppression=st.sampled_from([0.0, 0.2, 1.0]))
+def test_every_metric_reaches_its_own_optimum(metric, table, suppression):
+    rows, quasi, trees = table
+    limit = int(Fraction(str(suppression)) * len(rows))
+    models, test = CASES["k"]
+    expected = brute.best(rows, quasi, trees, test, limit=limit, metric=metric)
+    found = optimal.scan(as_problem(rows, quasi, trees, models, metric, suppression))
+    assert (found.best is None) == (expected is None)
+    if expected is not None:
+        assert found.best.value == pytest.approx(expected[4], abs=1e-9)
+        assert (found.best.suppressed, found.best.levels) == (expected[1], expected[3])
+
+
+@RELAXED
+@given(table=tables(), weight=st.sampled_from([0.1, 3.0]))
+def test_weights_shift_the_optimum_as_the_formula_says(table, weight):
+    rows, quasi, trees = table
+    weights = [weight] + [1.0] * (len(quasi) - 1)
+    problem = as_problem(rows, quasi, trees, [KAnonymity(3)], "loss", 0.2, weights)
+    found = optimal.scan(problem)
+    if found.best is not None:
+        kept = brute.survivors(
+            brute.groups(rows, quasi, trees, found.best.levels), lambda m, _: len(m) >= 3
+        )
+        value = brute.loss(rows, quasi, trees, found.best.levels, kept, weights)
+        assert found.best.value == pytest.approx(value, abs=1e-9)
+
+
+def test_a_search_that_runs_out_of_time_says_how_far_the_optimum_can_be():
+    rng = np.random.default_rng(3)
+    quasi = [f"q{c}" for c in range(9)]
+    trees = {
+        q: {f"v{i}": (f"v{i}", f"a{i // 2}", f"b{i // 4}", f"c{i // 8}", "*") for i in range(16)}
+        for q in quasi
+    }
+    rows = [{q: f"v{rng.integers(16)}" for q in quasi} | {"s": "a"} for _ in range(400)]
+    problem = as_problem(rows, quasi, trees, [KAnonymity(2)], "loss", 0.1)
+    stopped = branch.branch(problem, deadline=0.0)
+    assert stopped.best is not None
+    assert stopped.gap > 0
+    whole = optimal.scan(as_problem(rows, quasi, trees, [KAnonymity(2)], "loss", 0.1))
+    assert stopped.best.value - stopped.gap <= whole.best.value <= stopped.best.value
+
+
+def test_keys_wider_than_one_word_give_the_same_classes():
+    rng = np.random.default_rng(0)
+    quasi = [f"q{c}" for c in range(30)]
+    trees = {q: {f"v{i}": (f"v{i}", "*") for i in range(9)} for q in quasi}
+    rows = [{q: f"v{rng.integers(9)}" for q in quasi} | {"s": "a"} for _ in range(300)]
+    problem = as_problem(rows, quasi, trees, [KAnonymity(2)], "loss", 1.0)
+    assert problem.groupings.tuples.keys.shape[1] > 1
+    levels = [1] * 14 + [0] + [1] * 13 + [0, 1]
+    expected = brute.groups(rows, quasi, trees, levels)
+    got = problem.groupings.at(levels)
+    assert sorted(got.rows.tolist()) == sorted(len(m) for m in expected.values())
