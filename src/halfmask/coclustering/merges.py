@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from halfmask.coclustering.criterion import Criterion, Partition
 
-_MIX = 0x9E3779B97F4A7C15
+_MIX = 20110  # any fixed number: cells are told apart by sums of odd 64-bit constants
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ def merge(
         priors,
         np.array([criterion.informative(sides) for sides in range(dims + 1)]),
         log_factorials(observed.total + max(observed.sizes)),
-        np.array([(_MIX * (2 * k + 1)) % 2**64 | 1 for k in range(dims)], dtype=np.uint64),
+        np.random.default_rng(_MIX).integers(2**63, size=dims, dtype=np.uint64) | np.uint64(1),
         np.array(frozen if frozen is not None else [False] * dims),
         np.array(stop_at if stop_at is not None else [1] * dims, dtype=np.int64),
     )

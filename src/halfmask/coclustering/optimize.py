@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     Found = tuple[float, Partition]
     Move = Callable[[Search, Partition], Partition]
 
-START_PARTS = (8, 16, 32, 64, 128)  # how many parts a large variable is first thrown into
+# how many parts a large variable is first thrown into, in pairs that run side by side
+START_PARTS = ((8, 16), (24, 40), (64, 96), (160, 256), (400, 640))
 _MOVES: tuple[tuple[Move, Move], ...] = (
     (starts.resplit, starts.reheated),
-    (starts.resplit, starts.shaken),
+    (starts.shaken, starts.reset),
 )
 _GAIN = 1e-9
 
@@ -83,13 +84,20 @@ def _round(search: Search, move: Move, partition: Partition) -> Found:
 
 
 def _started(search: Search, pool: ThreadPoolExecutor) -> Found:
-    """The best of the null grid and of searches from several fine grids."""
+    """The best of the null grid and of searches from several fine grids, until more do not help."""
     best: Found = (search.criterion.null(), starts.null(search))
-    sizes = search.criterion.observations.sizes
-    wanted = [parts for parts in START_PARTS if parts == START_PARTS[0] or parts < max(sizes)]
-    tasks = zip(search.fork(len(wanted)), wanted, strict=True)
-    found = pool.map(lambda task: task[0].settle(starts.first(*task)), tasks)
-    return _better(best, found)
+    largest = max(search.criterion.observations.sizes)
+    for number, pair in enumerate(START_PARTS):
+        wanted = [parts for parts in pair if number == 0 or parts < largest]
+        if not wanted or search.late:
+            break
+        tasks = zip(search.fork(len(wanted)), wanted, strict=True)
+        found = pool.map(lambda task: task[0].settle(starts.first(*task)), tasks)
+        before = best[0]
+        best = _better(best, found)
+        if number > 0 and best[0] >= before:
+            break
+    return best
 
 
 def _better(best: Found, found: Iterable[Found]) -> Found:

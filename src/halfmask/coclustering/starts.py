@@ -47,7 +47,7 @@ def first(search: Search, parts: int) -> Partition:
     limits = []
     for side, size in enumerate(observed.sizes):
         if search.numeric(side):
-            limits.append(min(size, int(observed.total**0.5) + 1, 4 * parts))
+            limits.append(min(size, int(observed.total**0.5) + 1, parts))
         else:
             limits.append(size if size <= SMALL else parts)
     partition = tuple(fine(search, side, limits[side]) for side in range(len(limits)))
@@ -93,6 +93,21 @@ def resplit(search: Search, partition: Partition) -> Partition:
         stop = [target if k == side else 1 for k in range(len(partition))]
         path = merge(search.criterion, partition, cost=0.0, frozen=frozen, stop_at=stop)
         partition = search.anneal(side, path.partition(len(path.steps)), 1.0, _SWEEPS)
+    return partition
+
+
+def reset(search: Search, partition: Partition) -> Partition:
+    """Take some variables to their finest partition and merge each back, the others held fixed."""
+    sides = search.random.permutation(len(partition)).tolist()
+    for side in sides[: int(search.random.integers(1, len(partition) + 1))]:
+        size = len(partition[side])
+        limit = size if size <= SMALL else int(search.random.choice([8, 32, 128]))
+        if size > SMALL and not search.numeric(side):
+            continue
+        partition = _with(partition, side, fine(search, side, limit))
+        frozen = [k != side for k in range(len(partition))]
+        partition = merge(search.criterion, partition, cost=0.0, frozen=frozen).best()[1]
+        partition = search.improve(side, partition)
     return partition
 
 
