@@ -61,7 +61,7 @@ def yardstick(table: hm.Table) -> float:
     return min(_timed(lambda: np.unique(codes, axis=0, return_counts=True)) for _ in range(3))
 
 
-def _timed(work) -> float:  # noqa: ANN001
+def _timed(work) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

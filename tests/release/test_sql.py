@@ -117,6 +117,13 @@ def test_values_that_came_later_do_not_come_out(lab):
     assert run(sql, "people", new.set_column(1, "age", column)).num_rows == 4
 
 
+def test_a_table_without_any_published_class_gives_no_row(lab):
+    table = lab.people()
+    other = Table(table.arrow.set_column(1, "age", pa.array([1, 2, 3, 4, 5])), table.schema)
+    sql = seal(lab.candidate(table)).recoding.to_sql(other, name="people")
+    assert run(sql, "people", other.arrow).num_rows == 0
+
+
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres", "spark"])
 def test_every_dialect_parses_and_keeps_its_texts(dialect):
     sqlglot = pytest.importorskip("sqlglot")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import tomllib
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,9 @@ import pytest
 import halfmask as hm
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
 from halfmask.table.proposals.kinds import nice_widths
+
+if TYPE_CHECKING:
+    from halfmask.table.describe import Description
 
 N = 400
 CANARY = "Zanzibar-Canary-77"
@@ -39,7 +43,7 @@ def people() -> hm.Table:
 
 
 @pytest.fixture(scope="module")
-def found(people: hm.Table) -> hm.Description:
+def found(people: hm.Table) -> Description:
     return hm.describe(people)
 
 
@@ -60,14 +64,14 @@ def found(people: hm.Table) -> hm.Description:
     ],
 )
 def test_each_column_is_told_and_the_reason_given(
-    found: hm.Description, name: str, role: str, kind: str, hierarchy: object, why: str
+    found: Description, name: str, role: str, kind: str, hierarchy: object, why: str
 ) -> None:
     proposal = next(p for p in found.columns if p.name == name)
     assert (proposal.role, proposal.kind, proposal.hierarchy) == (role, kind, hierarchy)
     assert why in proposal.why
 
 
-def test_the_proposal_reads_back_and_fits(people: hm.Table, found: hm.Description) -> None:
+def test_the_proposal_reads_back_and_fits(people: hm.Table, found: Description) -> None:
     text = found.to_toml()
     schema = hm.Schema.from_dict(tomllib.loads(text))
     assert schema == found.to_schema()
@@ -79,7 +83,7 @@ def test_the_proposal_reads_back_and_fits(people: hm.Table, found: hm.Descriptio
     assert "intervals" in reason
 
 
-def test_a_description_is_plain_data_without_values(found: hm.Description) -> None:
+def test_a_description_is_plain_data_without_values(found: Description) -> None:
     document = json.dumps(found.to_dict())
     assert CANARY not in document + found.to_toml() + repr(found)
     assert json.loads(document)["rows"] == N

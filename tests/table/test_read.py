@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
 import io
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, SchemaError
@@ -63,7 +66,7 @@ def test_a_given_delimiter_and_decimal_commas_do_not_confuse(tmp_path: Path) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_encodings_are_detected(tmp_path: Path, data: bytes, names: str) -> None:  # noqa: ARG001
+def test_encodings_are_detected(tmp_path: Path, data: bytes, names: str) -> None:
     expected = ROWS | {"city": ["Gräz", None, "Linz"]}
     assert columns(hm.read(write(tmp_path, data))) == expected
     assert columns(hm.read(io.BytesIO(data))) == expected
@@ -84,8 +87,55 @@ def test_quotes_line_ends_and_blank_lines(tmp_path: Path) -> None:
     assert columns(hm.read(path)) == {"a": ["x\ny", None], "b, c": ['say "hi"', "z"]}
 
 
+def test_lines_end_as_in_csv_and_nowhere_else(tmp_path: Path) -> None:
+    assert columns(hm.read(write(tmp_path, "\n\na,b\n1,2\n"))) == {"a": [1], "b": [2]}
+    assert columns(hm.read(write(tmp_path, "a,b\r1,2\r3,4\r"))) == {"a": [1, 3], "b": [2, 4]}
+    table = hm.read(write(tmp_path, "a,b\nx\u2028y,2\nz\x0bw,3"))
+    assert columns(table) == {"a": ["x\u2028y", "z\x0bw"], "b": [2, 3]}
+
+
+def test_a_header_longer_than_the_sample(tmp_path: Path) -> None:
+    names = [f"a_rather_long_name_{place}" for place in range(5000)]
+    path = write(tmp_path, ";".join(names) + "\n" + ";".join("1" * 5000) + "\n")
+    assert hm.read(path).arrow.column_names == names
+
+
+def test_another_library_that_fails_is_named_without_its_message() -> None:
+    import duckdb
+
+    bad = duckdb.sql(f"SELECT CAST(x AS INT) AS a FROM (VALUES ('{CANARY}')) AS t(x)")  # noqa: S608
+    with pytest.raises(InputError, match="ConversionException") as caught:
+        hm.read(bad)
+    assert CANARY not in str(caught.value)
+    with pytest.raises(InputError, match="ColumnNotFoundError"):
+        hm.read(pl.DataFrame({"a": [1]}).lazy().select("b"))
+
+
 def test_one_column_keeps_its_missing_rows(tmp_path: Path) -> None:
     assert columns(hm.read(write(tmp_path, "a\n1\n\n3\n"))) == {"a": [1, None, 3]}
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+
+
+@given(
+    st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8),
+    st.sampled_from(list(",;\t|")),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_any_text_comes_back_as_it_was_written(
+    rows: list[tuple[str, str]], delimiter: str, encoding: str, end: str
+) -> None:
+    buffer = io.StringIO()
+    writer = csv.writer(
+        buffer, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL, doublequote=True
+    )
+    writer.writerows([("first", "second"), *rows])
+    data = buffer.getvalue().encode(encoding)
+    table = hm.read(data, delimiter=delimiter, encoding=encoding if encoding != "utf-8" else None)
+    read = [table.arrow[name].cast(pa.string()).to_pylist() for name in ("first", "second")]
+    assert read == [[row[i] or None for row in rows] for i in (0, 1)]
 
 
 def test_compressed_text(tmp_path: Path) -> None:
@@ -221,7 +271,10 @@ BAD = {
     "no columns": (lambda _: pa.table({}), "no columns"),
     "arrow twice": (lambda _: pa.table([[1], [2]], names=["a", "a"]), "more than once"),
     "pandas twice": (lambda _: pd.DataFrame([[1, 2]], columns=["a", "a"]), "more than once"),
-    "mixed": (lambda _: pd.DataFrame({"a": [1, CANARY]}), "several types: 'a'"),
+    "mixed": (
+        lambda _: pd.DataFrame({"a": [1, CANARY]}),
+        "several types, or of none that Arrow knows: 'a'",
+    ),
     "levels": (
         lambda _: pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])),
         "several levels",
@@ -249,6 +302,33 @@ def test_wrong_or_unknown_encodings(tmp_path: Path) -> None:
         hm.read(path, encoding="klingon")
     with pytest.raises(InputError, match="one character"):
         hm.read(path, delimiter=";;")
+
+
+def test_bytes_that_do_not_decode_far_behind_the_beginning(tmp_path: Path) -> None:
+    path = write(tmp_path, b"a,b\n" + b"x,1\n" * 30_000 + CANARY.encode() + b"\xff,2\n")
+    with pytest.raises(InputError, match="cannot be read as utf-8") as caught:
+        hm.read(path, encoding="utf-8")
+    assert CANARY not in str(caught.value)
+
+
+def test_columns_that_arrow_writes_in_other_ways() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], ["x", "y"])
+    rows = {
+        "runs": runs,
+        "codes": pa.array([1, 1, 2]).dictionary_encode(),
+        "nothing": pa.nulls(3),
+        "views": pa.array(["a", None, "b"], pa.string_view()),
+        "days": pa.array([datetime.date(2020, 1, 1)] * 3, pa.date64()),
+        "halves": pa.array([0.5, 1.0, None], pa.float16()),
+    }
+    assert columns(hm.read(pa.table(rows))) == {
+        "runs": ["x", "x", "y"],
+        "codes": [1, 1, 2],
+        "nothing": [None, None, None],
+        "views": ["a", None, "b"],
+        "days": [datetime.date(2020, 1, 1)] * 3,
+        "halves": [0.5, 1.0, None],
+    }
 
 
 def test_all_schema_faults_come_together() -> None:

@@ -66,8 +66,7 @@ def _finished(problem: Problem, blocks: list[_Block], deadline: float | None) ->
         partition.block[block.tuples] = number
         partition.level[block.tuples] = block.levels
     partition.form_classes()
-    specialize(problem, partition, deadline)
-    return partition
+    return specialize(problem, partition, deadline)
 
 
 def _require(problem: Problem) -> None:

@@ -76,8 +76,17 @@ def scan(problem: Problem, deadline: float | None = None) -> Found:
     known = position = 0
     while True:
         position = lattice.advance(
-            order, position, floor, heights, scores, weights, problem.geometric,
-            state, source, penalties, incumbent.limit,
+            order,
+            position,
+            floor,
+            heights,
+            scores,
+            weights,
+            problem.geometric,
+            state,
+            source,
+            penalties,
+            incumbent.limit,
         )
         if position == len(order):
             return incumbent.found(problem)

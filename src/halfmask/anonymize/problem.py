@@ -138,9 +138,7 @@ class Problem:
             penalty = self._penalty(levels, classes, sound) if lost else None
         elif not lost:
             penalty = None
-        return Outcome(
-            tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes
-        )
+        return Outcome(tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes)
 
     @property
     def columns(self) -> int:

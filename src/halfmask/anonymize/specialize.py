@@ -8,7 +8,7 @@ the columns, the one that saves most per bit of class size given away is taken.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +37,9 @@ class Partition:
         rank: within a block, the order in which decisions are to be tried: what was split off
             comes before what stayed behind.
         group: the class of each tuple.
-        extra: per column and level, what a row with that label saves against suppressing it.
+        extra: per column, level and value, what a row saves against being suppressed.
+        rows: how many rows each tuple stands for.
+        saved: per column, what all rows together save; kept up to date by every split.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -48,6 +50,7 @@ class Partition:
     group: NDArray[np.int64]
     extra: list[NDArray[np.float64]]
     rows: NDArray[np.int64]
+    saved: NDArray[np.float64]
 
     @classmethod
     def empty(cls, problem: Problem, hierarchies: Sequence[Hierarchy]) -> Partition:
@@ -65,33 +68,38 @@ class Partition:
             np.zeros(size, dtype=np.int64),
             saved,
             tuples.rows,
+            np.zeros(columns),
         )
 
     def form_classes(self) -> None:
         """Group tuples of one block whose labels agree."""
+        live = self.block >= 0
         self.group = self.block
         for c, hierarchy in enumerate(self.hierarchies):
-            self.group = _number(self.group, hierarchy.maps[self.level[:, c], self.codes[:, c]])
-
-    def saved(self, column: int) -> float:
-        """What the labels of one column save against suppressing every row."""
-        value = self.extra[column][self.level[:, column], self.codes[:, column]]
-        return float(np.sum(self.rows * value, where=self.block >= 0))
+            level, code = self.level[:, c], self.codes[:, c]
+            self.group = _number(self.group, hierarchy.maps[level, code])
+            self.saved[c] = np.sum(self.rows * self.extra[c][level, code], where=live)
 
     def value(self, problem: Problem) -> float:
         """The metric of the whole partition."""
         return problem.combined(
-            [problem.worst(c) - self.saved(c) for c in range(len(self.hierarchies))]
+            [problem.worst(c) - self.saved[c] for c in range(len(self.hierarchies))]
         )
 
     def steps(self) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
         """The decision list: the levels of each step, and the step of each tuple."""
-        live = self.block >= 0
-        table = np.column_stack((self.block, self.rank, self.level))[live]
-        unique, inverse = np.unique(table, axis=0, return_inverse=True)
+        live = np.flatnonzero(self.block >= 0)
+        step = self.rank[live]
+        for column in (self.block[live], *self.level[live].T):
+            step = _number(step, column)
+        first = np.zeros(int(step.max()) + 1, dtype=np.int64)
+        first[step] = live
+        order = np.lexsort((self.rank[first], self.block[first]))
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
         tuple_step = np.full(len(self.block), -1, dtype=np.int32)
-        tuple_step[live] = inverse.reshape(-1)
-        return [tuple(row) for row in unique[:, 2:].tolist()], tuple_step
+        tuple_step[live] = place[step]
+        return [tuple(row) for row in self.level[first[order]].tolist()], tuple_step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,14 +110,16 @@ class _Split:
         score: per class, what it saves per bit of class size; 0 where it cannot be done.
         moves: per tuple, whether it goes to a child of its own.
         label: per tuple, its label one level below.
+        saving: per tuple, what moving it saves.
     """
 
     score: NDArray[np.float64]
     moves: NDArray[np.bool_]
     label: NDArray[np.int64]
+    saving: NDArray[np.float64]
 
 
-def specialize(problem: Problem, partition: Partition, deadline: float | None = None) -> None:
+def specialize(problem: Problem, partition: Partition, deadline: float | None = None) -> Partition:
     """Split classes, all of them in one round, until no split saves anything."""
     relative = any(model.relative or model.whole for model in problem.models)
     whole = [model for model in problem.models if model.whole]
@@ -126,13 +136,13 @@ def specialize(problem: Problem, partition: Partition, deadline: float | None = 
         ]
         best = np.argmax([s.score for s in splits], axis=0)
         gains = np.max([s.score for s in splits], axis=0) > 0
-        before = (partition.level.copy(), partition.group, partition.rank)
+        before = replace(partition, level=partition.level.copy(), saved=partition.saved.copy())
         _apply(partition, splits, best, gains, view, groups)
         if whole and not _hold(whole, tuples.select(live), partition.group[live]):
-            partition.level, partition.group, partition.rank = before
-            return
+            return before
         active[:] = False
         active[view[gains[groups]]] = True
+    return partition
 
 
 def _split(
@@ -157,14 +167,14 @@ def _split(
     saving = stats.rows * (extra[finer, code] - extra[level, code])
     moves = passing[child] & sound[groups] & (level > 0)
     saved = _sums(groups, np.where(moves, saving, 0.0), count)
-    saved = saved * problem.leverage(column, problem.worst(column) - partition.saved(column))
+    saved = saved * problem.leverage(column, problem.worst(column) - partition.saved[column])
     total = _sums(groups, stats.rows, count)
     rest = _sums(owner, np.where(passing, 0.0, size), count) / total
     shares = np.where(passing, size / total[owner], 1.0)
     bits = _sums(owner, -shares * np.log2(shares), count)
     bits -= np.where(rest > 0, rest * np.log2(np.maximum(rest, 1e-300)), 0.0)
     score = saved * (1 - rest / 2) / (bits + _BIT)
-    return _Split(np.where(score > 1e-15, score, 0.0), moves, label)
+    return _Split(np.where(score > 1e-15, score, 0.0), moves, label, saving)
 
 
 def _settle(
@@ -228,9 +238,11 @@ def _apply(
     behind = np.zeros(len(partition.group), dtype=np.int64)
     for c, split in enumerate(splits):
         chosen = (best[groups] == c) & gains[groups]
-        moved = view[chosen & split.moves]
+        going = chosen & split.moves
+        moved = view[going]
         partition.level[moved, c] -= 1
-        part[moved] = 1 + split.label[chosen & split.moves]
+        partition.saved[c] += split.saving[going].sum()
+        part[moved] = 1 + split.label[going]
         behind[view[chosen & ~split.moves]] = 1
     partition.group = _number(partition.group, part)
     partition.rank = np.unique(2 * partition.rank + behind, return_inverse=True)[1].reshape(-1)
@@ -261,7 +273,7 @@ def _number(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the distinct values from 0, by first occurrence."""
+    """Number the distinct values, which are not negative, from 0 by first occurrence."""
     from halfmask.kernels import group
 
     none = np.empty(0, dtype=np.int64)
@@ -273,9 +285,7 @@ def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(ids, dtype=np.int64)
 
 
-def _savings(
-    hierarchy: Hierarchy, per_label: Sequence[NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def _savings(hierarchy: Hierarchy, per_label: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Per level and value, what its label saves; a suppressed cell saves nothing."""
     out = np.zeros(hierarchy.maps.shape)
     for level, labels in enumerate(per_label):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -125,8 +126,7 @@ class DeltaDisclosure:
 
     def _factor(self) -> tuple[Fraction, Fraction]:
         """Bounds of b^delta."""
-        delta = fraction(self.delta)
-        return exponential(delta, _ONE) if self.base is None else power(fraction(self.base), delta)
+        return _bounds(fraction(self.delta), None if self.base is None else fraction(self.base))
 
     def _achieved(self, classes: Classes, values: Histogram) -> float:
         lengths = np.diff(values.starts)[classes.rows > 0]
@@ -153,3 +153,8 @@ class DeltaDisclosure:
         if self.absent == "ignored":
             return certain + "the model bounds nothing here."
         return certain + "only that no other value may be absent bounds them."
+
+
+@lru_cache(maxsize=256)
+def _bounds(delta: Fraction, base: Fraction | None) -> tuple[Fraction, Fraction]:
+    return exponential(delta, _ONE) if base is None else power(base, delta)

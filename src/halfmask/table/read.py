@@ -121,7 +121,9 @@ def _rows(
     missing: Sequence[str] | None = None,
 ) -> tuple[pa.Table, str]:
     if isinstance(source, str | os.PathLike):
-        place: Path | bytes = Path(source)
+        path = Path(source)
+        pipe = path.exists() and not path.is_file() and not path.is_dir()
+        place: Path | bytes = path.read_bytes() if pipe else path  # a pipe is read only once
     elif isinstance(source, bytes) or hasattr(source, "read"):
         place = source if isinstance(source, bytes) else _content(source)
     else:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import SchemaError
+from halfmask.errors import InputError, SchemaError
 from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
@@ -116,3 +116,13 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     position = np.empty(len(sequence), dtype=np.int32)
     position[sequence] = np.arange(len(sequence), dtype=np.int32)
     return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])
+
+
+def require_table(value: object) -> Table:
+    """Return ``value`` if it is a table; frames and files have to be read first."""
+    if not isinstance(value, Table):
+        raise InputError(
+            f"A {type(value).__name__} is not a table with a schema: read it first, "
+            'such as hm.read(frame, schema="people.toml").'
+        )
+    return value

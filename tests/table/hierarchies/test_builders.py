@@ -147,6 +147,29 @@ def test_builders_come_back_from_toml(name: str) -> None:
     assert from_dict(tomllib.loads(text)["x"]["hierarchy"]) == builder
 
 
+@pytest.mark.parametrize(
+    ("spec", "builder"),
+    [
+        ({"intervals": [5], "top": "Any"}, Intervals([5], top="Any")),
+        ({"tree": {"x": ["a"]}, "top": False}, Tree({"x": ["a"]}, top=False)),
+        ({"mask": True}, Mask()),
+        ({"mask": {"from": "left"}}, Mask(from_="left")),
+        ({"dates": True}, Dates()),
+        ({"dates": {"levels": ["week"], "top": False}}, Dates(["week"], top=False)),
+        ({"ordered": [2]}, Ordered(groups=[2])),
+        ({"csv": "h.csv"}, Csv("h.csv")),
+        (
+            {"csv": {"path": "h.csv", "delimiter": ";", "encoding": "latin-1", "top": False}},
+            Csv("h.csv", ";", "latin-1", top=False),
+        ),
+    ],
+    ids=str,
+)
+def test_short_and_long_forms(spec: dict[str, object], builder: HierarchyBuilder) -> None:
+    assert from_dict(spec) == builder
+    assert from_dict(builder.to_dict()) == builder
+
+
 def test_other_leaves_count_in_the_size_of_a_hierarchy() -> None:
     tree = Tree({"Europe": ["FR", "DE"], "Asia": ["JP"]}).build("c", pa.array(["FR", None]))
     assert tree.size == 4  # FR, DE, JP and the missing value
@@ -187,6 +210,13 @@ CONSTRUCTOR_FAULTS = [
     (lambda: from_dict({"intervals": [5], "top": 7}), "top must be"),
     (lambda: from_dict({"csv": 7}), "give a table"),
     (lambda: from_dict("mask"), "a table with one of"),
+    (lambda: from_dict({"flat": True, "top": "x"}), "takes no top"),
+    (lambda: from_dict({"csv": {"delimiter": ";"}}), "give path"),
+    (lambda: from_dict({"dates": {"levels": "week"}}), "levels must be"),
+    (lambda: from_dict({"ordered": {"order": "abc"}}), "order must be a list"),
+    (lambda: from_dict({"intervals": {"widths": 5}}), "widths must be a list"),
+    (lambda: from_dict({"tree": ["a"]}), "give a table"),
+    (lambda: Csv(""), "name of a file"),
 ]
 
 
