@@ -14,6 +14,7 @@ from halfmask.models.needs import prepare, statistics
 from halfmask.release.candidate import Candidate
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
+from halfmask.table.hierarchies.auto import settled
 from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.table import require_table
 
@@ -65,7 +66,7 @@ def anonymize(
     """
     require_table(table)
     _require(table, method, suppression, time_limit)
-    table = prepare(table, models)
+    table = prepare(settled(table), models)
     check_hierarchies(table)
     chosen = metric_named(metric) if isinstance(metric, str) else metric
     tuples, row_tuple = statistics(table, models)

@@ -248,3 +248,41 @@ def anneal_values(
                     if part[u] == parts:
                         part[u] = a
     return parts
+
+
+@njit(cache=True, nogil=True)
+def place_values(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    part: NDArray[np.int32],
+    parts: int,
+    lf: NDArray[np.float64],
+    n_cells: int,
+) -> None:
+    """Give each value without a part (-1) the part of those that have one that costs least."""
+    inside = np.zeros((n_cells, parts), np.int64)
+    total = np.zeros(parts, np.int64)
+    held = np.zeros(parts, np.int64)
+    for v in range(len(part)):
+        if part[v] >= 0:
+            held[part[v]] += 1
+            for e in range(starts[v], starts[v + 1]):
+                inside[cells[e], part[v]] += counts[e]
+                total[part[v]] += counts[e]
+    for v in range(len(part)):
+        if part[v] >= 0:
+            continue
+        w = 0
+        for e in range(starts[v], starts[v + 1]):
+            w += counts[e]
+        best, target = np.inf, 0
+        for j in range(parts):
+            here = lf[total[j] + held[j] + w] - lf[held[j]]
+            here += lf[held[j] - 1] - lf[total[j] + held[j] - 1]
+            for e in range(starts[v], starts[v + 1]):
+                n = counts[e]
+                here -= lf[inside[cells[e], j] + n] - lf[inside[cells[e], j]]
+            if here < best:
+                best, target = here, j
+        part[v] = target

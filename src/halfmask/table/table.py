@@ -46,6 +46,7 @@ class Table:
         arrow: the rows.
         schema: the role, kind and hierarchy of each column.
         origin: the kind that came in and that a release goes back as.
+        memo: tables that were made of this one and need not be made twice.
     """
 
     arrow: pa.Table
@@ -53,6 +54,7 @@ class Table:
     origin: str = "arrow"
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
+    memo: dict[str, Table] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
@@ -73,10 +75,14 @@ class Table:
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
+        from halfmask.table.hierarchies.auto import Auto, settled
+
         if name not in self._hierarchies:
             values = self.encode(name).values
             column = self.schema.columns.get(name)
             builder = column.hierarchy if column else None
+            if isinstance(builder, Auto):
+                return settled(self).hierarchy(name)
             built = builder.build(name, values) if builder else flat(values.to_pylist())
             self._hierarchies[name] = built
         return self._hierarchies[name]
