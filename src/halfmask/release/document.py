@@ -17,6 +17,7 @@ FORMAT = "halfmask.release/1"
 def document(release: Release) -> dict[str, Any]:
     """All that is known of ``release`` but its rows."""
     total = release.rows + release.suppressed
+    stated = {"statement": plain(dict(release.statement))} if release.statement else {}
     return {
         "format": FORMAT,
         "outcome": outcome(release),
@@ -35,10 +36,11 @@ def document(release: Release) -> dict[str, Any]:
         "method": release.method,
         "metric": release.metric,
         "gap": release.gap,
-        "steps": len(release.recoding.steps),
+        "steps": len(release.recoding.steps) if release.recoding is not None else 0,
         "parameters": plain(dict(release.parameters)),
         "versions": dict(release.versions),
         "notes": list(release.notes),
+        **stated,
     }
 
 
