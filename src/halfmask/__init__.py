@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     )
     from halfmask.models.check import check
     from halfmask.release import Recoding, Release
+    from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -52,6 +54,7 @@ __all__ = [
     "Release",
     "SampleUniques",
     "Schema",
+    "SyntheticRelease",
     "TCloseness",
     "Table",
     "Verdict",
@@ -62,6 +65,7 @@ __all__ = [
     "describe",
     "hierarchies",
     "read",
+    "synthesize",
 ]
 
 # Where a name lives; the models are the rest.
@@ -71,6 +75,7 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
+    "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.metrics.risk",
@@ -78,11 +83,13 @@ _HOMES = {
     "compare": "halfmask.metrics.utility",
     "describe": "halfmask.table.describe",
     "read": "halfmask.table.read",
+    "synthesize": "halfmask.synthesize.run",
 }
 
 # Importing a folder later would put it in the place of the function that has its name.
-import_module("halfmask.anonymize")
-globals().pop("anonymize")
+for _folder in ("anonymize", "synthesize"):
+    import_module(f"halfmask.{_folder}")
+    globals().pop(_folder)
 
 
 def __getattr__(name: str) -> Any:
