@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
 from halfmask.table import text_file
-from halfmask.table.csv_file import read_csv
-from halfmask.table.dictionary import dictionary_of
+from halfmask.table.csv_file import TEXT, read_csv
+from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
 from halfmask.table.normalize import normalize
@@ -181,7 +181,8 @@ def _typed(arrow: pa.Table, schema: Schema) -> pa.Table:
         text = pa.chunked_array([dictionary_of(column)])
         entry = schema.columns.get(name)
         kept = entry is not None and (entry.kind == "nominal" or entry.order is not None)
-        columns.append(text if kept else inferred(text))
+        column = text if kept else inferred(text)
+        columns.append(ascending(column) if column.type == TEXT else column)
     return pa.table(columns, names=arrow.column_names)
 
 

@@ -95,8 +95,12 @@ def encode(column: pa.ChunkedArray) -> Encoded:
     used = pc.unique(indices.drop_null())
     order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
     values = pc.take(dictionary, order)
+    places = order.to_numpy(zero_copy_only=False)
+    ready = np.array_equal(places, np.arange(len(dictionary))) and not array.null_count
+    if ready and indices.type == pa.int32():
+        return Encoded(values, indices.to_numpy())  # the memory is shared
     rank = np.full(len(dictionary) + 1, len(values), dtype=np.int32)
-    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(values), dtype=np.int32)
+    rank[places] = np.arange(len(values), dtype=np.int32)
     positions = pc.fill_null(indices, len(dictionary)).to_numpy(zero_copy_only=False)
     codes = rank[positions]
     if array.null_count:
