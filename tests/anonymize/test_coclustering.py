@@ -80,7 +80,10 @@ def test_a_declared_hierarchy_gives_the_labels():
         table,
         {
             "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}},
-            "letter": {"role": "quasi", "hierarchy": {"tree": {"x": list("abc"), "y": list("defghi")}}},
+            "letter": {
+                "role": "quasi",
+                "hierarchy": {"tree": {"x": list("abc"), "y": list("defghi")}},
+            },
         },
     )
     release = hm.anonymize(people, hm.KAnonymity(150), method="cocluster")
@@ -104,7 +107,11 @@ def test_sensitive_columns_keep_their_rows_and_other_promises_hold():
     )
     people = hm.read(table, {"a": "quasi", "b": "quasi", "ill": "sensitive"})
     release = hm.anonymize(
-        people, hm.KAnonymity(5), hm.LDiversity(3, "ill"), hm.TCloseness(0.45, "ill"), method="cocluster"
+        people,
+        hm.KAnonymity(5),
+        hm.LDiversity(3, "ill"),
+        hm.TCloseness(0.45, "ill"),
+        method="cocluster",
     )
     assert all(verdict.holds for verdict in release.verdicts)
     before = sorted(table["ill"].to_pylist())
@@ -192,7 +199,8 @@ def test_the_door_does_not_believe_the_search(iris):
     labels = pa.table({name: iris.arrow[name].cast(pa.string()) for name in names})
     meaning = {
         name: {
-            text: np.array([i]) for i, text in enumerate(iris.encode(name).values.cast(pa.string()).to_pylist())
+            text: np.array([i])
+            for i, text in enumerate(iris.encode(name).values.cast(pa.string()).to_pylist())
         }
         for name in names
     }

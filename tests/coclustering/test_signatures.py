@@ -74,7 +74,7 @@ def test_sets_of_parts_have_short_labels(melted):
 
 @pytest.mark.parametrize("least", [2, 7, 20, 49])
 def test_groups_are_split_down_to_the_wanted_size(grid, melted, least):
-    groups = split_large(grid.partition[0], melted.matrix(), 15, least)
+    groups = split_large(grid.partition[0], melted.matrix(), least)
     sizes = np.bincount(groups)
     assert sizes.min() >= least
     if least < 20:

@@ -1,4 +1,4 @@
-"""Trees of columns: that of the thesis for Iris, those of Adult, and what the schema makes of them."""
+"""Trees of columns: that of the thesis for Iris, those of Adult, and a schema's use of them."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_wrong_options_are_refused(wrong):
 def test_adult_groups_governments_and_continents(adult):
     names = ("sex", "age", "race", "education", "native-country", "workclass", "occupation")
     auto = {"role": "quasi", "hierarchy": "auto"}
-    columns = {name: auto for name in names}
+    columns = dict.fromkeys(names, auto)
     columns |= {"marital-status": {"role": "other"}, "salary-class": {"role": "sensitive"}}
     table = hm.read(adult, {"columns": columns})
     country = table.hierarchy("native-country")

@@ -40,7 +40,9 @@ def test_attribution_by_hand():
 
 
 def test_nearest_rows_are_found_and_ties_go_to_the_first():
-    place, distance = nearest_rows(rows((0, 0, 1), (2, 2, 2)), rows((0, 0, 0), (0, 0, 2), (2, 2, 2)))
+    place, distance = nearest_rows(
+        rows((0, 0, 1), (2, 2, 2)), rows((0, 0, 0), (0, 0, 2), (2, 2, 2))
+    )
     assert place.tolist() == [0, 2]
     assert distance.tolist() == [pytest.approx(1 / 3), 0]
 
@@ -93,13 +95,18 @@ def test_rates_have_intervals_and_a_baseline():
 
 
 def test_hellinger_by_hand():
-    assert hellinger(np.array([0.5, 0.5]), np.array([0.9, 0.1])) == pytest.approx(0.324920, abs=1e-6)
+    assert hellinger(np.array([0.5, 0.5]), np.array([0.9, 0.1])) == pytest.approx(
+        0.324920, abs=1e-6
+    )
     assert hellinger(np.array([1, 0]), np.array([0, 1])) == 1
     assert hellinger(np.array([3, 5]), np.array([6, 10])) == pytest.approx(0, abs=1e-7)
 
 
 def test_a_label_shares_its_rows_among_what_it_stands_for():
-    sets = [np.array([[True, True, False], [False, False, True]]), np.array([[True, False], [True, True]])]
+    sets = [
+        np.array([[True, True, False], [False, False, True]]),
+        np.array([[True, False], [True, True]]),
+    ]
     found = joint_of_sets(np.array([4, 6]), sets)
     assert found.reshape(3, 2).tolist() == [[2, 0], [2, 0], [3, 3]]
     assert joint(rows((0, 0), (2, 1)), (3, 2)).tolist() == [1, 0, 0, 0, 0, 1]

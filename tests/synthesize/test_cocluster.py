@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.errors import InputError, InternalError, ParameterError, PrivacyError, UnsatisfiableError
+from halfmask.errors import (
+    InputError,
+    InternalError,
+    ParameterError,
+    PrivacyError,
+    UnsatisfiableError,
+)
 from halfmask.release.synthetic import SyntheticDraft, SyntheticRelease, seal_synthetic
 
 IRIS = Path(__file__).parents[1] / "coclustering" / "iris.csv"
@@ -112,7 +118,7 @@ def test_columns_whose_values_occur_once_are_refused(iris):
     table = hm.read(
         iris.arrow.append_column("name", names), dict.fromkeys((*COLUMNS, "name"), "quasi")
     )
-    with pytest.raises(InputError, match="'name'.*identifiers"):
+    with pytest.raises(InputError, match=r"'name'.*identifiers"):
         hm.synthesize(table, method="cocluster", k=10)
 
 
@@ -153,7 +159,9 @@ def test_only_the_door_makes_a_release(iris):
 def test_dates_are_drawn_inside_their_intervals():
     random = np.random.default_rng(1)
     hidden = random.integers(0, 2, 500)
-    days = pa.array((hidden * 4000 + random.integers(0, 1500, 500)).astype("int32")).cast(pa.date32())
+    days = pa.array((hidden * 4000 + random.integers(0, 1500, 500)).astype("int32")).cast(
+        pa.date32()
+    )
     table = hm.read(pa.table({"born": days, "group": hidden}), {"born": "quasi", "group": "quasi"})
     rows = hm.synthesize(table, method="cocluster", k=50, seed=1).to_arrow()
     assert rows["born"].type == pa.date32()

@@ -1,31 +1,28 @@
 """k-anonymity for many columns by co-clustering rows and the parts of columns.
 
-Definition: rows are grouped by a MODL co-clustering of (row, part of a column); every row of a group
-    publishes the same labels: the lowest node of each column's tree (``cocluster``), the plain set
-    (``cocluster-sets``) or the most frequent part (``cocluster-mode``).
+Definition: rows are grouped by a MODL co-clustering of (row, part of a column); all rows of a
+    group publish the same labels: the lowest node of each column's tree (``cocluster``), the set
+    of parts (``cocluster-sets``) or the most frequent part (``cocluster-mode``).
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, ch. 4.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from halfmask.anonymize.group_labels import Clustered, Published, publish
 from halfmask.coclustering.groups import join, split_large
-from halfmask.coclustering.hierarchy import hierarchy
 from halfmask.coclustering.optimize import cocluster
 from halfmask.coclustering.prepare import melt
-from halfmask.coclustering.signatures import chosen_parts, meetings, modes, part_counts, set_label
+from halfmask.coclustering.signatures import meetings
 from halfmask.coclustering.simplify import merge_small
-from halfmask.coclustering.trees import column_trees, ordered_tree
 from halfmask.errors import PrivacyError, UnsatisfiableError
 from halfmask.models.needs import prepare, statistics
 from halfmask.release.hybrid import HybridCandidate, seal_hybrid
-from halfmask.table.hierarchies import Auto
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.prepare import ColumnParts, Melted
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.release import Release
 
@@ -44,41 +39,13 @@ _CLASS = "class"
 _ROUNDS = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Published:
-    """The labels of one column per group of rows, and what they stand for.
-
-    Attributes:
-        labels: the label of each group of rows.
-        meaning: per label, the codes of the values it stands for.
-    """
-
-    labels: list[str]
-    meaning: dict[str, NDArray[np.int64]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clustered:
-    """A co-clustered table: what every method here starts from.
-
-    Attributes:
-        melted: the columns' parts.
-        grid: the grid over (row, part).
-        matrix: (rows, columns) the part of each row in each column.
-    """
-
-    melted: Melted
-    grid: Grid
-    matrix: NDArray[np.int32]
-
-    @property
-    def part_group(self) -> NDArray[np.int32]:
-        """The group of each part."""
-        return self.grid.partition[1]
-
-
 def clustered(
-    table: Table, *, seed: int = 0, time_limit: float | None = None, bins: int = 10
+    table: Table,
+    *,
+    seed: int = 0,
+    rounds: int = _ROUNDS,
+    time_limit: float | None = None,
+    bins: int = 10,
 ) -> Clustered:
     """Co-cluster the quasi-identifiers of a table.
 
@@ -86,7 +53,7 @@ def clustered(
         UnsatisfiableError: the rows show no structure to group them by.
     """
     melted = melt(table, table.schema.quasi, bins=bins)
-    grid = cocluster(melted.observations, seed=seed, rounds=_ROUNDS, time_limit=time_limit)
+    grid = cocluster(melted.observations, seed=seed, rounds=rounds, time_limit=time_limit)
     if not grid.informative:
         raise UnsatisfiableError(
             f"The {len(table):,} rows show no structure in their {len(melted.columns)} "
@@ -120,7 +87,7 @@ def anonymize(
             advice=(f"ask for no more than {len(table):,}",),
         )
     groups = merge_small(found.grid, "row", least).partition[0]
-    groups = split_large(groups, found.matrix, found.melted.offsets[-1], least)
+    groups = split_large(groups, found.matrix, least)
     groups, published = satisfied(table, models, found, groups, method)
     return seal_hybrid(candidate(table, models, found, groups, published, method, seed))
 
@@ -227,67 +194,3 @@ def _passing(
     for model in models:
         passing &= model.passes(found)
     return passing[place], [model.check(found) for model in models]
-
-
-def publish(
-    table: Table, found: Clustered, groups: NDArray[np.int32], method: str
-) -> dict[str, Published]:
-    """The labels that each group of rows gets in each column."""
-    melted = found.melted
-    if method == "cocluster-mode":
-        chosen = modes(part_counts(groups, found.matrix, melted.offsets[-1]), melted)
-    else:
-        met = meetings(groups, found.matrix, found.part_group)
-        chosen = chosen_parts(met, found.part_group, melted)
-    trees = column_trees(hierarchy(found.grid), melted) if method == "cocluster" else {}
-    out = {}
-    for k, column in enumerate(melted.columns):
-        mine = chosen[:, melted.offsets[k] : melted.offsets[k + 1]]
-        sets, place = np.unique(mine, axis=0, return_inverse=True)
-        given = table.schema.columns[column.name].hierarchy
-        supplied = method == "cocluster" and given is not None and not isinstance(given, Auto)
-        if method == "cocluster" and not supplied:
-            tree = trees[column.name]
-            if column.cuts is not None:
-                tree = ordered_tree(column, found.grid.partition[0])
-            sets = np.array([_covering(tree.lowest(np.flatnonzero(s)), tree.levels) for s in sets])
-        pairs = [
-            _supplied_label(table, column, s) if supplied else _set_label(column, s) for s in sets
-        ]
-        labels = [pairs[p][0] for p in place.reshape(-1)]
-        out[column.name] = Published(labels, dict(pairs))
-    return out
-
-
-def _covering(
-    node: tuple[int, int], levels: Sequence[NDArray[np.int32]]
-) -> NDArray[np.bool_]:
-    level, group = node
-    return np.asarray(levels[level] == group)
-
-
-def _set_label(column: ColumnParts, chosen: NDArray[np.bool_]) -> tuple[str, NDArray[np.int64]]:
-    """The text of a set of parts and the values it stands for."""
-    parts = np.flatnonzero(chosen)
-    return set_label(column, parts), np.flatnonzero(chosen[column.of_value])
-
-
-def _supplied_label(
-    table: Table, column: ColumnParts, chosen: NDArray[np.bool_]
-) -> tuple[str, NDArray[np.int64]]:
-    """The lowest label of the declared hierarchy that covers the parts, and its values."""
-    given = table.hierarchy(column.name)
-    values = np.flatnonzero(chosen[column.of_value])
-    for level in range(given.height + 1):
-        codes = given.maps[level]
-        if len(values) and len(np.unique(codes[values])) == 1:
-            covered = np.flatnonzero(codes == codes[values[0]])
-            label = given.labels[level][codes[values[0]]]
-            return column_text(table, column.name, values[0]) if level == 0 else str(label), covered
-    return "*", np.arange(len(column.of_value))
-
-
-def column_text(table: Table, name: str, value: np.int64) -> str:
-    """One value as text; the missing value has a text of its own."""
-    text = table.encode(name).values[int(value)].as_py()
-    return "missing" if text is None else str(text)

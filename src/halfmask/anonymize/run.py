@@ -78,9 +78,7 @@ def anonymize(
     _require(table, method, suppression, time_limit)
     if method in PERTURBING:
         perturb = importlib.import_module(PERTURBING[method]).anonymize
-        release: Release = perturb(
-            table, models, method=method, seed=seed, time_limit=time_limit
-        )
+        release: Release = perturb(table, models, method=method, seed=seed, time_limit=time_limit)
         return release
     table = prepare(settled(table), models)
     check_hierarchies(table)

@@ -108,7 +108,7 @@ def _intervals(table: Table, tree: ColumnTree, cuts: Cuts) -> HierarchyBuilder:
     held = as_numbers(values.drop_null())
     whole = pa.types.is_integer(values.type)
     starts = [_short(held, bound, whole=whole) for bound in cuts.bounds[1:-1]]
-    levels = []
+    levels: list[list[float]] = []
     for groups in (tree.levels[0], *tree.levels[1:-1]):
         edges = np.flatnonzero(np.diff(groups[: len(starts) + 1]))
         bounds = sorted({starts[e] for e in edges.tolist()})

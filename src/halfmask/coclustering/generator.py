@@ -1,13 +1,14 @@
 """A generator of rows: a mixture of groups of people, each column drawn for itself.
 
-Definition: P(v | u, X) is proportional to (n_v / N_p(v)) (N_u,p(v) / N_u) over the parts v of column
-    X, where p(v) is the group of parts that holds v and u a group of rows. Only these counts are
-    kept: the rows are not needed to draw.
+Definition: P(v | u, X) is proportional to (n_v / N_p(v)) (N_u,p(v) / N_u) over the parts v of a
+    column X; p(v) is the group of parts that holds v and u a group of rows. Only these counts
+    are kept: the rows are not needed to draw.
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, 3.4.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -63,13 +64,13 @@ class Generator:
 
 
 def generator(grid: Grid, offsets: tuple[int, ...]) -> Generator:
-    """The generator of a grid over (row, part); ``offsets`` says where each column's parts begin."""
+    """The generator of a grid over (row, part); ``offsets``: where each column's parts begin."""
     met = grid.matrix()
     part_group, counts = grid.partition[1], grid.marginals[1]
     totals = np.maximum(met.sum(axis=0), 1)
     weight = met[:, part_group] * (counts / totals[part_group])
     chances = []
-    for low, high in zip(offsets[:-1], offsets[1:], strict=True):
+    for low, high in itertools.pairwise(offsets):
         raw = weight[:, low:high].astype(np.float64)
         empty = raw.sum(axis=1) == 0
         raw[empty] = counts[low:high]  # a group that meets no part of the column: the margin
@@ -83,4 +84,4 @@ def _shares(chances: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     out = np.floor(exact).astype(np.int64)
     rest = np.argsort(out - exact, kind="stable")[: total - int(out.sum())]
     out[rest] += 1
-    return out
+    return np.asarray(out)

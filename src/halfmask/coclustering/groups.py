@@ -20,14 +20,13 @@ _CANDIDATES = 64  # parts that a split is tried on, the most even ones first
 
 
 def split_large(
-    groups: NDArray[np.int32], matrix: NDArray[np.int32], parts: int, least: int
+    groups: NDArray[np.int32], matrix: NDArray[np.int32], least: int
 ) -> NDArray[np.int32]:
     """Split groups again and again so that none could be split into two of ``least`` rows.
 
     Args:
         groups: the group of each row.
         matrix: (rows, columns) the part of each row in each column.
-        parts: how many parts there are in all columns.
         least: the fewest rows of a group.
     """
     out = np.empty(len(groups), dtype=np.int32)
@@ -37,7 +36,7 @@ def split_large(
     done = 0
     while waiting:
         rows = waiting.pop()
-        halves = _halves(rows, matrix[rows], parts, least) if len(rows) >= 2 * least else None
+        halves = _halves(rows, matrix[rows], least) if len(rows) >= 2 * least else None
         if halves is None:
             out[rows] = done
             done += 1
@@ -47,7 +46,7 @@ def split_large(
 
 
 def _halves(
-    rows: NDArray[np.int64], matrix: NDArray[np.int32], parts: int, least: int
+    rows: NDArray[np.int64], matrix: NDArray[np.int32], least: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """The rows with and without the part whose presence tells most, or None."""
     present, codes = np.unique(matrix, return_inverse=True)

@@ -77,9 +77,7 @@ def cocluster(
     return Grid.of(judge, best)
 
 
-def _searched(
-    search: Search, rounds: int, progress: Callable[[int, float], None] | None
-) -> Found:
+def _searched(search: Search, rounds: int, progress: Callable[[int, float], None] | None) -> Found:
     """The starts and then the rounds, two searches side by side."""
     with ThreadPoolExecutor(2) as pool:
         best = _started(search, pool)
@@ -87,8 +85,7 @@ def _searched(
             if search.late:
                 break
             moves = _MOVES[number % len(_MOVES)]
-            tasks = zip(search.fork(len(moves)), moves, strict=True)
-            found = pool.map(lambda task, here=best: _round(*task, here[1]), tasks)
+            found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
             best = _better(best, found)
             if progress is not None:
                 progress(number + 1, best[0])

@@ -7,6 +7,7 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -118,7 +119,14 @@ def cut_column(table: Table, name: str, cuts: Cuts) -> ColumnParts:
         part = np.append(part, np.int32(len(labels)))
         labels = [*labels, MISSING]
     of_value = part.astype(np.int32)
-    return ColumnParts(name, True, tuple(labels), of_value, of_value[encoded.codes], cuts)
+    return ColumnParts(
+        name=name,
+        ordered=True,
+        labels=tuple(labels),
+        of_value=of_value,
+        codes=of_value[encoded.codes],
+        cuts=cuts,
+    )
 
 
 def melt(
@@ -209,7 +217,7 @@ def _moments(cuts: Cuts, kind: pa.DataType) -> list[str]:
     ends = texts.to_pylist()
     if not ends:
         return ["any"]
-    middle = [f"]{low},{high}]" for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    middle = [f"]{low},{high}]" for low, high in itertools.pairwise(ends)]
     return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
 
 

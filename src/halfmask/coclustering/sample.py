@@ -45,9 +45,7 @@ def drawn(
     return Observations(tuple(variables), codes, observations.weights[keep]), chosen
 
 
-def extended(
-    search: Search, side: int, chosen: NDArray[np.int64], found: Partition
-) -> Partition:
+def extended(search: Search, side: int, chosen: NDArray[np.int64], found: Partition) -> Partition:
     """The partition of all values: those not drawn join the part that costs least."""
     from halfmask.kernels.modl_moves import place_values
 

@@ -141,7 +141,7 @@ def ordered_tree(column: ColumnParts, groups: NDArray[np.int32]) -> ColumnTree:
 
 def thinned(tree: ColumnTree, limit: int) -> ColumnTree:
     """At most ``limit`` levels between the parts and the root, each with about half the groups."""
-    middle = [level for level in tree.levels[1:] if 1 < int(level.max()) + 1]
+    middle = [level for level in tree.levels[1:] if int(level.max()) + 1 > 1]
     if len(middle) > limit:
         counts = np.array([int(level.max()) + 1 for level in middle])
         first = int(tree.levels[0].max()) + 1

@@ -1,8 +1,8 @@
 """Could a synthetic row be anybody's? The all-but-one attacker and exact copies.
 
 Definition: the attacker knows every original row but one and takes away each synthetic row that
-    these explain; the ratio is the share of synthetic rows left that the hidden row may have caused,
-    averaged over the hidden rows. 1/n: the copy of the table; 1: nothing in common.
+    these explain; the ratio is the share of synthetic rows left, which the hidden row may have
+    caused, averaged over the hidden rows. 1/n: the copy of the table; 1: nothing in common.
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, 3.5.
 """
 

@@ -54,7 +54,8 @@ def indistinguishability(
     return {
         name: float(
             roc_auc_score(
-                origin[test], learner.fit(rows[train], origin[train]).predict_proba(rows[test])[:, 1]
+                origin[test],
+                learner.fit(rows[train], origin[train]).predict_proba(rows[test])[:, 1],
             )
         )
         for name, learner in learners.items()

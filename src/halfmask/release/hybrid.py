@@ -93,7 +93,9 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         rows=len(table),
         classes=ClassSizes.of(sizes),
         columns=tuple(
-            _change(table, rows, name, cells[name]) if name in cells else other_change(table, rows, name)
+            _change(table, rows, name, cells[name])
+            if name in cells
+            else other_change(table, rows, name)
             for name in table.arrow.column_names
         ),
         recoding=None,

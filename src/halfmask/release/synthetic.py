@@ -11,9 +11,6 @@ from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-import pyarrow as pa
-
 from halfmask.errors import EngineUnavailableError, InputError, InternalError, PrivacyError
 from halfmask.metrics.attribution import attribution
 from halfmask.metrics.indistinguishability import indistinguishability
@@ -29,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from halfmask.table.table import Table

@@ -132,9 +132,7 @@ def _populated(grid: Grid, k: int, strategy: Strategy) -> Grid:
             advice=("give more rows, or columns that depend on each other",),
         )
     reached = (
-        simplify(grid, smallest={"row": k})
-        if strategy == "climb"
-        else merge_small(grid, "row", k)
+        simplify(grid, smallest={"row": k}) if strategy == "climb" else merge_small(grid, "row", k)
     )
     if reached.parts[0] == 1:
         raise UnsatisfiableError(

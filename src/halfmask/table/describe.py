@@ -151,7 +151,7 @@ def describe(source: object, *, hierarchies: str = "proposed") -> Description:
 
 
 def _automatic(arrow: pa.Table, proposals: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
-    """The proposals with hierarchies of quasi-identifiers found from how the columns go together."""
+    """The proposals with hierarchies found from how the columns go together."""
     columns: dict[str, Any] = {
         p.name: Column(p.role, p.kind, Auto() if p.role == "quasi" else None)  # type: ignore[arg-type]
         for p in proposals
