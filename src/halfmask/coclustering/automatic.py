@@ -41,7 +41,8 @@ def settle(table: Table) -> Table:
         name: replace(column, hierarchy=builders[name]) if name in builders else column
         for name, column in table.schema.columns.items()
     }
-    return Table(table.arrow, replace(table.schema, columns=columns), table.origin)
+    schema = replace(table.schema, columns=columns)
+    return Table(table.arrow, schema, table.origin, table.categorical)
 
 
 def found_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBuilder]:

@@ -56,8 +56,15 @@ def outcome(release: Release) -> str:
     promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
     return (
         f"{kept}: {promises} checked on these very rows and kept, at the price of "
-        f"{release.loss:.1%} of the detail in the columns that others may know."
+        f"{release.loss:.1%} of the detail in the columns that others may know.{_truth(release)}"
     )
+
+
+def _truth(release: Release) -> str:
+    """How many cells are true, where labels may be false."""
+    if release.statement.get("kind") != "hybrid":
+        return ""
+    return f" {release.statement['measured']['true_cells']:.1%} of the published cells are true."
 
 
 def plain(value: Any) -> Any:
