@@ -106,6 +106,7 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         versions=versions(),
         notes=(*candidate.notes, *_notes(cells)),
         origin=table.origin,
+        categorical=table.categorical,
         _arrow=rows,
         door=DOOR,
         statement=_statement(candidate, cells),
