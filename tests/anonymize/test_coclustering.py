@@ -54,6 +54,8 @@ def test_the_release_says_how_many_cells_are_true(iris):
     rows = release.to_arrow()
     assert 0.5 < measured["true_cells"] < 1
     assert release.statement["kind"] == "hybrid"
+    for name, share in measured["true_cells_by_column"].items():
+        assert (share == 1) == (measured["perturbed_classes_by_column"][name] == 0)
     assert any("perturbed" in note for note in release.notes)
     assert "statement" in release.to_dict()
     species = dict(zip(*np.unique(rows["species"].to_pylist(), return_counts=True), strict=True))
