@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import halfmask as hm
 from halfmask.errors import SchemaError
+from halfmask.release import Candidate, Recoding, seal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +80,38 @@ def test_whole_demands_of_any_type_become_integers() -> None:
         table = hm.read(pa.table({"k_i": demands}), {"policy": {"k": "k_i"}})
         assert table.arrow["k_i"].type == pa.int64()
         assert table.arrow["k_i"].to_pylist() == [1, 2]
+
+
+SEVERAL = {"id": [1, 1, 2, 3, 4, 5, 6], "a": list("xyyxxxx"), "k": [5, 2, 2, 1, 1, 1, 1]}
+ONE_EACH = {"table": {"person": "id"}, "policy": {"k": "k"}, "columns": {"a": "quasi"}}
+
+
+@pytest.mark.parametrize("demands", [[5, 2, 2, 1, 1, 1, 1], [5, None, 2, 1, 1, 1, 1]], ids=str)
+def test_one_person_has_one_demand(demands: list[int | None]) -> None:
+    with pytest.raises(SchemaError, match=r"'k': 1 person.*one demand per person"):
+        hm.read(pa.table(SEVERAL | {"k": demands}), ONE_EACH)
+
+
+def test_one_demand_is_required_of_tables_made_by_hand_too() -> None:
+    table = hm.Table(pa.table(SEVERAL), hm.Schema.from_dict(ONE_EACH))
+    recoding = Recoding.of(table, [{"a": 0}])
+    whole = Candidate(
+        table=table,
+        models=[hm.PersonalKAnonymity()],
+        recoding=recoding,
+        step=np.zeros(7, dtype=np.int32),
+    )
+    for attempt in (
+        lambda: hm.check(table, hm.PersonalKAnonymity()),
+        lambda: hm.anonymize(table, hm.PersonalKAnonymity()),
+        lambda: recoding.apply(table, hm.PersonalKAnonymity()),
+        lambda: seal(whole),
+    ):
+        with pytest.raises(SchemaError, match="one demand per person"):
+            attempt()
+
+
+def test_the_same_demand_in_all_rows_of_a_person_is_one_demand() -> None:
+    rows = pa.table(SEVERAL | {"k": [2, 2, 2, 1, 1, 1, 1]})
+    verdict = hm.check(hm.read(rows, ONE_EACH), hm.PersonalKAnonymity())[0]
+    assert verdict.holds

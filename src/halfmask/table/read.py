@@ -92,7 +92,7 @@ def bind(
         arrow, more = whole_demands(arrow, schema)
         faults += more
     table = Table(arrow, _with_orders(schema), origin, categorical)
-    faults += _order_faults(table)
+    faults += _encoding_faults(table)
     if faults:
         raise SchemaError(*faults)
     return table
@@ -241,10 +241,15 @@ def _with_orders(schema: Schema) -> Schema:
     return replace(schema, columns=columns)
 
 
-def _order_faults(table: Table) -> list[str]:
+def _encoding_faults(table: Table) -> list[str]:
+    """Values that are not in a declared order, and people who demand several things."""
+    schema, there = table.schema, set(table.arrow.column_names)
+    looked = [name for name, column in schema.columns.items() if column.order is not None]
+    if schema.person in there:
+        looked += schema.policy.values()
     faults: list[str] = []
-    for name, column in table.schema.columns.items():
-        if column.order is None or name not in table.arrow.column_names:
+    for name in looked:
+        if name not in there:
             continue
         try:
             table.encode(name)

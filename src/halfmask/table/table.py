@@ -71,6 +71,8 @@ class Table:
             column = self.schema.columns.get(name)
             if column is not None and column.order is not None:
                 encoded = in_order(name, encoded, column.order)
+            if name in self.schema.policy.values() and self.schema.person is not None:
+                one_demand(name, encoded, self.encode(self.schema.person))
             self._encoded[name] = encoded
         return self._encoded[name]
 
@@ -123,6 +125,26 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     position = np.empty(len(sequence), dtype=np.int32)
     position[sequence] = np.arange(len(sequence), dtype=np.int32)
     return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])
+
+
+def one_demand(name: str, demands: Encoded, person: Encoded) -> None:
+    """Refuse a policy column in which one person demands several things.
+
+    Their rows may stand in different classes, each of which would know one of the demands only.
+
+    Raises:
+        SchemaError: says how many people.
+    """
+    if len(person.values) == len(person.codes):
+        return
+    known = np.empty(len(person.values), dtype=np.int32)
+    known[person.codes] = demands.codes
+    people = len(np.unique(person.codes[known[person.codes] != demands.codes]))
+    if people:
+        raise SchemaError(
+            f"Policy column '{name}': {people} person(s) have rows with different demands. Give"
+            " one demand per person, such as the highest, in all rows."
+        )
 
 
 def require_table(value: object) -> Table:
