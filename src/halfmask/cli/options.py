@@ -118,7 +118,7 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     if not seen:
         return table
     schema = replace(table.schema, columns=columns)
-    return Table(table.arrow, schema, table.origin, table.categorical)
+    return Table(table.arrow, schema, table.origin, table.given)
 
 
 def names(listed: str | None) -> list[str]:

@@ -71,7 +71,7 @@ def seal(candidate: Candidate) -> Release:
         versions=versions(),
         notes=tuple(candidate.notes),
         origin=candidate.table.origin,
-        categorical=candidate.table.categorical,
+        given=candidate.table.given,
         _arrow=rows,
         door=DOOR,
     )

@@ -16,6 +16,7 @@ from halfmask.table import text_file
 from halfmask.table.csv_file import TEXT, read_csv
 from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
+from halfmask.table.incoming import Incoming, incoming
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
 from halfmask.table.normalize import normalize
 from halfmask.table.numbers import is_text
@@ -53,25 +54,24 @@ def read(
         SchemaError: the schema and the table do not fit; lists every fault.
     """
     if isinstance(source, Table):
-        return source if schema is None else bind(source.arrow, _schema(schema), source.origin)
+        if schema is None:
+            return source
+        return bind(source.arrow, _schema(schema), source.origin, source.given)
     declared = _schema(schema if schema is not None else _beside(source))
-    given = missing if missing is not None else declared.missing
-    arrow, origin = _rows(
+    texts = missing if missing is not None else declared.missing
+    arrow, origin, given = _rows(
         source,
         delimiter=delimiter or declared.delimiter,
         encoding=encoding or declared.encoding,
-        missing=given,
+        missing=texts,
     )
     if origin == "csv":
         return bind(_typed(arrow, declared), declared, origin)
-    categorical = frozenset(
-        field.name for field in arrow.schema if pa.types.is_dictionary(field.type)
-    )
-    return bind(normalize(arrow, given or ()), declared, origin, categorical)
+    return bind(normalize(arrow, texts or ()), declared, origin, given)
 
 
 def bind(
-    arrow: pa.Table, schema: Schema, origin: str, categorical: frozenset[str] = frozenset()
+    arrow: pa.Table, schema: Schema, origin: str, given: Mapping[str, Incoming] | None = None
 ) -> Table:
     """Check ``schema`` against the rows, convert what it declares, and make the table.
 
@@ -85,13 +85,19 @@ def bind(
         policies = normalize(policies, ("",))
         arrow = join_policies(arrow, policies, schema)
     faults = schema.unknown(arrow.column_names)
+    before = arrow.schema
     for name, column in schema.columns.items():
         if name in arrow.column_names:
             arrow = _declared(arrow, name, column, faults)
     if all(name in arrow.column_names for name in schema.policy.values()):
         arrow, more = whole_demands(arrow, schema)
         faults += more
-    table = Table(arrow, _with_orders(schema), origin, categorical)
+    same = {  # what the schema calls numbers or dates is that from now on
+        name: was
+        for name, was in (given or {}).items()
+        if arrow.schema.field(name).type == before.field(name).type
+    }
+    table = Table(arrow, _with_orders(schema), origin, same)
     faults += _encoding_faults(table)
     if faults:
         raise SchemaError(*faults)
@@ -125,7 +131,8 @@ def _rows(
     delimiter: str | None = None,
     encoding: str | None = None,
     missing: Sequence[str] | None = None,
-) -> tuple[pa.Table, str]:
+) -> tuple[pa.Table, str, dict[str, Incoming]]:
+    """The rows of a source, what kind it is, and what its columns were."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         pipe = path.exists() and not path.is_file() and not path.is_dir()
@@ -136,9 +143,10 @@ def _rows(
         return from_frame(source)
     kind = _format(place)
     if kind in ("parquet", "arrow"):
-        return _arrow_file(place, kind), kind
+        arrow = _arrow_file(place, kind)
+        return arrow, kind, incoming(arrow)
     texts = ("",) if missing is None else tuple(missing)
-    return read_csv(place, delimiter=delimiter, encoding=encoding, missing=texts), "csv"
+    return read_csv(place, delimiter=delimiter, encoding=encoding, missing=texts), "csv", {}
 
 
 def _content(source: Any) -> bytes:

@@ -14,10 +14,11 @@ from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from halfmask.table.incoming import Incoming
     from halfmask.table.schema import Schema
 
 
@@ -46,14 +47,14 @@ class Table:
         arrow: the rows.
         schema: the role, kind and hierarchy of each column.
         origin: the kind that came in and that a release goes back as.
-        categorical: the columns that came in as dictionaries and go back as such; all text is held
-            that way.
+        given: what the columns were when they came in and go back as; a column that is not here
+            goes back as plain values.
     """
 
     arrow: pa.Table
     schema: Schema
     origin: str = "arrow"
-    categorical: frozenset[str] = frozenset()
+    given: Mapping[str, Incoming] = field(default_factory=dict, repr=False)
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
 
