@@ -18,6 +18,7 @@ from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.incoming import Incoming, incoming
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
+from halfmask.table.moments import ALLOWED
 from halfmask.table.normalize import normalize
 from halfmask.table.numbers import is_text
 from halfmask.table.policies import join_policies, whole_demands
@@ -110,7 +111,7 @@ def _schema(schema: object) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str | os.PathLike):
-        return Schema.read(Path(schema))
+        return Schema.read(text_file.file_named(schema))
     if isinstance(schema, Mapping):
         return Schema.from_dict(schema)
     raise SchemaError("A schema is a Schema, a mapping or the path of a TOML file.")
@@ -119,7 +120,7 @@ def _schema(schema: object) -> Schema:
 def _beside(source: object) -> Path | None:
     if not isinstance(source, str | os.PathLike):
         return None
-    path = Path(source)
+    path = text_file.file_named(source)
     name = path.name.removesuffix(path.suffix) if path.suffix == ".gz" else path.name
     file = path.with_name(Path(name).stem + ".toml")
     return file if file.is_file() and file != path else None
@@ -134,7 +135,7 @@ def _rows(
 ) -> tuple[pa.Table, str, dict[str, Incoming]]:
     """The rows of a source, what kind it is, and what its columns were."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = text_file.file_named(source)
         pipe = path.exists() and not path.is_file() and not path.is_dir()
         place: Path | bytes = path.read_bytes() if pipe else path  # a pipe is read only once
     elif isinstance(source, bytes) or hasattr(source, "read"):
@@ -218,8 +219,8 @@ def _declared(arrow: pa.Table, name: str, column: Column, faults: list[str]) -> 
         count = f"{rows} row(s) hold" if rows else "it holds"
         faults.append(
             f"Column '{name}' is declared {column.kind} but {count} text that is no"
-            f" {'number' if column.kind == 'numeric' else 'date (YYYY-MM-DD)'}. Correct it, list"
-            " it under [table] missing, or change the kind."
+            f" {'number' if column.kind == 'numeric' else f'date ({ALLOWED})'}. Correct it,"
+            " list it under [table] missing, or change the kind."
         )
         return arrow
     return arrow.set_column(arrow.column_names.index(name), name, retyped(data, found))
