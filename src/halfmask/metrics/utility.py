@@ -83,7 +83,8 @@ def compare(original: Table, release: Published | Table) -> Comparison:
 
     Example:
         >>> import halfmask as hm
-        >>> people = hm.read({"age": [30, 30, 41, 41]}, schema={"age": "quasi"})
+        >>> import pyarrow as pa
+        >>> people = hm.read(pa.table({"age": [30, 30, 41, 41]}), schema={"age": "quasi"})
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2))).suppressed
         0
     """
