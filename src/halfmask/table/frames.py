@@ -67,9 +67,27 @@ def _from_polars(source: Any, name: str) -> tuple[pa.Table, str, dict[str, Incom
     if nested:
         listed = ", ".join(f"'{column}'" for column in nested)
         raise InputError(f"Columns of Python objects cannot be used: {listed}. Cast or drop them.")
-    arrow = _from_stream(source)
+    try:
+        arrow = pa.RecordBatchReader.from_stream(source).read_all()
+    except pa.ArrowInvalid as error:
+        raise _unknown_types(source, error) from None
     given = incoming(arrow, source.schema)
     return arrow, "polars", {name: _without_views(was) for name, was in given.items()}
+
+
+def _unknown_types(source: Any, error: Exception) -> InputError:
+    """Which columns of a Polars frame Arrow does not take, found one by one."""
+    found = []
+    for name, kind in source.schema.items():
+        try:
+            pa.RecordBatchReader.from_stream(source.select(name).head(0))
+        except pa.ArrowInvalid:
+            found.append(f"'{name}' ({kind})")
+    if not found:
+        return _failed(source, error)
+    return InputError(
+        f"Columns have types that Arrow does not know: {', '.join(found)}. Cast or drop them."
+    )
 
 
 def _without_views(was: Incoming) -> Incoming:
