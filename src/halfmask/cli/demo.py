@@ -22,8 +22,9 @@ HIGHEST_DEMAND = 10
 
 
 @click.command("demo")
-@click.option("--rows", type=int, default=2000, show_default=True, help="How many people.")
-@click.option("--seed", type=int, help="Another table of the same kind.")
+@click.option("--rows", type=click.IntRange(min=HIGHEST_DEMAND), default=2000, show_default=True,
+              help="How many people; nobody hides among fewer than demanded.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), help="Another table of the same kind.")
 @click.option("-o", "--output", type=click.Path(), default="demo", show_default=True,
               help="The folder to write to.")  # fmt: skip
 @as_json

@@ -42,7 +42,7 @@ def settle(table: Table) -> Table:
         for name, column in table.schema.columns.items()
     }
     schema = replace(table.schema, columns=columns)
-    return Table(table.arrow, schema, table.origin, table.categorical)
+    return Table(table.arrow, schema, table.origin, table.given)
 
 
 def found_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBuilder]:

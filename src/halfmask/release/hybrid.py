@@ -106,7 +106,7 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         versions=versions(),
         notes=(*candidate.notes, *_notes(cells)),
         origin=table.origin,
-        categorical=table.categorical,
+        given=table.given,
         _arrow=rows,
         door=DOOR,
         statement=_statement(candidate, cells),

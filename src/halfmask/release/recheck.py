@@ -80,7 +80,8 @@ def regrouped(
     ids = ids[:own]
     rows = np.bincount(ids, minlength=count).astype(np.int64)
     needed = {name: name for name in model.columns}
-    needed |= {f"policy.{demand}": table.schema.policy[demand] for demand in model.policy}
+    stated = table.schema.policy
+    needed |= {f"policy.{demand}": stated[demand] for demand in model.policy if demand in stated}
     classes = Classes(
         keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
         rows=rows,

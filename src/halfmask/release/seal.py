@@ -72,7 +72,7 @@ def seal(candidate: Candidate) -> Release:
         versions=versions(),
         notes=(*candidate.notes, *_ambiguous(recoding, candidate.table)),
         origin=candidate.table.origin,
-        categorical=candidate.table.categorical,
+        given=candidate.table.given,
         _arrow=rows,
         door=DOOR,
     )

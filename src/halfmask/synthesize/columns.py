@@ -25,7 +25,9 @@ def values_of(
     values = table.encode(column.name).values
     if column.cuts is None:
         drawn = values.take(pa.array(parts))
-        return drawn.dictionary_encode() if column.name in table.categorical else drawn
+        was = table.given.get(column.name)
+        categories = was is not None and pa.types.is_dictionary(was.type)
+        return drawn.dictionary_encode() if categories else drawn
     bounds = np.asarray(column.cuts.bounds)
     missing = parts >= len(column.cuts)
     inside = np.where(missing, 0, parts)
