@@ -15,6 +15,7 @@ from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import column_loss, table_loss
 from halfmask.release.recheck import covers, verdicts
+from halfmask.release.recoding import label_texts
 from halfmask.release.release import DOOR, Release
 from halfmask.release.sizes import ClassSizes
 from halfmask.table.table import encode
@@ -51,10 +52,10 @@ def seal(candidate: Candidate) -> Release:
         raise InternalError("Rows that leave and suppressed rows do not add up.")
     covers(recoding, candidate.table, quasi, step)
     found, sizes = verdicts(candidate.models, quasi, candidate.table, kept, recoding)
-    _hold(found, expected=len(kept))
+    hold(found, expected=len(kept))
     losses = {name: column_loss(recoding, candidate.table, step, name) for name in recoding.columns}
     loss = _loss(candidate, losses)
-    rows = _rows(candidate.table, names, quasi, kept)
+    rows = published_rows(candidate.table, names, quasi, kept)
     return Release(
         verdicts=tuple(found),
         models=tuple(candidate.models),
@@ -69,7 +70,7 @@ def seal(candidate: Candidate) -> Release:
         gap=candidate.gap,
         parameters=dict(candidate.parameters),
         versions=versions(),
-        notes=tuple(candidate.notes),
+        notes=(*candidate.notes, *_ambiguous(recoding, candidate.table)),
         origin=candidate.table.origin,
         categorical=candidate.table.categorical,
         _arrow=rows,
@@ -108,7 +109,8 @@ def _described(candidate: Candidate) -> Recoding:
     return recoding
 
 
-def _hold(found: Sequence[Verdict], *, expected: int) -> None:
+def hold(found: Sequence[Verdict], *, expected: int) -> None:
+    """Let nothing leave that breaks a promise or was not checked on all rows."""
     broken = [v for v in found if not v.holds or v.rows != expected]
     if broken:
         words = ", ".join(f"{v.model} ({v.failing_classes} classes fail)" for v in broken)
@@ -127,7 +129,27 @@ def _loss(candidate: Candidate, losses: dict[str, Fraction]) -> float:
     raise InternalError("The search claims another loss than the rows that leave have.")
 
 
-def _rows(table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]) -> pa.Table:
+def _ambiguous(recoding: Recoding, table: Table) -> list[str]:
+    """Say where labels of several levels that cover different values are spelled alike."""
+    notes = []
+    for name in recoding.columns:
+        covered: dict[str | None, set[bytes]] = {}
+        for level in {one.levels[name] for one in recoding.steps}:
+            level_map, labels = label_texts(table, name, level)
+            for code, text in enumerate(labels):
+                covered.setdefault(text, set()).add((level_map == code).tobytes())
+        alike = sum(len(values) > 1 for values in covered.values())
+        if alike:
+            notes.append(
+                f"Column {name!r}: {alike} label(s) of different levels are spelled alike, so that "
+                "readers cannot tell them apart; the loss counts each as what it is."
+            )
+    return notes
+
+
+def published_rows(
+    table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]
+) -> pa.Table:
     """The columns that leave, in their order, with rows in an order that tells nothing."""
     order = _shuffled(len(kept))
     columns = {
