@@ -1,0 +1,1 @@
+"""Differential privacy: budgets, who may spend them, and the only mechanisms that touch counts."""
