@@ -1,9 +1,99 @@
-"""Publish tables about people so that everybody in them keeps the privacy they asked for."""
+"""Publish tables about people so that everybody in them keeps the privacy they asked for.
 
-from halfmask.errors import HalfmaskError
-from halfmask.table import hierarchies
-from halfmask.table.read import read
-from halfmask.table.schema import Column, Schema
-from halfmask.table.table import Table
+Every name loads when it is first used, so that importing the package and asking for help cost
+nothing.
+"""
 
-__all__ = ["Column", "HalfmaskError", "Schema", "Table", "hierarchies", "read"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from halfmask.anonymize.run import anonymize
+    from halfmask.errors import HalfmaskError
+    from halfmask.metrics.risk import assess
+    from halfmask.metrics.utility import compare
+    from halfmask.models import (
+        AlphaKAnonymity,
+        AverageRisk,
+        BetaLikeness,
+        DeltaDisclosure,
+        DeltaPresence,
+        KAnonymity,
+        KMap,
+        LDiversity,
+        PersonalKAnonymity,
+        SampleUniques,
+        TCloseness,
+        Verdict,
+    )
+    from halfmask.models.check import check
+    from halfmask.release import Recoding, Release
+    from halfmask.table import hierarchies
+    from halfmask.table.describe import describe
+    from halfmask.table.read import read
+    from halfmask.table.schema import Column, Schema
+    from halfmask.table.table import Table
+
+__all__ = [
+    "AlphaKAnonymity",
+    "AverageRisk",
+    "BetaLikeness",
+    "Column",
+    "DeltaDisclosure",
+    "DeltaPresence",
+    "HalfmaskError",
+    "KAnonymity",
+    "KMap",
+    "LDiversity",
+    "PersonalKAnonymity",
+    "Recoding",
+    "Release",
+    "SampleUniques",
+    "Schema",
+    "TCloseness",
+    "Table",
+    "Verdict",
+    "anonymize",
+    "assess",
+    "check",
+    "compare",
+    "describe",
+    "hierarchies",
+    "read",
+]
+
+# Where a name lives; the models are the rest.
+_HOMES = {
+    "Column": "halfmask.table.schema",
+    "HalfmaskError": "halfmask.errors",
+    "Recoding": "halfmask.release",
+    "Release": "halfmask.release",
+    "Schema": "halfmask.table.schema",
+    "Table": "halfmask.table.table",
+    "anonymize": "halfmask.anonymize.run",
+    "assess": "halfmask.metrics.risk",
+    "check": "halfmask.models.check",
+    "compare": "halfmask.metrics.utility",
+    "describe": "halfmask.table.describe",
+    "read": "halfmask.table.read",
+}
+
+# Importing a folder later would put it in the place of the function that has its name.
+import_module("halfmask.anonymize")
+globals().pop("anonymize")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
+    if name == "hierarchies":
+        return import_module("halfmask.table.hierarchies")
+    value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

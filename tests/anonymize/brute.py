@@ -52,9 +52,7 @@ def loss(rows, quasi, hierarchies, levels, kept, weights=None, *, geometric=True
     weights = weights or [1.0] * len(quasi)
     total = sum(weights)
     if geometric:
-        return (
-            math.prod((1 + s) ** (w / total) for s, w in zip(scores, weights, strict=True)) - 1
-        )
+        return math.prod((1 + s) ** (w / total) for s, w in zip(scores, weights, strict=True)) - 1
     return sum(s * w / total for s, w in zip(scores, weights, strict=True))
 
 
@@ -107,9 +105,7 @@ def ambiguity(rows, quasi, hierarchies, levels, kept):
     gone = len(rows) - sum(len(m) for m in kept.values())
     out = gone * everything
     for key, members in kept.items():
-        covered = math.prod(
-            leaves(hierarchies[q], levels[c], key[c]) for c, q in enumerate(quasi)
-        )
+        covered = math.prod(leaves(hierarchies[q], levels[c], key[c]) for c, q in enumerate(quasi))
         out += len(members) * covered
     return out / len(rows) / everything
 

@@ -72,8 +72,7 @@ def tables(draw):
     trees = {q: draw(hierarchies(leaves[q])) for q in quasi}
     count = draw(st.integers(3, 25))
     rows = [
-        {q: draw(st.sampled_from(leaves[q])) for q in quasi}
-        | {"s": draw(st.sampled_from("abc"))}
+        {q: draw(st.sampled_from(leaves[q])) for q in quasi} | {"s": draw(st.sampled_from("abc"))}
         for _ in range(count)
     ]
     return rows, quasi, trees
@@ -92,9 +91,13 @@ def as_problem(rows, quasi, trees, models, metric, suppression, weights=None):
 
 def distance(members, everything):
     here, there = Counter(r["s"] for r in members), Counter(r["s"] for r in everything)
-    return sum(
-        abs(Fraction(here[v], len(members)) - Fraction(there[v], len(everything))) for v in there
-    ) / 2
+    return (
+        sum(
+            abs(Fraction(here[v], len(members)) - Fraction(there[v], len(everything)))
+            for v in there
+        )
+        / 2
+    )
 
 
 CASES = {
@@ -113,9 +116,7 @@ CASES = {
     ),
 }
 
-RELAXED = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("search", [optimal.scan, branch.branch], ids=["scan", "branch"])
@@ -187,10 +188,7 @@ def test_keys_wider_than_one_word_give_the_same_classes():
     rng = np.random.default_rng(0)
     quasi = [f"q{c}" for c in range(30)]
     trees = {q: {f"v{i}": (f"v{i}", "*") for i in range(9)} for q in quasi}
-    rows = [
-        {q: f"v{rng.integers(9)}" for q in quasi} | {"s": "a"}
-        for _ in range(300)
-    ]
+    rows = [{q: f"v{rng.integers(9)}" for q in quasi} | {"s": "a"} for _ in range(300)]
     problem = as_problem(rows, quasi, trees, [KAnonymity(2)], "loss", 1.0)
     assert problem.groupings.tuples.keys.shape[1] > 1
     levels = [1] * 14 + [0] + [1] * 13 + [0, 1]

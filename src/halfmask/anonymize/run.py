@@ -15,6 +15,7 @@ from halfmask.release.candidate import Candidate
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
 from halfmask.table.hierarchies.check import check_hierarchies
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,7 @@ def anonymize(
         ...             "sex": "quasi"})  # doctest: +SKIP
         >>> hm.anonymize(people, hm.KAnonymity(2)).levels  # doctest: +SKIP
     """
+    require_table(table)
     _require(table, method, suppression, time_limit)
     table = prepare(table, models)
     check_hierarchies(table)
@@ -79,7 +81,7 @@ def anonymize(
     )
     solve = importlib.import_module(METHODS[method]).solve
     solution = solve(problem, seed=seed, time_limit=time_limit)
-    if solution.steps is None:
+    if solution.steps is None or solution.closest is not None:
         raise unsatisfiable(solution.closest, problem, quasi)
     steps = [_step(quasi, levels) for levels in solution.steps]
     name = metric if isinstance(metric, str) else chosen.name
@@ -112,15 +114,10 @@ def _step(quasi: Sequence[str], levels: Sequence[int]) -> Step:
     return Step({name: int(level) for name, level in zip(quasi, levels, strict=True)})
 
 
-def _require(
-    table: Table, method: str, suppression: float, time_limit: float | None
-) -> None:
+def _require(table: Table, method: str, suppression: float, time_limit: float | None) -> None:
     if method not in METHODS:
         raise ParameterError("method", method, "one of " + ", ".join(METHODS))
     require_number("suppression", suppression, 0, 1)
     if time_limit is not None:
         require_number("time_limit", time_limit, 0, open_low=True)
     require_declared(table)
-
-
-

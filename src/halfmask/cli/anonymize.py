@@ -37,7 +37,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 
     Example: halfmask anonymize people.csv --k 10 -o out.parquet --report out.html
     """
-    from halfmask.anonymize import anonymize
+    from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
     refuse_overwriting(file, output, given["report"], given["recoding"])

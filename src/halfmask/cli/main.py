@@ -98,7 +98,8 @@ def _fail(given: list[str], exit_code: int, code: str, message: str, details: An
         if details:
             document["details"] = details
         click.echo(json.dumps(document, indent=2, default=str))
-    click.echo(f"halfmask: {message}", err=True)
+    apart = "\n" if "\n" in message else " "
+    click.echo(f"halfmask:{apart}{message}", err=True)
     return exit_code
 
 

@@ -19,20 +19,31 @@ STDOUT = "-"
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
-_SOURCE = (
+_TEXT = (
+    click.option("--delimiter", help="What separates the fields of a CSV file."),
+    click.option("--encoding", help="utf-8 or latin-1."),
+)
+_ROLES = (
     click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."),
     click.option("--quasi", metavar="A,B", help="Columns to take as quasi-identifiers."),
     click.option("--sensitive", metavar="A,B", help="Columns to take as sensitive."),
     click.option("--identifier", metavar="A,B", help="Columns that identify and never leave."),
     click.option("--other", metavar="A,B", help="Columns that leave as they are."),
-    click.option("--delimiter", help="What separates the fields of a CSV file."),
-    click.option("--encoding", help="utf-8 or latin-1."),
 )
+
+
+def bare_source(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the FILE argument and how its text is written."""
+    return _with(verb, _TEXT)
 
 
 def source(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Add the FILE argument and everything that says how to read it."""
-    for option in reversed(_SOURCE):
+    return _with(verb, (*_ROLES, *_TEXT))
+
+
+def _with(verb: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
+    for option in reversed(options):
         verb = option(verb)
     return click.argument("file", type=click.Path())(verb)
 

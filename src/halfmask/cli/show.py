@@ -38,14 +38,20 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    out = Table(title=title, title_justify="left", title_style="bold")
+    out = Table(show_header=any(headings))
     for position, heading in enumerate(headings):
         cells = [row[position] for row in rows]
-        right = bool(cells) and all(isinstance(c, int | float) for c in cells if c is not None)
+        right = bool(cells) and all(_is_number(c) for c in cells if c is not None)
         out.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         out.add_row(*(Text(number(cell)) for cell in row))
-    _console(to).print(out)
+    console = _console(to)
+    console.print(Text(title, "bold"))
+    console.print(out)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def number(value: Any) -> str:

@@ -43,7 +43,9 @@ def apply(recoding: Recoding, table: Table, *models: Model, suppression: float =
     stated = _stated(recoding, table)
     step = stated.assign(table)
     while (failing := _failing(stated, table, step, models)).any():
-        stated = _without(stated, table, np.where(failing, step, np.int32(-1)))
+        # Rows that an early step gives up may complete the classes of a later one.
+        first = failing & (step == step[failing].min())
+        stated = _without(stated, table, np.where(first, step, np.int32(-1)))
         step = stated.assign(table)
     suppressed = int(np.count_nonzero(step < 0))
     if suppressed > Fraction(str(suppression)) * len(table) or suppressed == len(table):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from halfmask.errors import InputError
-from halfmask.release.recoding import as_text, label_texts
+from halfmask.release.recoding import as_text, label_texts, reachable
 from halfmask.release.write import write_table
 
 if TYPE_CHECKING:
@@ -63,11 +63,12 @@ def _names(recoding: Recoding) -> list[str]:
 
 
 def _values(recoding: Recoding, table: Table, name: str) -> pa.Table:
-    columns = {"value": as_text(table.encode(name).values)}
+    known = reachable(recoding, table, name)
+    columns = {"value": as_text(table.encode(name).values).filter(pa.array(known))}
     for level in sorted({step.levels[name] for step in recoding.steps}):
         level_map, labels = label_texts(table, name, level)
         head = "label" if recoding.full_domain else f"level {level}"
-        columns[head] = pa.array(labels, type=pa.string()).take(pa.array(level_map))
+        columns[head] = pa.array(labels, type=pa.string()).take(pa.array(level_map[known]))
     return pa.table(columns)
 
 

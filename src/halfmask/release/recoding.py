@@ -119,7 +119,7 @@ class Recoding:
     ) -> pa.Array:
         encoded, hierarchy = table.encode(name), table.hierarchy(name)
         per_step = np.array([s.levels[name] for s in self.steps], dtype=np.int64)
-        used = np.unique(per_step[np.unique(taken)])
+        used = np.unique(per_step[np.flatnonzero(np.bincount(taken))])
         codes = encoded.codes[kept]
         kind = table.arrow.schema.field(name).type
         if used.tolist() in ([], [0]):
@@ -140,10 +140,12 @@ class Recoding:
     def assign(self, table: Table) -> NDArray[np.int32]:
         """The step that each row takes; -1 where no step's classes hold the row's labels."""
         bound = self.bind(table)
+        if self.steps[0].classes is None:
+            return np.zeros(len(table), dtype=np.int32)
         names = list(self.columns)
         codes = [bound.encode(name).codes for name in names]
         key = combine(codes, [len(bound.encode(name).values) for name in names])
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        first, inverse = _distinct(key)
         units = [c[first] for c in codes]
         taken = np.full(len(first), -1, dtype=np.int32)
         for index, step in enumerate(self.steps):
@@ -153,8 +155,7 @@ class Recoding:
                 break
             hit = _match(bound, names, step, [u[open_] for u in units])
             taken[open_[hit]] = index
-        per_row: NDArray[np.int32] = taken[inverse.reshape(-1)]
-        return per_row
+        return taken[inverse]
 
     def with_classes(self, table: Table, step: NDArray[np.int32]) -> Recoding:
         """State the published classes of every step, as ``step`` assigns the rows of ``table``."""
@@ -228,13 +229,26 @@ def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32],
     return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
 
 
+def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
+    """Which values of a column have a label in some published class."""
+    position = list(recoding.columns).index(name)
+    found = np.zeros(len(table.encode(name).values), dtype=np.bool_)
+    for step in recoding.steps:
+        if step.classes is None:
+            return np.ones_like(found)
+        level_map, labels = label_texts(table, name, step.levels[name])
+        listed = {one[position] for one in step.classes}
+        found |= np.array([label in listed for label in labels], dtype=np.bool_)[level_map]
+    return found
+
+
 def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values as they are written in text; the missing value stays missing."""
+    """Values as they are written in text, dictionary-encoded; the missing value stays missing."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    return values.cast(pa.string())
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
 def combine(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
@@ -248,6 +262,15 @@ def combine(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np
         key = key * max(size, 1) + codes
         span *= max(size, 1)
     return key
+
+
+def _distinct(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Where each distinct key stands first, and which distinct key each row has."""
+    encoded = pa.array(key).dictionary_encode()
+    inverse = encoded.indices.to_numpy(zero_copy_only=False)
+    first = np.empty(len(encoded.dictionary), dtype=np.int64)
+    first[inverse[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first, inverse
 
 
 def _match(
@@ -273,10 +296,9 @@ def _as(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Arr
     """The values at ``codes`` as ``kind``; a dictionary holds used values only, in order."""
     if not pa.types.is_dictionary(kind):
         return values.take(pa.array(codes))
-    used = np.unique(codes)
-    nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
-    missing = np.isin(codes, nulls)
-    keep = used[~np.isin(used, nulls)]
+    gone = values.is_null().to_numpy(zero_copy_only=False)
+    missing = gone[codes]
+    keep = np.flatnonzero((np.bincount(codes, minlength=len(values)) > 0) & ~gone)
     rank = np.zeros(len(values) + 1, dtype=np.int32)
     rank[keep] = np.arange(len(keep), dtype=np.int32)
     indices = pa.array(rank[codes], mask=missing)

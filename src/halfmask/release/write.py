@@ -33,6 +33,15 @@ def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
             _write_text(table, temporary, kind)
 
 
+def plain(table: pa.Table) -> pa.Table:
+    """The table with values in place of dictionary codes."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
 def _kind(path: Path) -> str:
     name = path.name.lower()
     for kind in sorted(_KINDS, key=len, reverse=True):
@@ -47,15 +56,11 @@ def _kind(path: Path) -> str:
 def _write_text(table: pa.Table, path: Path, kind: str) -> None:
     import pyarrow.csv as csv
 
-    plain = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
     options = csv.WriteOptions(delimiter=_DELIMITERS[kind.removesuffix(".gz")])
     codec = "gzip" if kind.endswith(".gz") else None
     with pa.output_stream(str(path), compression=codec) as stream:
         try:
-            csv.write_csv(pa.table(plain, names=table.column_names), stream, options)
+            csv.write_csv(plain(table), stream, options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
                 "A column's type cannot be written as text: write .parquet or .arrow instead."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError
-from halfmask.table.csv_file import TEXT, check_names
+from halfmask.table.csv_file import check_names
+from halfmask.table.dictionary import dictionary_of
 from halfmask.table.numbers import is_text
 
 if TYPE_CHECKING:
@@ -74,23 +76,16 @@ def text_column(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedAr
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.large_string())
         column = column.dictionary_encode()
-    column = column.unify_dictionaries()
-    if column.num_chunks == 0:
-        return pa.chunked_array([], type=TEXT)
-    array = column.combine_chunks()
-    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    array = dictionary_of(column)
     texts = array.dictionary.cast(pa.string())
     codes = array.indices.cast(pa.int32())
     absent = pc.is_in(texts, value_set=pa.array(list(missing), pa.string()))
     absent = pc.or_(absent, pc.is_null(texts))
     if pc.any(absent).as_py():
-        ranks = pa.array(range(len(texts)), pa.int32())
+        ranks = pa.array(np.arange(len(texts), dtype=np.int32))
         codes = pc.if_else(absent, pa.scalar(None, pa.int32()), ranks).take(codes)
-        array = pa.DictionaryArray.from_arrays(codes, texts)
-        array = pc.take(texts, codes).dictionary_encode()
-        return pa.chunked_array([array])
-    distinct = pc.count_distinct(texts).as_py() == len(texts)
-    if not distinct:
+    used = len(pc.unique(codes.drop_null()))
+    if used < len(texts) or pc.count_distinct(texts).as_py() < len(texts):
         return pa.chunked_array([pc.take(texts, codes).dictionary_encode()])
     return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, texts)])
 

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import SchemaError
+from halfmask.errors import InputError, SchemaError
+from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class Encoded:
 
     values: pa.Array
     codes: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.values)} values, {len(self.codes)} rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +84,7 @@ class Table:
 
 def encode(column: pa.ChunkedArray) -> Encoded:
     """Dictionary-encode a column with ascending values, null last."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    array = column.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], type=column.type)
+    array = dictionary_of(column)
     dictionary, indices = array.dictionary, array.indices
     used = pc.unique(indices.drop_null())
     order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
@@ -108,9 +108,21 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     held = [None if value is None else canonical(value) for value in encoded.values.to_pylist()]
     absent = sum(text is not None and text not in places for text in held)
     if absent:
-        raise SchemaError(f"Column '{name}': {absent} distinct value(s) are not in its order.")
+        raise SchemaError(
+            f"Column '{name}': {absent} distinct value(s) are not in its order. Add them."
+        )
     ranks = np.array([len(places) if text is None else places[text] for text in held])
     sequence = np.argsort(ranks, kind="stable")
     position = np.empty(len(sequence), dtype=np.int32)
     position[sequence] = np.arange(len(sequence), dtype=np.int32)
     return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])
+
+
+def require_table(value: object) -> Table:
+    """Return ``value`` if it is a table; frames and files have to be read first."""
+    if not isinstance(value, Table):
+        raise InputError(
+            f"A {type(value).__name__} is not a table with a schema: read it first, "
+            'such as hm.read(frame, schema="people.toml").'
+        )
+    return value

@@ -1,0 +1,213 @@
+"""Propose what the columns of a table are, and say why: ``hm.describe``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.table.infer import inferred, used_values
+from halfmask.table.normalize import text_column
+from halfmask.table.proposals.facts import Facts, facts_of
+from halfmask.table.proposals.kinds import shape_of
+from halfmask.table.proposals.roles import is_person, policy_of, role_of
+from halfmask.table.quasi_identifiers import Found, search
+from halfmask.table.read import read
+from halfmask.table.schema import Column, Schema
+from halfmask.table.schema_file import schema_to_toml
+from halfmask.table.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from halfmask.table.hierarchy import HierarchyBuilder
+
+_MISSING = ("?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null")
+_LIMIT = 3
+_WORK = 5e8  # rows times column sets: a few seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one column seems to be.
+
+    Attributes:
+        name: the column.
+        role: identifier, quasi, sensitive or other; or policy: a person's own demand.
+        kind: numeric, date, ordinal or nominal.
+        hierarchy: how it could be generalized, for a quasi-identifier.
+        why: the reasons, in words.
+        distinct: how many values differ.
+        missing: how many rows have none.
+    """
+
+    name: str
+    role: str
+    kind: str
+    hierarchy: HierarchyBuilder | None
+    why: str
+    distinct: int
+    missing: int
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as plain data."""
+        out: dict[str, object] = {"name": self.name, "role": self.role, "kind": self.kind}
+        if self.hierarchy is not None:
+            out["hierarchy"] = self.hierarchy.to_dict()
+        return {**out, "why": self.why, "distinct": self.distinct, "missing": self.missing}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A proposed schema with the reason for each part of it.
+
+    Attributes:
+        rows: how many rows were looked at: all of them.
+        columns: one proposal per column, in the table's order.
+        person: the column that seems to say whose row this is, where people have several rows.
+        policy: demand to the column that seems to hold it.
+        quasi_identifiers: the minimal sets of columns that single rows out.
+        searched: sets of up to this many columns were decided.
+        missing: texts that seem to mean a missing value, with the empty text.
+        notes: what else was seen.
+    """
+
+    rows: int
+    columns: tuple[Proposal, ...]
+    person: str | None
+    policy: Mapping[str, str]
+    quasi_identifiers: tuple[tuple[str, ...], ...]
+    searched: int
+    missing: tuple[str, ...] | None
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Description({self.rows:,} rows, {len(self.columns)} columns)"
+
+    def to_schema(self) -> Schema:
+        """The proposal as a schema."""
+        columns: dict[str, Any] = {
+            p.name: Column(p.role, p.kind, p.hierarchy)  # type: ignore[arg-type]
+            for p in self.columns
+            if p.role != "policy"
+        }
+        return Schema(columns, person=self.person, policy=self.policy, missing=self.missing)
+
+    def to_toml(self) -> str:
+        """The text of a schema file; each column's reason is a comment above it."""
+        reasons = {p.name: _sentence(p.why) for p in self.columns}
+        reasons["[policy]"] = "\n".join(
+            f"{p.name}: {_sentence(p.why)}" for p in self.columns if p.role == "policy"
+        )
+        head = ["Proposed by halfmask describe: read it, and change what is wrong.", *self.notes]
+        comment = "".join(f"# {line}\n" for line in head)
+        return f"{comment}\n{schema_to_toml(self.to_schema(), reasons)}"
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as plain data, for JSON."""
+        return {
+            "rows": self.rows,
+            "columns": [proposal.to_dict() for proposal in self.columns],
+            "person": self.person,
+            "policy": dict(self.policy),
+            "quasi_identifiers": [list(names) for names in self.quasi_identifiers],
+            "searched": self.searched,
+            "missing": None if self.missing is None else list(self.missing),
+            "notes": list(self.notes),
+        }
+
+
+def describe(source: object) -> Description:
+    """Propose role, kind and hierarchy of each column; what the schema says is not used.
+
+    Args:
+        source: a table, or anything that ``read`` takes.
+    """
+    table = source if isinstance(source, Table) else read(source, Schema())
+    arrow, tokens = _without_tokens(table)
+    facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
+    policy = {demand: f.name for f in facts if (demand := policy_of(f)) is not None}
+    person = next((f.name for f in facts if is_person(f)), None)
+    roles = {f.name: _role(f, person, policy) for f in facts}
+    quasi = [f for f in facts if roles[f.name][0] == "quasi" and f.distinct > 0]
+    found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
+    proposals = tuple(_proposal(f, *roles[f.name], found) for f in facts)
+    missing = ("", *tokens) if tokens else None
+    notes = _notes(found, person, tokens)
+    return Description(
+        len(table), proposals, person, policy, found.sets, found.size, missing, notes
+    )
+
+
+def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
+    """The rows with texts such as ``?`` taken as missing, and which of them occur."""
+    arrow = table.arrow
+    known = pa.array(_MISSING)
+    tokens: dict[str, None] = {}
+    for place, name in enumerate(arrow.column_names):
+        column = arrow[name]
+        if not pa.types.is_dictionary(column.type):
+            continue
+        values = used_values(column)
+        seen = values.filter(pc.is_in(values, value_set=known)).to_pylist()
+        if not seen or _are_country_codes(values):
+            continue
+        tokens.update(dict.fromkeys(seen))
+        column = text_column(column, seen)
+        column = inferred(column) if table.origin == "csv" else column
+        arrow = arrow.set_column(place, name, column)
+    return arrow, tuple(sorted(tokens))
+
+
+def _are_country_codes(values: pa.Array) -> bool:
+    """NA among codes of two letters is Namibia."""
+    return bool(pc.all(pc.match_substring_regex(values, "^[A-Z]{2}$")).as_py()) and len(values) > 9
+
+
+def _role(facts: Facts, person: str | None, policy: Mapping[str, str]) -> tuple[str, str]:
+    for demand, name in policy.items():
+        if facts.name == name:
+            return "policy", f"whole numbers named as a person's own {demand}; they never leave"
+    if facts.name == person:
+        return "identifier", (
+            f"its name says whose row this is: {facts.distinct:,} people in {facts.rows:,} rows"
+        )
+    return role_of(facts)
+
+
+def _proposal(facts: Facts, role: str, why: str, found: Found) -> Proposal:
+    shape = shape_of(facts)
+    reasons = [why]
+    if role == "quasi":
+        partners = [names for names in found.sets if facts.name in names and len(names) > 1]
+        if partners:
+            others = " and ".join(name for name in partners[0] if name != facts.name)
+            reasons.append(f"with {others} it singles rows out")
+        reasons.append(shape.why)
+    hierarchy = shape.hierarchy if role == "quasi" else None
+    if facts.missing:
+        reasons.append(f"{facts.missing:,} rows have no value, which counts as a value of its own")
+    text = "; ".join(reasons)
+    return Proposal(facts.name, role, shape.kind, hierarchy, text, facts.distinct, facts.missing)
+
+
+def _notes(found: Found, person: str | None, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    notes = []
+    if found.sets:
+        sets = "; ".join(" + ".join(names) for names in found.sets[:10])
+        more = f"; and {len(found.sets) - 10} more" if len(found.sets) > 10 else ""
+        notes.append(f"Minimal column sets that single rows out: {sets}{more}.")
+    else:
+        notes.append("No set of columns that was looked at singles a row out.")
+    notes.append(f"All sets of up to {found.size} columns were decided, on all rows.")
+    if person is not None:
+        notes.append(f"People have several rows, told apart by {person}: k counts people.")
+    if tokens:
+        notes.append(f"{len(tokens)} text(s) that usually mean a missing value are read as one.")
+    return tuple(notes)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

@@ -1,0 +1,1 @@
+"""The rules behind ``describe``: what a column seems to be, and why."""

@@ -1,0 +1,232 @@
+"""Every verb on the sample: tables for people, one document for programs, the files it writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("out")
+
+
+@pytest.fixture
+def released(halfmask, sample, folder):
+    """A release of the sample as Parquet, with its recoding."""
+    path = folder / "out.parquet"
+    if not path.exists():
+        outcome = halfmask(
+            "anonymize", sample, "--k", 5, "--suppression", 0.05,
+            "-o", path, "--report", folder / "out.html", "--recoding", folder / "recoding.json",
+        )  # fmt: skip
+        assert outcome.code == 0, outcome.err
+    return path
+
+
+def test_describe_proposes_a_schema_that_can_be_used(halfmask, sample, tmp_path):
+    schema = tmp_path / "proposed.toml"
+    outcome = halfmask("describe", sample, "-o", schema)
+    assert outcome.code == 0, outcome.err
+    assert "postcode" in outcome.out
+    assert "[columns.age]" in schema.read_text(encoding="utf-8")
+    again = halfmask("assess", sample, "--schema", schema)
+    assert again.code == 0, again.err
+
+
+def test_describe_as_json_and_on_stdout(halfmask, sample):
+    document = halfmask("describe", sample, "--json").json()
+    assert document["ok"] is True
+    assert document["verb"] == "describe"
+    import tomllib
+
+    outcome = halfmask("describe", sample, "-o", "-")
+    assert "age" in tomllib.loads(outcome.out)["columns"]
+
+
+def test_assess(halfmask, sample):
+    outcome = halfmask("assess", sample)
+    assert outcome.code == 0
+    assert "rows alone in their class" in outcome.out
+    document = halfmask("assess", sample, "--json").json()
+    assert (document["ok"], document["verb"], document["rows"]) == (True, "assess", 600)
+    assert document["highest_risk"] == 1.0
+
+
+def test_check_says_no_with_exit_code_2(halfmask, sample):
+    outcome = halfmask("check", sample, "--k", 5, "--l", "disease=3")
+    assert outcome.code == 2
+    assert "k-anonymity" in outcome.out
+    document = halfmask("check", sample, "--k", 5, "--json").json()
+    assert document["holds"] is False
+    assert document["verdicts"][0]["required"] == 5
+    assert document["verdicts"][0]["achieved"] == 1
+
+
+def test_check_by_roles_from_the_command_line(halfmask, tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text("age;ill\n30;flu\n30;gout\n41;flu\n41;flu\n", encoding="utf-8")
+    arguments = ("check", path, "--quasi", "age", "--sensitive", "ill")
+    assert halfmask(*arguments, "--k", 2).code == 0
+    assert halfmask(*arguments, "--k", 3).code == 2
+    assert halfmask(*arguments, "--l", "ill=2").code == 2
+    assert halfmask(*arguments, "--delimiter", ";", "--k", 2).code == 0
+
+
+ALL_MODELS = {
+    "personal k": ["--personal-k"],
+    "distinct l": ["--l", "disease=2"],
+    "entropy l": ["--l", "disease=1.5:entropy"],
+    "recursive l": ["--l", "disease=2:recursive:4"],
+    "alpha": ["--k", "3", "--alpha", "disease=0.9"],
+    "t": ["--t", "disease=0.4"],
+    "hierarchical t": ["--t", "disease=0.4:hierarchical"],
+    "ordered t": ["--t", "salary=0.4:ordered"],
+    "delta-disclosure": ["--delta-disclosure", "disease=3:ignored"],
+    "beta": ["--beta", "disease=4"],
+    "enhanced beta": ["--beta", "disease=4:enhanced"],
+    "average risk": ["--average-risk", "0.1"],
+    "sample uniques": ["--sample-uniques", "0.01"],
+}
+
+
+@pytest.mark.parametrize("options", ALL_MODELS.values(), ids=ALL_MODELS.keys())
+def test_every_model_has_an_option(halfmask, sample, options):
+    outcome = halfmask("check", sample, *options, "--json")
+    assert outcome.code in (0, 2), outcome.err
+    assert len(outcome.json()["verdicts"]) == len([o for o in options if o.startswith("--")])
+
+
+def test_models_against_a_population(halfmask, tmp_path):
+    schema = '[columns.age]\nrole = "quasi"\n'
+    for name, rows in (("people", "30\n30\n"), ("population", "30\n30\n30\n41\n")):
+        (tmp_path / f"{name}.csv").write_text(f"age\n{rows}", encoding="utf-8")
+        (tmp_path / f"{name}.toml").write_text(schema, encoding="utf-8")
+    ask = ("check", tmp_path / "people.csv", "--population", tmp_path / "population.csv")
+    assert halfmask(*ask, "--k-map", 3).code == 0
+    assert halfmask(*ask, "--k-map", 4).code == 2
+    assert halfmask(*ask, "--delta-presence", "0,0.7").code == 0
+    assert halfmask(*ask, "--delta-presence", "0,0.6").code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ([], "No promise"),
+        (["--l", "disease"], "COLUMN=NUMBER"),
+        (["--l", "disease=many"], "number"),
+        (["--t", "disease=0.2:equal:more"], "COLUMN=NUMBER"),
+        (["--alpha", "disease=0.5"], "--k"),
+        (["--k-map", "3"], "--population"),
+        (["--k", "0"], "k"),
+        (["--t", "disease=7"], "t"),
+        (["--l", "nowhere=2"], "nowhere"),
+        (["--l", "disease=2:odd"], "kind"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_promises_are_explained(halfmask, sample, options, word):
+    outcome = halfmask("check", sample, *options)
+    assert outcome.code == 1, outcome.err
+    assert word in outcome.err
+    assert outcome.err.startswith("halfmask:")
+
+
+def test_anonymize_writes_release_report_and_recoding(released, folder):
+    rows = pq.read_table(released)
+    assert 570 <= rows.num_rows <= 600
+    assert set(rows.column_names).isdisjoint({"id", "k_i", "l_i"})
+    assert {"age", "disease", "salary"} <= set(rows.column_names)
+    assert (
+        (folder / "out.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype")
+    )
+    assert json.loads((folder / "recoding.json").read_text(encoding="utf-8"))
+    assert not list(folder.glob(".*"))
+
+
+def test_a_release_passes_check(halfmask, sample, released):
+    quasi = "age,sex,postcode,visit,education,occupation"
+    assert halfmask("check", released, "--quasi", quasi, "--k", 5).code == 0
+    assert halfmask("check", sample, "--k", 5).code == 2
+
+
+def test_anonymize_as_json(halfmask, sample):
+    document = halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "--json").json()
+    assert document["ok"] is True
+    assert document["verb"] == "anonymize"
+    assert all(verdict["holds"] for verdict in document["verdicts"])
+
+
+def test_anonymize_to_stdout_gives_rows_only(halfmask, sample):
+    outcome = halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", "-")
+    assert outcome.code == 0, outcome.err
+    rows = list(csv.DictReader(outcome.out.splitlines()))
+    assert 540 <= len(rows) <= 600
+    assert "id" not in rows[0]
+    assert "Promises" in outcome.err
+
+
+def test_json_and_stdout_exclude_each_other(halfmask, sample):
+    outcome = halfmask("anonymize", sample, "--k", 3, "-o", "-", "--json")
+    assert outcome.code == 1
+    assert "stdout" in outcome.json()["message"]
+
+
+def test_the_table_itself_is_never_written_over(halfmask, sample):
+    before = sample.read_bytes()
+    outcome = halfmask("anonymize", sample, "--k", 3, "-o", sample)
+    assert outcome.code == 1
+    assert sample.read_bytes() == before
+
+
+def test_anonymize_locally(halfmask, sample, tmp_path):
+    outcome = halfmask(
+        "anonymize", sample, "--k", 5, "--method", "local", "--suppression", 0.05,
+        "-o", tmp_path / "out.csv",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+
+
+def test_an_impossible_promise_says_what_to_relax(halfmask, sample, tmp_path):
+    out = tmp_path / "out.csv"
+    outcome = halfmask("anonymize", sample, "--l", "disease=50", "-o", out, "--json")
+    assert outcome.code == 2
+    assert outcome.json()["code"].startswith("privacy")
+    assert not out.exists()
+
+
+def test_recode_new_rows(halfmask, sample, released, folder, tmp_path):
+    out = tmp_path / "new.csv"
+    recoding = folder / "recoding.json"
+    outcome = halfmask("recode", sample, recoding, "--k", 5, "--suppression", 0.05, "-o", out)
+    assert outcome.code == 0, outcome.err
+    assert len(out.read_text(encoding="utf-8").splitlines()) - 1 == pq.read_table(released).num_rows
+    strict = halfmask("recode", sample, recoding, "--k", 400, "-o", tmp_path / "no.csv")
+    assert strict.code == 2
+    assert not (tmp_path / "no.csv").exists()
+
+
+def test_compare(halfmask, sample, released):
+    outcome = halfmask("compare", sample, released)
+    assert outcome.code == 0, outcome.err
+    document = halfmask("compare", sample, released, "--json").json()
+    assert document["rows"] == 600
+    assert 0 < document["loss"] < 1
+    assert [column["name"] for column in document["kept"]] == ["disease", "salary"]
+
+
+def test_demo_does_the_whole_job(halfmask, tmp_path):
+    folder = tmp_path / "demo"
+    outcome = halfmask("demo", "--rows", 400, "-o", folder)
+    assert outcome.code == 0, outcome.err
+    assert f"The report is in {folder / 'report.html'}" in outcome.err
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "disease.csv", "occupation.csv", "people.anonymous.csv", "people.csv", "people.toml",
+        "recoding.json", "report.html",
+    ]  # fmt: skip
+    document = halfmask("demo", "--rows", 400, "-o", folder, "--json").json()
+    assert document["release"]["verdicts"][0]["holds"] is True
+    assert document["release"]["loss"] <= document["uniform"]["loss"]
