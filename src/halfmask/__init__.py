@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfmask.anonymize.run import anonymize
+    from halfmask.dp.accountant import Accountant
+    from halfmask.dp.ledger import Ledger
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
     from halfmask.metrics.utility import compare
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     )
     from halfmask.models.check import check
     from halfmask.release import Recoding, Release
+    from halfmask.release.private import PrivateRelease
+    from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 __all__ = [
+    "Accountant",
     "AlphaKAnonymity",
     "AverageRisk",
     "BetaLikeness",
@@ -47,7 +52,9 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "Ledger",
     "PersonalKAnonymity",
+    "PrivateRelease",
     "Recoding",
     "Release",
     "SampleUniques",
@@ -62,12 +69,16 @@ __all__ = [
     "describe",
     "hierarchies",
     "read",
+    "synthesize",
 ]
 
 # Where a name lives; the models are the rest.
 _HOMES = {
+    "Accountant": "halfmask.dp.accountant",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
+    "Ledger": "halfmask.dp.ledger",
+    "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
@@ -78,11 +89,13 @@ _HOMES = {
     "compare": "halfmask.metrics.utility",
     "describe": "halfmask.table.describe",
     "read": "halfmask.table.read",
+    "synthesize": "halfmask.synthesize.run",
 }
 
 # Importing a folder later would put it in the place of the function that has its name.
-import_module("halfmask.anonymize")
-globals().pop("anonymize")
+for _folder in ("anonymize", "synthesize"):
+    import_module(f"halfmask.{_folder}")
+    globals().pop(_folder)
 
 
 def __getattr__(name: str) -> Any:

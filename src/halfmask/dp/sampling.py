@@ -170,8 +170,8 @@ class Sampler:
         if denominator >= _MOST or not fits.any():
             fits = np.zeros(len(size), np.bool_)
         kept = np.zeros(len(size), np.bool_)
-        numerators = (size[fits] * unit - shift) ** 2
-        kept[fits] = self.bernoulli_exp(numerators, denominator) if fits.any() else False
+        if fits.any():
+            kept[fits] = self.bernoulli_exp((size[fits] * unit - shift) ** 2, denominator)
         for i in np.flatnonzero(~fits):  # beyond a word: the same draw in Python's own integers
             gamma = Fraction((int(size[i]) * unit - shift) ** 2, denominator)
             kept[i] = self._exp_of_fraction(gamma)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from halfmask.dp import sparse
 from halfmask.dp.accountant import Entry
 from halfmask.dp.budget import Budget, Concentrated, Pure
 from halfmask.dp.domain import encoded
@@ -80,6 +81,12 @@ class NoisyViews(Protocol):
         """The same rows after each column's codes went through a public map."""
         ...
 
+    def heavy(
+        self, columns: Sequence[str], cost: Budget
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """The cells of a table too large to list whose noisy count is large, and the total."""
+        ...
+
     def worst(self, guesses: Sequence[Guess], cost: Budget) -> int:
         """Which guess is (about) farthest from the rows, by the sum of absolute differences."""
         ...
@@ -118,6 +125,35 @@ class Vault:
         sizes = {name: int(new.max()) + 1 for name, new in maps.items()}
         codes = {n: new.astype(np.int32)[self._codes[n]] for n, new in maps.items()}
         return Vault(sizes, self.allowance, codes, self._sampler)
+
+    def heavy(
+        self, columns: Sequence[str], cost: Budget
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """The cells of a table too large to list whose noisy count is large, and the total.
+
+        Empty cells are noised too, by ``halfmask.dp.sparse``; Laplace noise serves rho as well.
+        """
+        total = self.count((), cost / 20)
+        rest = _as_pure(cost * Fraction(19, 20))
+        mechanism = DiscreteLaplace(rest.epsilon, self.allowance.rows_per_person)
+        size = prod(self.sizes[name] for name in columns)
+        if size > 1 << 62:
+            raise ParameterError("cells", size, "at most 2**62; use method='marginals'")
+        # The number of empty cells is the rows' secret: the threshold knows only the public size.
+        least = sparse.threshold(mechanism.scale, size)
+        variance = Fraction(mechanism.variance).limit_denominator(10**6)
+        what = f"{' x '.join(columns)} (noisy counts from {least})"
+        self.allowance.charge(Entry(what, "DiscreteLaplace", mechanism.cost, variance))
+        cells, counts = np.unique(self._cells(columns), return_counts=True)
+        noisy = mechanism.apply(counts.astype(np.int64), self._sampler)
+        kept = noisy >= least
+        extra = sparse.binomial(self._sampler, size - len(cells), mechanism.scale, least)
+        ghosts = sparse.fresh_cells(self._sampler, cells, size, extra)
+        tails = least + self._sampler.geometric(1 / mechanism.scale, extra)
+        found = np.concatenate([cells[kept], ghosts])
+        order = np.argsort(found)
+        sums = np.concatenate([noisy[kept], tails])
+        return found[order], sums[order], float(total.counts)
 
     def worst(self, guesses: Sequence[Guess], cost: Budget) -> int:
         """Which guess is (about) farthest from the rows, by the sum of absolute differences."""
@@ -158,14 +194,19 @@ class Vault:
         shape = tuple(self.sizes[name] for name in columns)
         if prod(shape) > MOST_CELLS:
             raise ParameterError("cells", prod(shape), f"at most {MOST_CELLS:,} in one table")
+        found = np.bincount(self._cells(columns), minlength=prod(shape))
+        found = found.reshape(shape).astype(np.int64)
+        if found.size <= _KEEP:
+            self._kept[key] = found
+        return found
+
+    def _cells(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Per row, the number of its cell."""
         cell = np.zeros(len(next(iter(self._codes.values()))), np.int64)
         for name in columns:
             cell *= self.sizes[name]
             cell += self._codes[name]
-        found = np.bincount(cell, minlength=prod(shape)).reshape(shape).astype(np.int64)
-        if found.size <= _KEEP:
-            self._kept[key] = found
-        return found
+        return cell
 
 
 def vault(
@@ -207,6 +248,16 @@ def noise(cost: Budget, sensitivity: int) -> DiscreteLaplace | DiscreteGaussian:
         return DiscreteLaplace(cost.epsilon, sensitivity)
     if isinstance(cost, Concentrated):
         return DiscreteGaussian(cost.rho, sensitivity)
+    raise InternalError("Counts are measured in pure epsilon or in rho.")
+
+
+def _as_pure(cost: Budget) -> Pure:
+    """Pure epsilon that costs at most ``cost``: rho pays for epsilon = sqrt(2 rho)."""
+    if isinstance(cost, Concentrated):
+        step = 1 << 30
+        return Pure(Fraction(isqrt(int(2 * cost.rho * step * step)), step))
+    if isinstance(cost, Pure):
+        return cost
     raise InternalError("Counts are measured in pure epsilon or in rho.")
 
 
