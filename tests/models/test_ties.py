@@ -24,8 +24,10 @@ from halfmask.models import (
     SampleUniques,
     TCloseness,
     distance,
+    entropy,
 )
 from halfmask.models.check import check
+from halfmask.models.needs import statistics
 from halfmask.table.classes import Classes, Histogram
 from halfmask.table.hierarchy import from_levels
 from halfmask.table.schema import Column, Schema
@@ -180,13 +182,12 @@ def test_machine_and_python_integers_give_the_same(name):
 
 
 def test_a_hierarchy_without_one_root_gets_one():
-    # No label above a and b: moving from one to the other costs the full height.
-    tree = from_levels([[0, 1], ["a", "b"]], other_leaves=[[]] * 2)
-    histogram = replace(counted((1, 0), (0, 1)).histograms["s"], hierarchy=tree)
-    moved, full = distance.hierarchical(histogram, "s")
-    assert [Fraction(int(a), int(b)) for a, b in zip(moved, full, strict=True)] == [
-        Fraction(1, 2)
-    ] * 2
+    # Values 0 and 1 under a, 2 under b, nothing above: a third moves half way, a third all the way.
+    tree = from_levels([[0, 1, 2], ["a", "a", "b"]], other_leaves=[[]] * 2)
+    classes = counted((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    moved, full = distance.hierarchical(replace(classes.histograms["s"], hierarchy=tree), "s")
+    assert Fraction(int(moved[0]), int(full[0])) == Fraction(1, 2)
+    assert Fraction(int(moved[2]), int(full[2])) == Fraction(2, 3)
 
 
 def test_a_distance_without_hierarchy_is_refused():
@@ -239,3 +240,24 @@ def test_statistics_with_a_population_skip_classes_without_rows(table):
     )
     assert [v.model for v in verdicts if not v.holds] == []
     assert {v.classes for v in verdicts} == {2}
+
+
+def test_a_tie_too_large_to_write_out_fails_closed(monkeypatch):
+    monkeypatch.setattr(entropy, "_INTEGERS_UP_TO", 7)
+    entropy._decide.cache_clear()
+    assert not LDiversity(4, "s", "entropy").passes(counted((4, 1, 1, 1, 1))).any()
+    entropy._decide.cache_clear()
+
+
+def test_a_share_of_one_bounds_nothing_but_k(table):
+    model = AlphaKAnonymity(1, 2, "s")
+    people = table(q=["a", "a", "b"], s=[0, 0, 0])
+    (verdict,) = check(people, model)
+    assert (verdict.achieved, verdict.failing_rows) == (1.0, 1)
+    assert model.unavoidable(statistics(people, [model])[0], 0) == 1
+
+
+def test_whole_numbers_of_the_population_match_fractions_of_the_table(table):
+    people = Table(pa.table({"q": [1, 2, 2]}), Schema({"q": Column("quasi")}))
+    (verdict,) = check(table(q=[2.0, 2.0]), KMap(2, people))
+    assert (verdict.holds, verdict.achieved) == (True, 2)

@@ -224,6 +224,21 @@ def test_the_population_is_recoded_alongside(lab):
         seal(lab.candidate(table, models=[DeltaPresence(0.1, 0.5, population)], **given))
 
 
+def test_people_of_the_population_whom_no_step_takes_are_counted(lab):
+    table = Table(pa.table({"a": ["x", "x", "y"]}), Schema({"a": Column("quasi")}))
+    population = Table(pa.table({"a": ["x", "x", "x", "y", "y", "z"]}), table.schema)
+    steps = [Step({"a": 0}, (("x",),)), Step({"a": 0}, (("y",),))]
+    given = {
+        "recoding": Recoding.of(table, steps),
+        "step": lab.steps(0, 0, 1),
+        "parameters": {},
+    }
+    release = seal(lab.candidate(table, models=[DeltaPresence(0, 0.7, population)], **given))
+    assert release.verdicts[0].achieved == pytest.approx(2 / 3)
+    with pytest.raises(InternalError, match="1 classes fail"):
+        seal(lab.candidate(table, models=[DeltaPresence(0.1, 0.7, population)], **given))
+
+
 def test_row_order_carries_no_information(lab):
     rows = pa.table({"sex": ["m"] * 400, "n": list(range(400))})
     table = Table(rows, Schema({"sex": Column("quasi"), "n": Column("sensitive")}))

@@ -120,10 +120,8 @@ class LDiversity:
         }
 
     def _recursive(self, values: Histogram, least: int) -> NDArray[np.bool_]:
-        if self.c is None:
-            return np.zeros(len(values.starts) - 1, dtype=np.bool_)
         top, tail = _top_and_tail(values, least)
-        return below(top, tail, fraction(self.c))
+        return below(top, tail, fraction(self.c or 0))
 
     def _achieved(self, values: Histogram) -> float:
         lengths = np.diff(values.starts)

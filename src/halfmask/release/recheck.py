@@ -65,7 +65,7 @@ def regrouped(
     if model.population is not None:
         population, unplaced = _population(recoding, model.population)
         labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
-    ids, count = _ids(labels, len(labels[0]) if labels else own)
+    ids, count = _ids(labels, len(labels[0]))
     count += unplaced > 0  # people of the population whom no class takes stand in one of their own
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
@@ -104,13 +104,9 @@ def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.i
 
 def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], int]:
     """The class of each row, by Arrow's own grouping; the missing value is a group of its own."""
-    if not labels:
-        return np.zeros(rows, dtype=np.int64), min(rows, 1)
     names = [str(i) for i in range(len(labels))]
     table = pa.table([*labels, np.arange(rows, dtype=np.int64)], names=[*names, _ID])
-    groups = table.group_by(names).aggregate([(_ID, "list")])[f"{_ID}_list"].combine_chunks()
-    if isinstance(groups, pa.ChunkedArray):
-        groups = groups.chunk(0)
+    groups = pa.concat_arrays(table.group_by(names).aggregate([(_ID, "list")])[-1].chunks)
     ids = np.empty(rows, dtype=np.int64)
     members = groups.flatten().to_numpy(zero_copy_only=False)
     ids[members] = pc.list_parent_indices(groups).to_numpy(zero_copy_only=False)
@@ -123,9 +119,7 @@ def _people(
     """How many different people stand in each class."""
     if table.schema.person is None:
         return rows
-    person = table.arrow[table.schema.person].take(pa.array(kept))
-    if pa.types.is_dictionary(person.type):
-        person = person.cast(person.type.value_type)
+    person = table.encode(table.schema.person).codes[kept]
     pairs = pa.table({_ID: ids, "person": person})
     distinct = pairs.group_by([_ID, "person"]).aggregate([])
     counts = distinct.group_by(_ID).aggregate([([], "count_all")])

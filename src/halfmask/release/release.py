@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import EngineUnavailableError, InputError, PrivacyError
+from halfmask.errors import EngineUnavailableError, PrivacyError
 from halfmask.release.files import whole_file
-from halfmask.release.write import plain, write_table
+from halfmask.release.write import plain, report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,12 +139,7 @@ class Release:
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".json", ".html", ".htm"):
-            raise InputError(
-                f"The report {Path(path).name!r} can be .json or .html: end its name in either."
-            )
-        if suffix == ".json":
+        if report_kind(path) == ".json":
             text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         else:
             from halfmask.report import render

@@ -43,6 +43,8 @@ CHOICES = Fraction(1, 10)  # the share that goes to choosing pairs
 CELLS = 1 << 16  # how large the model may grow
 GROUPS = 12  # how many groups an ordered column has at most
 ROUNDS_PER_COLUMN = Fraction(8, 3)
+BEARABLE = 0.2  # noise in a pair's table, as a share of the rows, up to which pairs are added
+HOPELESS = 0.6  # noise beyond which even the tree is left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,14 +83,13 @@ def learn(
         cells: how large the model may grow.
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
     """
-    measured = _single_columns(views)
+    measured = _single_columns(views, views.limit * ONES)
     rows = rows_from(list(measured.values()))
     ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
     rest = views.limit * (1 - ONES - CHOICES)
     planned = rounds if rounds is not None else _rounds(views.sizes, rows, rest)
-    if len(views.sizes) == 1 or planned < 1:
-        same = {name: np.arange(size) for name, size in views.sizes.items()}
-        return Model(Beliefs.independent(views.sizes, ones), same, ones, round(rows), ())
+    if planned < 1:
+        return _independent(views, measured)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups = {
         name: joined(ones[name], max(rows / GROUPS, 12 * sigma))
@@ -106,9 +107,22 @@ def learn(
     return Model(search.finished(), groups, ones, round(rows), tuple(search.chosen))
 
 
-def _single_columns(views: NoisyViews) -> dict[str, Measured]:
+def _independent(views: NoisyViews, first: Mapping[str, Measured]) -> Model:
+    """Columns that know nothing of each other, measured again with all that is left."""
+    second = _single_columns(views, views.limit * (1 - ONES))
+    rows = rows_from([*first.values(), *second.values()])
+    ones = {}
+    for name, table in first.items():
+        weight = second[name].variance / (table.variance + second[name].variance)
+        both = weight * table.counts + (1 - weight) * second[name].counts
+        ones[name] = simplex(both, rows)
+    same = {name: np.arange(size) for name, size in views.sizes.items()}
+    kept = {name: np.maximum(table, 1e-9) for name, table in ones.items()}
+    return Model(Beliefs.independent(views.sizes, kept), same, ones, round(rows), ())
+
+
+def _single_columns(views: NoisyViews, whole: Budget) -> dict[str, Measured]:
     """Noisy counts of each column; columns with more values get more of the budget."""
-    whole = views.limit * ONES
     shares = _shares({name: float(size) for name, size in views.sizes.items()}, whole)
     return {name: views.count((name,), whole * shares[name]) for name in views.sizes}
 
@@ -121,20 +135,21 @@ def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
 
 
 def _rounds(sizes: Mapping[str, int], rows: float, rest: Budget) -> int:
-    """As many pairs as the noise bears: a tree at least, some more where the budget is ample."""
+    """As many pairs as the noise bears: none, or a tree at least, or more where it is small."""
     columns = len(sizes)
+    if columns < 2:
+        return 0
     most = min(int(ROUNDS_PER_COLUMN * columns), columns * (columns - 1) // 2)
-    typical = (
-        float(
-            np.median([min(a, GROUPS) * min(b, GROUPS) for a, b in combinations(sizes.values(), 2)])
-        )
-        if columns > 1
-        else 1
-    )
+    pairs = [min(a, GROUPS) * min(b, GROUPS) for a, b in combinations(sizes.values(), 2)]
+    typical = float(np.median(pairs))
+
+    def noisy(planned: int) -> float:
+        return sqrt(noise(rest / planned, 1).variance) * typical / rows
+
     for planned in range(most, columns - 1, -1):
-        if sqrt(noise(rest / planned, 1).variance) * typical <= rows / 5:
+        if noisy(planned) <= BEARABLE:
             return planned
-    return columns - 1
+    return columns - 1 if noisy(columns - 1) <= HOPELESS else 0
 
 
 class _Search:
