@@ -1,8 +1,9 @@
 """Select, measure, generate: noisy two-column tables joined in a graphical model.
 
-Definition: measure every column; join all columns by the pairs on which the model is (about)
-farthest from the rows, a spanning tree first and further pairs after it; draw rows from the fitted
-model. All that is read of the rows are the noisy tables and the noisy choices in the receipt.
+Definition: measure every column; join columns by the pairs on which the model is (about) farthest
+from the rows, a spanning tree first and further pairs after it, as many as the noise bears; draw
+rows from the fitted model. All that is read of the rows are the noisy tables and the noisy choices
+in the receipt.
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest", 2021 (MST); McKenna et al., "AIM",
 2022. Own: values too rare for the noise are merged first, and measured tables are moved towards the
 model by empirical Bayes.
@@ -43,8 +44,11 @@ CHOICES = Fraction(1, 10)  # the share that goes to choosing pairs
 CELLS = 1 << 16  # how large the model may grow
 GROUPS = 12  # how many groups an ordered column has at most
 ROUNDS_PER_COLUMN = Fraction(8, 3)
-BEARABLE = 0.2  # noise in a pair's table, as a share of the rows, up to which pairs are added
-HOPELESS = 0.6  # noise beyond which even the tree is left out
+POOR_ONES = Fraction(1, 2)  # the same where the budget is poor
+TOTAL = Fraction(1, 50)  # the share of epsilon that counts the rows
+TOTAL_RHO = Fraction(1, 500)  # the same of rho, where noise grows only with its root
+POOR = 0.25  # noise in the tables of a tree, as a share of the rows, that makes a budget poor
+BEARABLE = 0.6  # noise in a pair's table beyond which no further pair is measured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,13 +87,14 @@ def learn(
         cells: how large the model may grow.
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
     """
-    measured = _single_columns(views, views.limit * ONES)
+    plan = _plan(views)
+    measured = _single_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
     ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
-    rest = views.limit * (1 - ONES - CHOICES)
-    planned = rounds if rounds is not None else _rounds(views.sizes, rows, rest)
+    rest = views.limit * (1 - plan.total - plan.ones - plan.choices)
+    planned = rounds if rounds is not None else plan.rounds
     if planned < 1:
-        return _independent(views, measured)
+        return _independent(views.sizes, ones, rows)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups = {
         name: joined(ones[name], max(rows / GROUPS, 12 * sigma))
@@ -102,23 +107,16 @@ def learn(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
         {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
     )
-    while search.step(views.limit * CHOICES / planned):
+    while search.step(views.limit * plan.choices / planned):
         pass
     return Model(search.finished(), groups, ones, round(rows), tuple(search.chosen))
 
 
-def _independent(views: NoisyViews, first: Mapping[str, Measured]) -> Model:
-    """Columns that know nothing of each other, measured again with all that is left."""
-    second = _single_columns(views, views.limit * (1 - ONES))
-    rows = rows_from([*first.values(), *second.values()])
-    ones = {}
-    for name, table in first.items():
-        weight = second[name].variance / (table.variance + second[name].variance)
-        both = weight * table.counts + (1 - weight) * second[name].counts
-        ones[name] = simplex(both, rows)
-    same = {name: np.arange(size) for name, size in views.sizes.items()}
+def _independent(sizes: Mapping[str, int], ones: Mapping[str, Floats], rows: float) -> Model:
+    """Columns that know nothing of each other."""
     kept = {name: np.maximum(table, 1e-9) for name, table in ones.items()}
-    return Model(Beliefs.independent(views.sizes, kept), same, ones, round(rows), ())
+    same = {name: np.arange(size) for name, size in sizes.items()}
+    return Model(Beliefs.independent(sizes, kept), same, kept, round(rows), ())
 
 
 def _single_columns(views: NoisyViews, whole: Budget) -> dict[str, Measured]:
@@ -134,22 +132,48 @@ def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
     return {n: Fraction(int(w**power / total * (1 << 20)), 1 << 20) for n, w in weights.items()}
 
 
-def _rounds(sizes: Mapping[str, int], rows: float, rest: Budget) -> int:
-    """As many pairs as the noise bears: none, or a tree at least, or more where it is small."""
-    columns = len(sizes)
-    if columns < 2:
-        return 0
-    most = min(int(ROUNDS_PER_COLUMN * columns), columns * (columns - 1) // 2)
-    pairs = [min(a, GROUPS) * min(b, GROUPS) for a, b in combinations(sizes.values(), 2)]
-    typical = float(np.median(pairs))
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How the budget is split and how many pairs are measured."""
 
-    def noisy(planned: int) -> float:
-        return sqrt(noise(rest / planned, 1).variance) * typical / rows
+    total: Fraction
+    ones: Fraction
+    choices: Fraction
+    rounds: int
 
-    for planned in range(most, columns - 1, -1):
-        if noisy(planned) <= BEARABLE:
-            return planned
-    return columns - 1 if noisy(columns - 1) <= HOPELESS else 0
+
+def _plan(views: NoisyViews) -> _Plan:
+    """A rule on public numbers and the noisy number of rows.
+
+    An ample budget buys a tree and more pairs, as many as their noise bears. A poor one goes to
+    single columns, and to few pairs or none.
+    """
+    columns = len(views.sizes)
+    total = TOTAL_RHO if isinstance(views.limit, Concentrated) else TOTAL
+    rows = max(1.0, float(views.count((), views.limit * total).counts))
+    if columns == 1:
+        return _Plan(total, 1 - total, Fraction(0), 0)
+    tree = columns - 1
+    rest = views.limit * (1 - total - ONES - CHOICES)
+    if _noise(views.sizes, rows, rest, tree) <= POOR:
+        most = min(int(ROUNDS_PER_COLUMN * columns), columns * tree // 2)
+        limit = BEARABLE if isinstance(views.limit, Concentrated) else BEARABLE / 3
+        fitting = (t for t in range(most, tree, -1) if _noise(views.sizes, rows, rest, t) <= limit)
+        return _Plan(total, ONES, CHOICES, next(fitting, tree))
+    rest = views.limit * (1 - total - POOR_ONES - CHOICES)
+    fitting = (t for t in range(tree, 0, -1) if _noise(views.sizes, rows, rest, t) <= BEARABLE)
+    rounds = next(fitting, 0)
+    return (
+        _Plan(total, POOR_ONES, CHOICES, rounds)
+        if rounds
+        else _Plan(total, 1 - total, Fraction(0), 0)
+    )
+
+
+def _noise(sizes: Mapping[str, int], rows: float, rest: Budget, pairs: int) -> float:
+    """The noise in a typical pair's table, as a share of the rows, where ``pairs`` are measured."""
+    cells = [min(a, GROUPS) * min(b, GROUPS) for a, b in combinations(sizes.values(), 2)]
+    return sqrt(noise(rest / pairs, 1).variance) * float(np.median(cells)) / rows
 
 
 class _Search:
@@ -182,7 +206,7 @@ class _Search:
     def step(self, choice: Budget) -> bool:
         """Choose one pair, measure it and fit; False when nothing can be added."""
         candidates = self._candidates()
-        if len(self.chosen) == self.planned or not candidates:
+        if len(self.chosen) == self.planned or not candidates or self.left == self.left * 0:
             return False
         costs = {pair: self._cost(pair) for pair in candidates}
         guesses = [self._guess(pair, costs[pair]) for pair in candidates]
