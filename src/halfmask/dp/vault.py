@@ -7,7 +7,7 @@ recorded answers instead of a vault must make the same model, which is tested.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isqrt, prod
 from typing import TYPE_CHECKING, Protocol
@@ -81,6 +81,10 @@ class NoisyViews(Protocol):
         """The same rows after each column's codes went through a public map."""
         ...
 
+    def within(self, limit: Budget) -> NoisyViews:
+        """The same rows for a part of the budget."""
+        ...
+
     def heavy(
         self, columns: Sequence[str], cost: Budget
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
@@ -98,18 +102,20 @@ class NoisyViews(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Vault:
-    """The rows of one table as public codes, and the allowance that pays for each look."""
+    """The rows of one table as public codes, and the allowance that pays for each look.
+
+    Attributes:
+        sizes: how many public values each column has.
+        limit: the budget to use, in the unit that mechanisms charge.
+        allowance: who pays and refuses.
+    """
 
     sizes: Mapping[str, int]
+    limit: Budget
     allowance: Allowance
     _codes: dict[str, NDArray[np.int32]] = field(repr=False)
     _sampler: Sampler = field(default_factory=Sampler, repr=False)
     _kept: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
-
-    @property
-    def limit(self) -> Budget:
-        """The budget in the unit that mechanisms charge."""
-        return self.allowance.limit
 
     def count(self, columns: Sequence[str], cost: Budget) -> Measured:
         """A noisy table of counts over ``columns``."""
@@ -124,7 +130,11 @@ class Vault:
         """The same rows after each column's codes went through a public map."""
         sizes = {name: int(new.max()) + 1 for name, new in maps.items()}
         codes = {n: new.astype(np.int32)[self._codes[n]] for n, new in maps.items()}
-        return Vault(sizes, self.allowance, codes, self._sampler)
+        return Vault(sizes, self.limit, self.allowance, codes, self._sampler)
+
+    def within(self, limit: Budget) -> Vault:
+        """The same rows for a part of the budget; the allowance is still the one that refuses."""
+        return replace(self, limit=limit)
 
     def heavy(
         self, columns: Sequence[str], cost: Budget
@@ -223,7 +233,8 @@ def vault(
     codes = {name: encoded(table, name, domain) for name, domain in domains.items()}
     if kept is not None:
         codes = {name: code[kept] for name, code in codes.items()}
-    return Vault({n: len(d) for n, d in domains.items()}, allowance, codes, drawn)
+    sizes = {name: len(domain) for name, domain in domains.items()}
+    return Vault(sizes, allowance.limit, allowance, codes, drawn)
 
 
 def bounded_rows(table: Table, most: int, sampler: Sampler) -> NDArray[np.int64] | None:

@@ -43,7 +43,7 @@ def rows_from(tables: Sequence[Measured]) -> float:
     return max(1.0, float((weights * sums).sum() / weights.sum()))
 
 
-def shrunk(noisy: Floats, believed: Floats, variance: float, power: float = 0.8) -> Floats:
+def shrunk(noisy: Floats, believed: Floats, variance: float, power: float = 0.6) -> Floats:
     """``noisy`` moved towards ``believed`` as far as the noise exceeds what differs beyond it.
 
     Empirical Bayes: a cell is taken to differ from what is believed with a variance proportional to

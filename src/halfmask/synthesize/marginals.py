@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     Pair = tuple[str, str]
 
 ONES = Fraction(1, 5)  # the share of the budget that goes to single columns
-CHOICES = Fraction(1, 10)  # the share that goes to choosing pairs
-CELLS = 1 << 16  # how large the model may grow
+CHOICES = Fraction(1, 20)  # the share that goes to choosing pairs
+CELLS = 1 << 18  # how large the model may grow
 GROUPS = 12  # how many groups an ordered column has at most
 ROUNDS_PER_COLUMN = Fraction(8, 3)
 POOR_ONES = Fraction(1, 2)  # the same where the budget is poor
