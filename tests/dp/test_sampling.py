@@ -83,12 +83,12 @@ def test_grids_only_round_up() -> None:
         assert value <= laplace_grid(value) <= value + 1
 
 
-def test_a_million_draws_take_seconds(benchmark_seconds: float = 5.0) -> None:
+def test_a_million_draws_take_seconds() -> None:
     import time
 
     start = time.perf_counter()
     Sampler().discrete_gaussian(Fraction(400), 1_000_000)
-    assert time.perf_counter() - start < benchmark_seconds
+    assert time.perf_counter() - start < 10
 
 
 @pytest.mark.parametrize("call", ["discrete_laplace", "discrete_gaussian"])

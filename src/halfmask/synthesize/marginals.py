@@ -44,7 +44,8 @@ CHOICES = Fraction(1, 20)  # the share that goes to choosing pairs
 CELLS = 1 << 18  # how large the model may grow
 GROUPS = 12  # how many groups an ordered column has at most
 ROUNDS_PER_COLUMN = Fraction(8, 3)
-POOR_ONES = Fraction(1, 2)  # the same where the budget is poor
+POOR_ONES = Fraction(1, 2)  # what single columns get where the budget is poor
+POOR_CHOICES = Fraction(1, 10)  # what choices get there
 TOTAL = Fraction(1, 50)  # the share of epsilon that counts the rows
 TOTAL_RHO = Fraction(1, 500)  # the same of rho, where noise grows only with its root
 POOR = 0.25  # noise in the tables of a tree, as a share of the rows, that makes a budget poor
@@ -160,11 +161,11 @@ def _plan(views: NoisyViews) -> _Plan:
         limit = BEARABLE if isinstance(views.limit, Concentrated) else BEARABLE / 3
         fitting = (t for t in range(most, tree, -1) if _noise(views.sizes, rows, rest, t) <= limit)
         return _Plan(total, ONES, CHOICES, next(fitting, tree))
-    rest = views.limit * (1 - total - POOR_ONES - CHOICES)
+    rest = views.limit * (1 - total - POOR_ONES - POOR_CHOICES)
     fitting = (t for t in range(tree, 0, -1) if _noise(views.sizes, rows, rest, t) <= BEARABLE)
     rounds = next(fitting, 0)
     return (
-        _Plan(total, POOR_ONES, CHOICES, rounds)
+        _Plan(total, POOR_ONES, POOR_CHOICES, rounds)
         if rounds
         else _Plan(total, 1 - total, Fraction(0), 0)
     )
