@@ -110,3 +110,12 @@ def test_groups_without_weight_deal_evenly() -> None:
     values = dealt(np.repeat([0, 1], 100), weights, np.random.default_rng(1))
     assert np.bincount(values[:100]).tolist() == [50, 50]
     assert (values[100:] == 1).all()
+
+
+def test_values_spread_evenly_beside_other_columns() -> None:
+    """Inside one group, every other value gets its share of each dealt value, up to a few rows."""
+    random = np.random.default_rng(4)
+    other = np.repeat(np.arange(10), 100)
+    values = dealt(np.zeros(1000, np.int64), np.array([[1.0, 3.0]]), random, beside=other)
+    table = np.histogram2d(other, values, [10, 2])[0]
+    assert np.abs(table[:, 0] - 25).max() <= 3

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+_GOLDEN = 0.6180339887498949
+
+
 def draw(beliefs: Beliefs, rows: int, random: np.random.Generator) -> dict[str, Ints]:
     """``rows`` rows as codes per column."""
     tree, sizes = beliefs.tree, beliefs.sizes
@@ -41,23 +44,31 @@ def draw(beliefs: Beliefs, rows: int, random: np.random.Generator) -> dict[str, 
     return drawn
 
 
-def dealt(groups: Ints, weights: Floats, random: np.random.Generator) -> Ints:
+def dealt(
+    groups: Ints, weights: Floats, random: np.random.Generator, *, beside: Ints | None = None
+) -> Ints:
     """Per row, a value drawn by the weights of its group.
 
     Args:
         groups: per row, its group.
         weights: (groups, values); a group without any weight deals evenly.
         random: where chance comes from; it holds no secret.
+        beside: per row, what the values must stay independent of inside a group: rows that share it
+            get values in the same shares, more evenly than chance would.
     """
     count, width = weights.shape
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.where(totals > 0, weights / np.maximum(totals, 1e-300), 1 / width)
-    order = np.lexsort((random.random(len(groups)), groups))
+    keys = (random.random(len(groups)), *(() if beside is None else (beside,)), groups)
+    order = np.lexsort(keys)
     owner = groups[order]
     sizes = np.bincount(owner, minlength=count)
     first = np.cumsum(sizes) - sizes
     place = np.arange(len(groups)) - first[owner]
-    at = np.minimum((place + random.random(count)[owner]) / sizes[owner], 1 - 1e-12)
+    start = random.random(count)[owner]
+    # Steps of the golden ratio fill the unit interval evenly over any stretch of rows.
+    at = (place + start) / sizes[owner] if beside is None else (place * _GOLDEN + start) % 1.0
+    at = np.minimum(at, 1 - 1e-12)
     edges = np.cumsum(shares, axis=1)
     edges /= edges[:, -1:]
     found = np.searchsorted((edges + np.arange(count)[:, None]).ravel(), owner + at, side="right")

@@ -29,7 +29,7 @@ from halfmask.synthesize.grouping import joined, pooled
 from halfmask.synthesize.junction import junction_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,8 +69,20 @@ class Model:
         for name, groups in self.groups.items():
             inside = np.zeros((int(groups.max()) + 1, len(groups)))
             inside[groups, np.arange(len(groups))] = self.ones[name] + 1e-9
-            fine[name] = dealt(coarse[name], inside, random)
+            others = _numbered([coarse[other] for other in coarse if other != name], rows)
+            fine[name] = dealt(coarse[name], inside, random, beside=others)
         return fine
+
+
+def _numbered(columns: Sequence[Ints], rows: int) -> Ints:
+    """Per row, a number that rows share only if they agree on (most of) ``columns``."""
+    number = np.zeros(rows, np.int64)
+    for column in columns:
+        width = int(column.max(initial=0)) + 1
+        if int(number.max(initial=0)) * width >= 1 << 62:
+            break
+        number = number * width + column
+    return number
 
 
 def learn(
