@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from halfmask import errors
     from halfmask.anonymize.run import anonymize
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.ledger import Ledger
@@ -67,6 +68,7 @@ __all__ = [
     "check",
     "compare",
     "describe",
+    "errors",
     "hierarchies",
     "read",
     "synthesize",
@@ -92,6 +94,8 @@ _HOMES = {
     "synthesize": "halfmask.synthesize.run",
 }
 
+_MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
+
 # Importing a folder later would put it in the place of the function that has its name.
 for _folder in ("anonymize", "synthesize"):
     import_module(f"halfmask.{_folder}")
@@ -101,8 +105,8 @@ for _folder in ("anonymize", "synthesize"):
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
-    if name == "hierarchies":
-        return import_module("halfmask.table.hierarchies")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
     globals()[name] = value
     return value

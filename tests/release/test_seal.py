@@ -259,7 +259,8 @@ def test_dictionaries_and_metadata_tell_nothing_of_the_original(lab):
     rows = rows.replace_schema_metadata({b"pandas": lab.CANARY.encode()})
     field = rows.schema.field("weight").with_metadata({b"note": lab.CANARY.encode()})
     rows = rows.cast(rows.schema.set(4, field))
-    out = seal(lab.candidate(Table(rows, table.schema))).to_arrow()
+    given = Table(rows, table.schema, categorical=frozenset({"disease", "zip"}))
+    out = seal(lab.candidate(given)).to_arrow()
     assert out.schema.metadata is None
     assert all(field.metadata is None for field in out.schema)
     assert out["disease"].chunk(0).dictionary.to_pylist() == ["flu", "zoster"]

@@ -71,6 +71,7 @@ def seal(candidate: Candidate) -> Release:
         versions=versions(),
         notes=tuple(candidate.notes),
         origin=candidate.table.origin,
+        categorical=candidate.table.categorical,
         _arrow=rows,
         door=DOOR,
     )
