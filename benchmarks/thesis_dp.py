@@ -49,7 +49,7 @@ class Bench:
             list(COLUMNS), {"age": {"low": 17, "high": 90, "bins": 10}, **values}
         )
         self.sizes = {name: len(domain) for name, domain in self.domains.items()}
-        shape = tuple(self.sizes.values())
+        self.shape = tuple(self.sizes.values())
         order = np.random.default_rng(0).permutation(len(arrow))
         cut = len(arrow) * 4 // 5
         self.table = Table(arrow, Schema())
@@ -57,7 +57,7 @@ class Bench:
         rows = {n: encoded(self.table, n, d) for n, d in self.domains.items()}
         self.test = {name: code[order[cut:]] for name, code in rows.items()}
         self.learned = {name: code[order[:cut]] for name, code in rows.items()}
-        self.shape, self.original = shape, self.histogram(rows)
+        self.original = self.histogram(rows)
         self.queries = [self._query(np.random.default_rng(i)) for i in range(100)]
         self.answers = self._answer(self.original)
 
