@@ -24,7 +24,7 @@ from halfmask.dp.budget import Pure
 from halfmask.dp.domain import encoded, public_domains
 from halfmask.dp.vault import vault
 from halfmask.synthesize.histogram import Model
-from halfmask.synthesize.run import PRIVATE
+from halfmask.synthesize.private import PRIVATE
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from halfmask.models.check import check
     from halfmask.release import Recoding, Release
     from halfmask.release.private import PrivateRelease
+    from halfmask.release.synthetic import SyntheticRelease
     from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
@@ -60,6 +61,7 @@ __all__ = [
     "Release",
     "SampleUniques",
     "Schema",
+    "SyntheticRelease",
     "TCloseness",
     "Table",
     "Verdict",
@@ -84,6 +86,7 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
+    "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.metrics.risk",

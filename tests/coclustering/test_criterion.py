@@ -114,9 +114,7 @@ def test_a_garbage_group_costs_what_khiops_counts(contingency):
     plain, garbage = judge.cost(grid), judge.cost(grid, garbage=(2, None))
     from halfmask.coclustering.codes import universal_bounded as bounded
 
-    by_hand = (
-        bounded(1, 7) + 2 * math.log(9) - math.log(2) + bounded(1, 1) + math.log(2)
-    )
+    by_hand = bounded(1, 7) + 2 * math.log(9) - math.log(2) + bounded(1, 1) + math.log(2)
     without = bounded(2, 8) + log_partitions(9, 9)[3]
     assert garbage - plain == pytest.approx(by_hand - without)
     assert judge.best_garbage(grid) == ((2, None) if garbage < plain else (None, None))

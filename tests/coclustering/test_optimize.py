@@ -87,7 +87,9 @@ def test_raw_iris_in_five_dimensions_reaches_the_cost_of_khiops(iris):
     assert found.cost == pytest.approx(2351.657024, abs=1e-6)
     assert found.parts == (2, 1, 3, 3, 3)
     first_above = [int(np.argmax(found.partition[k] == 1)) for k in (0, 2, 3)]
-    values = [iris.encode(n).values.to_pylist() for n in ("sepal_length", "petal_length", "petal_width")]
+    values = [
+        iris.encode(n).values.to_pylist() for n in ("sepal_length", "petal_length", "petal_width")
+    ]
     bounds = [(v[i - 1] + v[i]) / 2 for v, i in zip(values, first_above, strict=True)]
     assert bounds == pytest.approx([5.55, 2.4, 0.8], abs=0.051)
 

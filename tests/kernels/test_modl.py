@@ -110,11 +110,24 @@ def test_annealing_keeps_parts_without_gaps_and_repeats_for_a_seed():
     parts = int(grid[0].max()) + 1
     level = search.levels(0, grid, parts)
     heat = np.geomspace(2, 0.2, 30)
+    random = np.random.default_rng(5)
+    orders = random.permuted(np.tile(np.arange(len(grid[0])), (30, 1)), axis=1)
+    draws = random.random((30, len(grid[0])))
     found = []
     for _ in range(2):
         part = grid[0].copy()
         left = anneal_values(
-            starts, cells, counts, part, parts, level, search.factorials, n_cells, heat, 5
+            starts,
+            cells,
+            counts,
+            part,
+            parts,
+            level,
+            search.factorials,
+            n_cells,
+            heat,
+            orders,
+            draws,
         )
         assert len(np.unique(part)) == left == int(part.max()) + 1
         found.append(part)

@@ -9,7 +9,7 @@ import pytest
 from noise import least_epsilon, repeatable
 from views import Recorder, Replay
 
-from halfmask.synthesize.run import PRIVATE
+from halfmask.synthesize.private import PRIVATE
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 

@@ -23,7 +23,7 @@ _TAIL = 20  # the alternating series of 1/e is exact in a double after so many t
 
 @lru_cache(maxsize=4)
 def log_factorials(limit: int) -> NDArray[np.float64]:
-    """log n! for n = 0..limit."""
+    """Log n! for n = 0..limit."""
     table = np.zeros(limit + 1)
     small = min(limit, 255)
     table[1 : small + 1] = [math.lgamma(n + 1.0) for n in range(1, small + 1)]
@@ -38,7 +38,7 @@ def log_factorials(limit: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=32)
 def log_partitions(values: int, limit: int) -> NDArray[np.float64]:
-    """log B(values, J) for J = 0..limit (J = 0 gives minus infinity).
+    """Log B(values, J) for J = 0..limit (J = 0 gives minus infinity).
 
     B(V, J) = sum over i of i^V / i! * D(J - i), D(m) = sum over j <= m of (-1)^j / j!; all terms
     are at least 0, so that the sum is stable.
@@ -59,11 +59,11 @@ def log_partitions(values: int, limit: int) -> NDArray[np.float64]:
     # B(V, J) does not grow beyond J = V: all partitions are counted
     out[values:] = out[min(values, limit)]
     out.flags.writeable = False
-    return out
+    return np.asarray(out)
 
 
 def log_compositions(total: int, cells: float) -> float:
-    """log C(total + cells - 1, cells - 1): in how many ways counts can be spread over cells."""
+    """Log C(total + cells - 1, cells - 1): in how many ways counts can be spread over cells."""
     if cells <= 1:
         return 0.0
     if cells > HUGE_GRID:
@@ -87,7 +87,7 @@ def universal(n: int) -> float:
 
 @lru_cache(maxsize=64)
 def _star_mass(bound: int) -> float:
-    """log of the sum of 2^-log2*(i) for i = 1..bound."""
+    """Log of the sum of 2^-log2*(i) for i = 1..bound."""
     i = np.arange(1, bound + 1, dtype=np.float64)
     total = np.zeros(bound)
     term = np.log2(i)

@@ -59,7 +59,9 @@ class Criterion:
         factorial = log_factorials(observed.total + max(observed.sizes))
         parts = [int(side.max()) + 1 for side in partition]
         cost = self.level(parts)
-        for side, (variable, assigned) in enumerate(zip(observed.variables, partition, strict=True)):
+        for side, (variable, assigned) in enumerate(
+            zip(observed.variables, partition, strict=True)
+        ):
             counts = observed.marginal(side)
             inside = np.bincount(assigned, counts, parts[side]).astype(np.int64)
             if variable.kind == "numeric":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from halfmask.coclustering.criterion import Partition
 
 _LOWERED = 0.001  # the first bound is lowered so that the least value is inside, as printed
 
@@ -37,10 +40,10 @@ class Cuts:
         return np.searchsorted(inner, numbers, side="left").astype(np.int32)
 
     def labels(self, *, closed: bool = True) -> list[str]:
-        """The intervals as text; where not ``closed``, the table's least and largest stay unsaid."""
+        """The intervals as text; where not ``closed``, the least and largest value stay unsaid."""
         texts = _texts(self.bounds)
         texts[0] = _texts((self.bounds[0] - _LOWERED, *self.bounds[1:]))[0]
-        out = [f"]{low},{high}]" for low, high in zip(texts[:-1], texts[1:], strict=True)]
+        out = [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
         if not closed and len(out) > 1:
             out[0], out[-1] = f"<={texts[1]}", f">{texts[-2]}"
         return out
@@ -78,7 +81,7 @@ def best_cuts(numbers: NDArray[np.float64], target: NDArray[np.int32], *, seed: 
         [codes.reshape(-1).astype(np.int32), target],
     )
     search = Search.of(Criterion(observed), seed)
-    partition = (
+    partition: Partition = (
         np.zeros(len(values), dtype=np.int32),
         np.arange(groups, dtype=np.int32),
     )

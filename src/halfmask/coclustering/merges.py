@@ -112,4 +112,12 @@ def merge(
 
 def compact(side: NDArray[np.int32]) -> NDArray[np.int32]:
     """The same parts numbered 0, 1, ... in order of their first name."""
-    return np.unique(side, return_inverse=True)[1].astype(np.int32).reshape(side.shape)
+    return np.asarray(np.unique(side, return_inverse=True)[1], np.int32).reshape(side.shape)
+
+
+def by_appearance(side: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The same parts numbered 0, 1, ... in order of their first value."""
+    _, first, place = np.unique(side, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return np.asarray(rank[place.reshape(side.shape)])

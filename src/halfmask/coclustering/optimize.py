@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from halfmask.coclustering import starts
+from halfmask.coclustering import sample, starts
 from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.grid import Grid
 from halfmask.coclustering.search import Search
@@ -65,18 +65,31 @@ def cocluster(
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
     judge = Criterion(observations, criterion)
     search = Search.of(judge, seed, deadline)
+    side = sample.side_to_sample(observations)
+    if side is None:
+        best = _searched(search, rounds, progress)[1]
+    else:
+        part, chosen = sample.drawn(observations, side, search.random)
+        smaller = Search.of(Criterion(part, criterion), seed, deadline)
+        found = _searched(smaller, rounds, progress)[1]
+        whole = sample.extended(search, side, chosen, found)
+        best = _better((judge.null(), starts.null(search)), [search.settle(whole)])[1]
+    return Grid.of(judge, best)
+
+
+def _searched(search: Search, rounds: int, progress: Callable[[int, float], None] | None) -> Found:
+    """The starts and then the rounds, two searches side by side."""
     with ThreadPoolExecutor(2) as pool:
         best = _started(search, pool)
         for number in range(rounds):
             if search.late:
                 break
             moves = _MOVES[number % len(_MOVES)]
-            tasks = zip(search.fork(len(moves)), moves, strict=True)
-            found = pool.map(lambda task, here=best: _round(*task, here[1]), tasks)
+            found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
             best = _better(best, found)
             if progress is not None:
                 progress(number + 1, best[0])
-    return Grid.of(judge, best[1])
+    return best
 
 
 def _round(search: Search, move: Move, partition: Partition) -> Found:

@@ -7,6 +7,7 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -88,7 +89,7 @@ def column_parts(
     held = len(values) - values.null_count
     column = table.schema.columns.get(name)
     kind = column.kind if column is not None else None
-    number = is_number(values.type) and kind in (None, "numeric")
+    number = is_number(values.type) and kind in (None, "numeric", "date")
     if number and held > bins:
         numbers = as_numbers(values.slice(0, held))
         counts = np.bincount(encoded.codes, minlength=len(values))[:held]
@@ -112,11 +113,20 @@ def cut_column(table: Table, name: str, cuts: Cuts) -> ColumnParts:
     held = len(encoded.values) - encoded.values.null_count
     part = cuts.apply(as_numbers(encoded.values.slice(0, held)))
     labels = cuts.labels(closed=False)
+    if pa.types.is_temporal(encoded.values.type):
+        labels = _moments(cuts, encoded.values.type)
     if held < len(encoded.values):
         part = np.append(part, np.int32(len(labels)))
         labels = [*labels, MISSING]
     of_value = part.astype(np.int32)
-    return ColumnParts(name, True, tuple(labels), of_value, of_value[encoded.codes], cuts)
+    return ColumnParts(
+        name=name,
+        ordered=True,
+        labels=tuple(labels),
+        of_value=of_value,
+        codes=of_value[encoded.codes],
+        cuts=cuts,
+    )
 
 
 def melt(
@@ -182,15 +192,33 @@ def recut(table: Table, melted: Melted, groups: NDArray[np.int32]) -> Melted:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether values of this Arrow type are numbers."""
+    """Whether values of this Arrow type are numbers, or points in time."""
     return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
     )
 
 
 def as_numbers(values: pa.Array) -> NDArray[np.float64]:
-    """The values as floating-point numbers."""
+    """The values as floating-point numbers; points in time in the units they are stored in."""
+    if pa.types.is_temporal(values.type):
+        narrow = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
+        values = values.cast(pa.int32() if narrow else pa.int64())
     return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def _moments(cuts: Cuts, kind: pa.DataType) -> list[str]:
+    """Intervals of points in time as text, the ends left open."""
+    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    inner = [int(np.floor(bound)) for bound in cuts.bounds[1:-1]]
+    texts = pa.array(inner, pa.int32() if narrow else pa.int64()).cast(kind).cast(pa.string())
+    ends = texts.to_pylist()
+    if not ends:
+        return ["any"]
+    middle = [f"]{low},{high}]" for low, high in itertools.pairwise(ends)]
+    return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
 
 
 def _distinct(labels: list[str]) -> list[str]:

@@ -134,15 +134,14 @@ class Search:
         )
         return (*partition[:side], compact(part), *partition[side + 1 :])
 
-    def anneal(
-        self, side: int, partition: Partition, heat: float, sweeps: int
-    ) -> Partition:
+    def anneal(self, side: int, partition: Partition, heat: float, sweeps: int) -> Partition:
         """Let the values of a categorical variable wander, first freely, then less and less."""
         from halfmask.kernels.modl_moves import anneal_values
 
         parts = int(partition[side].max()) + 1
         starts, cells, counts, n_cells = self.profile(side, partition)
         part = partition[side].copy()
+        order = np.tile(np.arange(len(part)), (sweeps, 1))
         anneal_values(
             starts,
             cells,
@@ -153,7 +152,8 @@ class Search:
             self.factorials,
             n_cells,
             np.geomspace(heat, COLD, sweeps),
-            int(self.random.integers(2**31)),
+            self.random.permuted(order, axis=1),
+            self.random.random((sweeps, len(part))),
         )
         return (*partition[:side], compact(part), *partition[side + 1 :])
 
@@ -184,7 +184,7 @@ class Search:
         reach = max(1, BLOCKS // (4 * max(len(cuts), 1)))
         for cut in cuts.tolist():
             new[max(cut - reach, 0) : cut + reach] = True
-        return (np.cumsum(new) - 1).astype(np.int32)
+        return np.asarray(np.cumsum(new) - 1, dtype=np.int32)
 
     def descend(self, partition: Partition, cost: float) -> tuple[float, Partition]:
         """Merge parts while the cost gets lower along the path of best merges."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.coclustering.codes import log_factorials
-from halfmask.coclustering.hierarchy import hierarchy
+from halfmask.coclustering.hierarchy import MergeHierarchy, hierarchy
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.hierarchy import MergeHierarchy
-
-Strategy = Literal["climb", "targeted"]
 
 
 def simplify(
@@ -41,7 +38,7 @@ def simplify(
     Raises:
         ParameterError: no level meets the limits.
     """
-    levels = grid if hasattr(grid, "path") else hierarchy(grid)
+    levels = grid if isinstance(grid, MergeHierarchy) else hierarchy(grid)
     counts = levels.parts()
     fits = np.ones(len(levels), dtype=bool)
     for name, most in (parts or {}).items():

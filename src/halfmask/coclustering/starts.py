@@ -156,4 +156,4 @@ def _finer_intervals(search: Search, assigned: NDArray[np.int32]) -> NDArray[np.
     new[1:] = np.diff(assigned) != 0
     new[search.random.integers(0, size, min(size, 16))] = True
     new[0] = False
-    return np.cumsum(new).astype(np.int32)
+    return np.asarray(np.cumsum(new), dtype=np.int32)

@@ -67,8 +67,18 @@ def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _first_pairs(codes: Any, counts: Any, n: int, side: int, ordered: Any, mix: Any, lf: Any,
-                 following: Any, together: Any, parts: int) -> None:
+def _first_pairs(
+    codes: Any,
+    counts: Any,
+    n: int,
+    side: int,
+    ordered: Any,
+    mix: Any,
+    lf: Any,
+    following: Any,
+    together: Any,
+    parts: int,
+) -> None:
     """Fill ``together`` of one variable from all cells."""
     keys = _keys(codes, n, mix, side, -1)
     order = _grouped(keys, codes[:n], side, codes.shape[1])
@@ -97,9 +107,20 @@ def _first_pairs(codes: Any, counts: Any, n: int, side: int, ordered: Any, mix: 
 
 
 @njit(cache=True, nogil=True)
-def _other_pairs(codes: Any, counts: Any, touched: Any, side: int, a: int, other: int,
-                 ordered: Any, mix: Any, lf: Any, following: Any, together: Any,
-                 parts: int) -> None:
+def _other_pairs(
+    codes: Any,
+    counts: Any,
+    touched: Any,
+    side: int,
+    a: int,
+    other: int,
+    ordered: Any,
+    mix: Any,
+    lf: Any,
+    following: Any,
+    together: Any,
+    parts: int,
+) -> None:
     """Update ``together`` of ``other`` for the merge of two parts of ``side``.
 
     ``touched`` are the cells of both parts.
@@ -154,8 +175,20 @@ def _other_pairs(codes: Any, counts: Any, touched: Any, side: int, a: int, other
 
 
 @njit(cache=True, nogil=True)
-def _own_pairs(codes: Any, counts: Any, n: int, side: int, a: int, b: int, ordered: Any,
-               mix: Any, lf: Any, before: int, after: int, together: Any, parts: int) -> int:
+def _own_pairs(
+    codes: Any,
+    counts: Any,
+    n: int,
+    side: int,
+    a: int,
+    b: int,
+    ordered: Any,
+    mix: Any,
+    lf: Any,
+    before: int,
+    after: int,
+    together: Any,
+) -> int:
     """Update ``together`` of ``side`` itself, give b's cells to a; returns how many cells stay."""
     keys = _keys(codes, n, mix, side, -1)
     order = _grouped(keys, codes[:n], side, codes.shape[1])
@@ -213,10 +246,14 @@ def _own_pairs(codes: Any, counts: Any, n: int, side: int, a: int, b: int, order
 
 
 @njit(cache=True, nogil=True)
-def _pair(a: int, b: int, total: Any, held: Any, ordered: Any, lf: Any, shared: float) -> float:
-    """What merging two parts changes, without the terms that only count parts."""
-    if ordered:
-        return lf[total[a] + total[b]] - lf[total[a]] - lf[total[b]] - shared
+def _neighbours(a: int, b: int, total: Any, lf: Any, shared: float) -> Any:
+    """What merging two intervals changes, without the terms that only count parts."""
+    return lf[total[a] + total[b]] - lf[total[a]] - lf[total[b]] - shared
+
+
+@njit(cache=True, nogil=True)
+def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
+    """The same for two groups of values."""
     m = held[a] + held[b]
     return (
         lf[total[a] + total[b] + m - 1]
@@ -230,13 +267,14 @@ def _pair(a: int, b: int, total: Any, held: Any, ordered: Any, lf: Any, shared: 
 
 
 @njit(cache=True, nogil=True)
-def _scan_row(a: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any,
-              value: Any) -> None:
+def _scan_row(
+    a: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any, value: Any
+) -> None:
     """Find the best partner behind ``a`` among categorical parts."""
     value[a], partner[a] = np.inf, -1
     for b in range(a + 1, len(alive)):
         if alive[b]:
-            here = _pair(a, b, total, held, False, lf, together[a, b])
+            here = _pair(a, b, total, held, lf, together[a, b])
             if here < value[a]:
                 value[a], partner[a] = here, b
 
@@ -285,16 +323,15 @@ def merge_path(
     preceding = np.full((dims, width), -1, np.int64)
     partner = np.full((dims, width), -1, np.int64)
     value = np.full((dims, width), np.inf)
-    together = [
-        np.zeros((parts[k], 1 if ordered[k] else parts[k])) for k in range(dims)
-    ]
+    together = [np.zeros((parts[k], 1 if ordered[k] else parts[k])) for k in range(dims)]
     for k in range(dims):
         alive[k, : parts[k]] = True
         for a in range(parts[k] - 1):
             following[k, a], preceding[k, a + 1] = a + 1, a
         if not frozen[k]:
-            _first_pairs(codes, counts, n, k, ordered[k], mix, lf, following[k], together[k],
-                         parts[k])
+            _first_pairs(
+                codes, counts, n, k, ordered[k], mix, lf, following[k], together[k], parts[k]
+            )
     steps = np.empty((parts.sum(), 3), np.int64)
     change = np.empty(parts.sum())
     done = 0
@@ -312,8 +349,16 @@ def merge_path(
             if stale[k]:
                 for x in range(parts[k]):
                     if alive[k, x] and not ordered[k]:
-                        _scan_row(x, alive[k, : parts[k]], totals[k], helds[k], together[k], lf,
-                                  partner[k], value[k])
+                        _scan_row(
+                            x,
+                            alive[k, : parts[k]],
+                            totals[k],
+                            helds[k],
+                            together[k],
+                            lf,
+                            partner[k],
+                            value[k],
+                        )
                 stale[k] = False
             low, x_best, y_best = np.inf, -1, -1
             for x in range(parts[k]):
@@ -323,7 +368,7 @@ def merge_path(
                     y = following[k, x]
                     if y < 0:
                         continue
-                    here = _pair(x, y, totals[k], helds[k], True, lf, together[k][x, 0])
+                    here = _neighbours(x, y, totals[k], lf, together[k][x, 0])
                 else:
                     y, here = partner[k, x], value[k, x]
                 if here < low:
@@ -345,13 +390,37 @@ def merge_path(
                 m += 1
         for k in range(dims):
             if k != side and not frozen[k] and left[k] > 1:
-                _other_pairs(codes, counts, touched[:m], side, a, k, ordered[k], mix, lf,
-                             following[k], together[k], parts[k])
+                _other_pairs(
+                    codes,
+                    counts,
+                    touched[:m],
+                    side,
+                    a,
+                    k,
+                    ordered[k],
+                    mix,
+                    lf,
+                    following[k],
+                    together[k],
+                    parts[k],
+                )
                 stale[k] = True
         before = preceding[side, a] if ordered[side] else -1
         after = following[side, b] if ordered[side] else -1
-        n = _own_pairs(codes, counts, n, side, a, b, ordered[side], mix, lf, before, after,
-                       together[side], parts[side])
+        n = _own_pairs(
+            codes,
+            counts,
+            n,
+            side,
+            a,
+            b,
+            ordered[side],
+            mix,
+            lf,
+            before,
+            after,
+            together[side],
+        )
         totals[side, a] += totals[side, b]
         helds[side, a] += helds[side, b]
         alive[side, b] = False
@@ -364,10 +433,18 @@ def merge_path(
                 if not alive[side, x]:
                     continue
                 if x == a or partner[side, x] == a or partner[side, x] == b:
-                    _scan_row(x, alive[side, : parts[side]], totals[side], helds[side],
-                              together[side], lf, partner[side], value[side])
+                    _scan_row(
+                        x,
+                        alive[side, : parts[side]],
+                        totals[side],
+                        helds[side],
+                        together[side],
+                        lf,
+                        partner[side],
+                        value[side],
+                    )
                 elif x < a:
-                    here = _pair(x, a, totals[side], helds[side], False, lf, together[side][x, a])
+                    here = _pair(x, a, totals[side], helds[side], lf, together[side][x, a])
                     if here < value[side, x]:
                         value[side, x], partner[side, x] = here, a
         steps[done, 0], steps[done, 1], steps[done, 2] = side, a, b

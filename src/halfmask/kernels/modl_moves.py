@@ -48,7 +48,7 @@ def profile(
 
 @njit(cache=True, nogil=True)
 def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
-    """log C(count + held - 1, held - 1) + log count! in its short form."""
+    """Log C(count + held - 1, held - 1) + log count! in its short form."""
     return lf[count + held - 1] - lf[held - 1] if held > 0 else 0.0
 
 
@@ -168,14 +168,15 @@ def anneal_values(
     lf: NDArray[np.float64],
     n_cells: int,
     temperatures: NDArray[np.float64],
-    seed: int,
+    orders: NDArray[np.int64],
+    draws: NDArray[np.float64],
 ) -> int:
     """Draw a part for each value with probability exp(-cost / temperature), sweep by sweep.
 
-    A part may empty and vanish; none is opened. ``part`` is changed in place; returns the number
-    of parts.
+    A part may empty and vanish; none is opened. ``orders`` and ``draws`` are (sweeps, values): the
+    order of the values and a number from 0 to 1 for each. ``part`` is changed in place; returns the
+    number of parts.
     """
-    np.random.seed(seed)
     inside = np.zeros((n_cells, parts), np.int64)
     logs = np.zeros((n_cells, parts))
     total = np.zeros(parts, np.int64)
@@ -191,12 +192,10 @@ def anneal_values(
         for j in range(parts):
             logs[c, j] = np.log(inside[c, j] + 1.0)
     gain = np.empty(parts)
-    order = np.arange(len(part))
     for s in range(len(temperatures)):
         heat = temperatures[s]
-        np.random.shuffle(order)
-        for o in range(len(order)):
-            v = order[o]
+        for o in range(len(part)):
+            v = orders[s, o]
             a = part[v]
             first, last, w = starts[v], starts[v + 1], weight[v]
             held[a] -= 1
@@ -226,7 +225,7 @@ def anneal_values(
             for j in range(parts):
                 gain[j] = np.exp((gain[j] - top) / heat)
                 mass += gain[j]
-            draw = np.random.random() * mass
+            draw = draws[s, o] * mass
             b = 0
             while b < parts - 1 and draw >= gain[b]:
                 draw -= gain[b]
@@ -248,3 +247,41 @@ def anneal_values(
                     if part[u] == parts:
                         part[u] = a
     return parts
+
+
+@njit(cache=True, nogil=True)
+def place_values(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    part: NDArray[np.int32],
+    parts: int,
+    lf: NDArray[np.float64],
+    n_cells: int,
+) -> None:
+    """Give each value without a part (-1) the part of those that have one that costs least."""
+    inside = np.zeros((n_cells, parts), np.int64)
+    total = np.zeros(parts, np.int64)
+    held = np.zeros(parts, np.int64)
+    for v in range(len(part)):
+        if part[v] >= 0:
+            held[part[v]] += 1
+            for e in range(starts[v], starts[v + 1]):
+                inside[cells[e], part[v]] += counts[e]
+                total[part[v]] += counts[e]
+    for v in range(len(part)):
+        if part[v] >= 0:
+            continue
+        w = 0
+        for e in range(starts[v], starts[v + 1]):
+            w += counts[e]
+        best, target = np.inf, 0
+        for j in range(parts):
+            here = lf[total[j] + held[j] + w] - lf[held[j]]
+            here += lf[held[j] - 1] - lf[total[j] + held[j] - 1]
+            for e in range(starts[v], starts[v + 1]):
+                n = counts[e]
+                here -= lf[inside[cells[e], j] + n] - lf[inside[cells[e], j]]
+            if here < best:
+                best, target = here, j
+        part[v] = target

@@ -1,1 +1,1 @@
-"""Synthetic tables: learn a model from noisy views of the rows, then draw new rows from it."""
+"""Synthetic tables: learn a model of the rows, then draw new rows from it."""
