@@ -101,3 +101,20 @@ def test_parameters_out_of_range_are_refused(iris, wrong):
 
 def test_labels_stay_distinct():
     assert len(set(Cuts((0.0, 1e-6, 2e-6, 3e-6)).labels())) == 3
+
+
+def test_nothing_that_is_printed_holds_a_value(melted, grid):
+    from halfmask.coclustering.trees import ordered_tree
+
+    things = (
+        melted,
+        melted.columns[0],
+        melted.columns[0].cuts,
+        melted.observations,
+        melted.observations.variables[1],
+        grid,
+        ordered_tree(melted.columns[0], grid.partition[0]),
+    )
+    for thing in things:
+        assert "setosa" not in repr(thing)
+        assert "5.4" not in repr(thing)

@@ -34,6 +34,9 @@ class Published:
     labels: list[str]
     meaning: dict[str, NDArray[np.int64]]
 
+    def __repr__(self) -> str:
+        return f"Published({len(self.meaning)} labels)"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clustered:
@@ -48,6 +51,9 @@ class Clustered:
     melted: Melted
     grid: Grid
     matrix: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"Clustered({len(self.matrix):,} rows, {self.grid!r})"
 
     @property
     def part_group(self) -> NDArray[np.int32]:

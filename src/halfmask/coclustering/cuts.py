@@ -31,6 +31,9 @@ class Cuts:
 
     bounds: tuple[float, ...]
 
+    def __repr__(self) -> str:
+        return f"Cuts({len(self)} intervals)"
+
     def __len__(self) -> int:
         return len(self.bounds) - 1
 

@@ -51,6 +51,9 @@ class Observations:
     codes: NDArray[np.int32]
     weights: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        return f"Observations({len(self.weights):,} tuples of {len(self.variables)} variables)"
+
     @property
     def total(self) -> int:
         """The number of observations."""

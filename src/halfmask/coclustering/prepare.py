@@ -69,6 +69,9 @@ class Melted:
     observations: Observations
     offsets: tuple[int, ...]
 
+    def __repr__(self) -> str:
+        return f"Melted({len(self.columns)} columns, {self.offsets[-1]:,} parts)"
+
     @property
     def owner(self) -> NDArray[np.int32]:
         """The column of each part."""

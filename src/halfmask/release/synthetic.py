@@ -60,6 +60,9 @@ class SyntheticDraft:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
+    def __repr__(self) -> str:
+        return f"SyntheticDraft({self.method}, {self.rows.num_rows:,} rows)"
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SyntheticRelease:

@@ -79,7 +79,7 @@ def synthesize(
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     codes = generator(grid, melted.offsets).draw(rows or len(table), random, mode=mode)
     drawn = pa.table(
-        {n: values_of(table, c, codes[:, i], random) for i, (n, c) in enumerate(_pairs(melted))}
+        {c.name: values_of(table, c, codes[:, i], random) for i, c in enumerate(melted.columns)}
     )
     original = np.column_stack([column.codes for column in melted.columns])
     obtained = int(grid.sizes(0).min())
@@ -97,10 +97,6 @@ def synthesize(
         table, drawn, (original, codes), "cocluster", parameters, _notes(grid, melted, obtained)
     )
     return seal_synthetic(draft, random)
-
-
-def _pairs(melted: Melted) -> list[tuple[str, Any]]:
-    return [(column.name, column) for column in melted.columns]
 
 
 def _require_repeating(table: Table, names: tuple[str, ...]) -> None:

@@ -24,7 +24,8 @@ def values_of(
     """The drawn parts of one column as values of its type."""
     values = table.encode(column.name).values
     if column.cuts is None:
-        return values.take(pa.array(parts))
+        drawn = values.take(pa.array(parts))
+        return drawn.dictionary_encode() if column.name in table.categorical else drawn
     bounds = np.asarray(column.cuts.bounds)
     missing = parts >= len(column.cuts)
     inside = np.where(missing, 0, parts)
@@ -39,8 +40,8 @@ def values_of(
             numbers = numbers.cast(pa.int32())
         return numbers.cast(values.type)
     places = _places(as_numbers(values.drop_null()))
-    drawn = np.clip(np.round(low + random.random(len(parts)) * (high - low), places), low, high)
-    return pa.array(drawn, mask=missing).cast(values.type, safe=False)
+    numbers = np.clip(np.round(low + random.random(len(parts)) * (high - low), places), low, high)
+    return pa.array(numbers, mask=missing).cast(values.type, safe=False)
 
 
 def _places(numbers: NDArray[np.float64]) -> int:
