@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from halfmask.dp import accountant
 from halfmask.dp.accountant import Accountant, Allowance, Entry, Receipt
 from halfmask.dp.budget import Approximate, Concentrated, Pure
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
@@ -12,10 +13,10 @@ from halfmask.errors import BudgetExceededError, InternalError, ParameterError, 
 
 def test_a_fixed_budget_is_used_in_parts_or_as_the_sum_of_what_was_spent() -> None:
     # tabular-models, example 12
-    accountant = Accountant(Pure(1))
+    keeper = Accountant(Pure(1))
     for _ in range(4):
-        accountant.allow(Pure(1) / 4, "a quarter")
-    assert accountant.remaining == Pure(0)
+        keeper.allow(Pure(1) / 4, "a quarter")
+    assert keeper.remaining == Pure(0)
     other = Accountant(Pure(1))
     other.allow(Pure("0.3"), "first")
     other.allow(Pure("0.5"), "second")
@@ -23,21 +24,21 @@ def test_a_fixed_budget_is_used_in_parts_or_as_the_sum_of_what_was_spent() -> No
 
 
 def test_refusal_says_requested_remaining_and_missing() -> None:
-    accountant = Accountant(Pure(1))
-    accountant.allow(Pure("0.7"), "first")
+    keeper = Accountant(Pure(1))
+    keeper.allow(Pure("0.7"), "first")
     with pytest.raises(BudgetExceededError) as caught:
-        accountant.allow(Pure("0.5"), "second")
+        keeper.allow(Pure("0.5"), "second")
     assert caught.value.requested == Pure("0.5")
     assert caught.value.remaining == Pure("0.3")
     assert caught.value.missing == Pure("0.2")
     assert caught.value.exit_code == 3
-    assert accountant.remaining == Pure("0.3")
+    assert keeper.remaining == Pure("0.3")
 
 
 def test_one_tenth_too_much_in_the_last_digit_is_refused() -> None:
-    accountant = Accountant(Pure(1))
+    keeper = Accountant(Pure(1))
     with pytest.raises(BudgetExceededError):
-        accountant.allow(Pure(1) + Pure(Fraction(1, 10**40)), "a hair more")
+        keeper.allow(Pure(1) + Pure(Fraction(1, 10**40)), "a hair more")
 
 
 def test_mechanisms_cannot_take_more_than_the_allowance() -> None:
@@ -56,27 +57,29 @@ def test_a_delta_is_charged_as_zcdp() -> None:
     allowance.receipt().verify()
 
 
-def test_nobody_else_writes_receipts() -> None:
+def test_nobody_else_writes_receipts_or_allowances() -> None:
+    with pytest.raises(PrivacyError):
+        Allowance(Pure(1), Pure(1))
     with pytest.raises(PrivacyError):
         Receipt(Pure(1), Pure(1), (), 1, True, None, object())
 
 
 def test_an_overspent_receipt_is_noticed() -> None:
-    allowance = Allowance(Pure(1), Pure(1))
+    allowance = Allowance(Pure(1), Pure(1), desk=accountant._DESK)
     allowance.entries.append(Entry("a", "m", Pure(2)))
     with pytest.raises(InternalError):
         allowance.receipt().verify()
-    generous = Allowance(Pure(1), Pure(3))
+    generous = Allowance(Pure(1), Pure(3), desk=accountant._DESK)
     with pytest.raises(InternalError):
         generous.receipt().verify()
 
 
 def test_threads_share_one_budget() -> None:
-    accountant = Accountant(Pure(1))
+    keeper = Accountant(Pure(1))
 
     def ask(_: int) -> bool:
         try:
-            accountant.allow(Pure("0.1"), "x")
+            keeper.allow(Pure("0.1"), "x")
         except BudgetExceededError:
             return False
         return True

@@ -89,3 +89,17 @@ def test_impossible_domains_are_refused() -> None:
 def test_codes_per_row() -> None:
     table = Table(pa.table({"x": ["b", "a", "b"]}), Schema())
     assert encoded(table, "x", Values(("a", "b"))).tolist() == [1, 0, 1]
+
+
+def test_a_domain_must_fit_the_columns_type() -> None:
+    from halfmask.dp.domain import require_fitting
+
+    table = Table(pa.table({"n": [1, 2], "t": ["a", "b"]}), Schema())
+    require_fitting(table, {"n": Values((1, 2)), "t": Values(("a",))})
+    with pytest.raises(SchemaError) as caught:
+        require_fitting(table, {"n": Values(("low", "high")), "t": Bins.even(0, 1, 2)})
+    assert len(caught.value.faults) == 2
+
+
+def test_whole_floats_meet_whole_numbers() -> None:
+    assert Values((1, 2)).encode(pa.array([2.0, 1.0])).tolist() == [1, 0]

@@ -142,7 +142,13 @@ def test_no_other_module_draws_noise() -> None:
 def test_no_public_function_takes_a_seed_for_noise() -> None:
     import inspect
 
-    for module in ("dp.vault", "dp.accountant", "dp.answers", "synthesize.run", "synthesize.private"):
+    for module in (
+        "dp.vault",
+        "dp.accountant",
+        "dp.answers",
+        "synthesize.run",
+        "synthesize.private",
+    ):
         loaded = __import__(f"halfmask.{module}", fromlist=["x"])
         for name, thing in vars(loaded).items():
             if inspect.isfunction(thing) and not name.startswith("_"):

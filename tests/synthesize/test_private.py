@@ -122,6 +122,11 @@ def test_files_and_reports(people, domains, tmp_path) -> None:
     made = hm.synthesize(people, epsilon=1, domains=domains)
     made.write(tmp_path / "people.parquet")
     made.report(tmp_path / "people.json")
+    made.report(tmp_path / "people.html")
+    page = (tmp_path / "people.html").read_text(encoding="utf-8")
+    assert "epsilon = 1" in page
+    assert "(in the table?)" in page
+    assert "<script" not in page
     assert json.loads((tmp_path / "people.json").read_text())["format"] == "halfmask.private/1"
     with pytest.raises(ValueError, match="json"):
         made.report(tmp_path / "people.txt")

@@ -12,8 +12,8 @@ from halfmask.cli.options import STDOUT
 from halfmask.cli.verdicts import show_verdicts
 
 if TYPE_CHECKING:
-    from halfmask.release.release import Release
     from halfmask.release.private import PrivateRelease
+    from halfmask.release.release import Release
     from halfmask.release.synthetic import SyntheticRelease
 
 suppression = click.option(

@@ -37,7 +37,7 @@ _OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "seed
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
-@click.option("--report", type=click.Path(), help="A report: .json.")
+@click.option("--report", type=click.Path(), help="A report: .json; under privacy .html too.")
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Draw a synthetic table from FILE.

@@ -111,6 +111,11 @@ class Allowance:
     serial: int | None = None
     secure: bool = True
     entries: list[Entry] = field(default_factory=list)
+    desk: InitVar[object] = None
+
+    def __post_init__(self, desk: object) -> None:
+        if desk is not _DESK:
+            raise PrivacyError("An allowance is budget that was spent: take it from an accountant.")
 
     @property
     def remaining(self) -> Budget:
@@ -198,7 +203,7 @@ class Accountant:
                 if not cost <= left:
                     raise BudgetExceededError(cost, left, cost - left)
                 self._spent.append(cost)
-        return Allowance(promise, limit, rows_per_person, serial)
+        return Allowance(promise, limit, rows_per_person, serial, desk=_DESK)
 
 
 def unit(promise: Budget) -> Budget:

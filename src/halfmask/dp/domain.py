@@ -68,7 +68,7 @@ class Values:
     ) -> pa.Array:
         """The values of ``codes``."""
         del random
-        texts = pa.array([None if v is None else str(v) for v in self.values], pa.string())
+        texts = pa.array([_key(value) for value in self.values], pa.string())
         found = texts.take(pa.array(codes))
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
@@ -199,6 +199,25 @@ def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> di
     return {name: domain_of(name, declared[name]) for name in columns}
 
 
+def require_fitting(table: Table, domains: Mapping[str, Domain]) -> None:
+    """Refuse domains that a column's type cannot hold; types are public, rows are not read."""
+    faults = []
+    random = np.random.default_rng(0)
+    for name, domain in domains.items():
+        kind = table.arrow.schema.field(name).type
+        try:
+            domain.decode(np.arange(len(domain)), random, kind)
+            if isinstance(domain, Bins):
+                domain.encode(pa.array([], kind))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaError):
+            faults.append(
+                f"The domain of column {name!r} does not fit its type {kind}: list values of that "
+                "type, or give bounds for numbers only."
+            )
+    if faults:
+        raise SchemaError(*faults)
+
+
 def encoded(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
     """Per row, the public code of its value."""
     column = table.encode(name)
@@ -206,5 +225,7 @@ def encoded(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
 
 
 def _key(value: object) -> object:
-    """Values that print alike are the same, so that 1 and "1" meet after reading a CSV file."""
+    """Values that print alike are the same, so that 1, 1.0 and "1" meet, whatever the file said."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return None if value is None else str(value)

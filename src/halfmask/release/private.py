@@ -130,10 +130,18 @@ class PrivateRelease:
         return found
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write the document as ``.json``."""
-        if Path(path).suffix.lower() != ".json":
-            raise InputError("The report of a private release is .json: end its name so.")
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
+        suffix = Path(path).suffix.lower()
+        if suffix not in (".json", ".html", ".htm"):
+            raise InputError(
+                f"The report {Path(path).name!r} can be .json or .html: end its name in either."
+            )
+        if suffix == ".json":
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            from halfmask.report.private_page import render_private
+
+            text = render_private(self.to_dict())
         with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 

@@ -142,7 +142,7 @@ def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
     """Shares in proportion to the weights (rho) or their roots (epsilon), rounded down."""
     power = 1.0 if isinstance(cost, Concentrated) else 0.5
     total = sum(weight**power for weight in weights.values())
-    return {n: Fraction(int(w**power / total * (1 << 20)), 1 << 20) for n, w in weights.items()}
+    return {n: Fraction(int(w**power / total * (1 << 40)), 1 << 40) for n, w in weights.items()}
 
 
 @dataclass(frozen=True, slots=True)

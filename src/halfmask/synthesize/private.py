@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Number, budget
-from halfmask.dp.domain import Bins, Domain, Values, public_domains
+from halfmask.dp.domain import Bins, Domain, Values, public_domains, require_fitting
 from halfmask.dp.vault import vault
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.seal_private import Draft, seal_private
@@ -75,6 +75,7 @@ def synthesize_privately(
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
     known = public_domains(_columns(table), {**_declared(table), **_given(domains)})
+    require_fitting(table, known)
     chosen = _method(method, known)
     learn = importlib.import_module(PRIVATE[chosen]).learn
     _require_options(learn, options)
