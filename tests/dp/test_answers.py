@@ -67,9 +67,9 @@ def test_sixteen_groups_take_less_than_a_tenth_of_a_second() -> None:
     _, scale, exact = people()
     questions = [Question("n", "count"), Question("age", "mean", "age", scale)]
     answer(questions, exact, allowance())
-    start = time.perf_counter()
+    start = time.process_time()
     answer(questions, exact, allowance())
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "variance"])

@@ -86,9 +86,9 @@ def test_grids_only_round_up() -> None:
 def test_a_million_draws_take_seconds() -> None:
     import time
 
-    start = time.perf_counter()
+    start = time.process_time()
     Sampler().discrete_gaussian(Fraction(400), 1_000_000)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("call", ["discrete_laplace", "discrete_gaussian"])
