@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TOTAL = Fraction(1, 100)  # the share of the budget that counts the rows
 FIRST = Fraction(2, 3)  # the share that phase 1 gets where many blocks can be counted
 POOR_FIRST = Fraction(9, 10)  # the same where only few can
-FEW_BLOCKS = 150
+FEW_BLOCKS = 250
 ROWS_PER_BLOCK = 5.0  # how many times the noise scale a block holds on average, at least
 DRAWN = 1 << 19  # rows drawn from the first model, on which the grid is found
 
