@@ -54,6 +54,8 @@ def test_the_release_says_how_many_cells_are_true(iris):
     rows = release.to_arrow()
     assert 0.5 < measured["true_cells"] < 1
     assert release.statement["kind"] == "hybrid"
+    for name, share in measured["true_cells_by_column"].items():
+        assert (share == 1) == (measured["perturbed_classes_by_column"][name] == 0)
     assert any("perturbed" in note for note in release.notes)
     assert "statement" in release.to_dict()
     species = dict(zip(*np.unique(rows["species"].to_pylist(), return_counts=True), strict=True))
@@ -220,3 +222,25 @@ def test_the_door_does_not_believe_the_search(iris):
 def test_unknown_methods_name_the_known_ones(iris):
     with pytest.raises(ParameterError, match="cocluster-sets"):
         hm.anonymize(iris, hm.KAnonymity(2), method="coclustering")
+
+
+def test_each_person_s_own_k_is_met():
+    random = np.random.default_rng(6)
+    hidden = random.integers(0, 3, 300)
+    table = pa.table(
+        {
+            "k_i": np.where(random.random(300) < 0.1, 40, 3),
+            "a": hidden * 2 + random.integers(0, 2, 300),
+            "b": hidden * 2 + random.integers(0, 2, 300),
+        }
+    )
+    people = hm.read(table, {"policy": {"k": "k_i"}, "columns": {"a": "quasi", "b": "quasi"}})
+    release = hm.anonymize(people, hm.PersonalKAnonymity(), method="cocluster")
+    assert release.verdicts[0].holds
+    assert "k_i" not in release.to_arrow().column_names
+
+
+def test_the_report_does_not_speak_of_a_recoding(iris, tmp_path):
+    hm.anonymize(iris, hm.KAnonymity(10), method="cocluster").report(tmp_path / "iris.html")
+    page = (tmp_path / "iris.html").read_text(encoding="utf-8")
+    assert "some labels are false" in page

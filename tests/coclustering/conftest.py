@@ -1,4 +1,7 @@
-"""Iris as UCI published it (rows 35 and 38 are 4.9, 3.1, 1.5, 0.1), whole and melted."""
+"""Iris as UCI published it (rows 35 and 38 are 4.9, 3.1, 1.5, 0.1), whole and melted.
+
+Fisher, 1936; UCI Machine Learning Repository, doi:10.24432/C56C76, CC BY 4.0.
+"""
 
 from __future__ import annotations
 

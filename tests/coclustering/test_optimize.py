@@ -149,3 +149,20 @@ def test_weights_must_be_counts():
         observe(sides[:1], [np.array([0, 1])])
     with pytest.raises(InputError, match="no observation"):
         observe(sides, [np.array([], dtype=np.int32)] * 2)
+
+
+@pytest.mark.slow
+def test_melted_adult_ends_below_khiops(adult):
+    import halfmask as hm
+    from halfmask.coclustering.prepare import melt
+
+    names = hm.read(adult, hm.Schema()).arrow.column_names
+    table = hm.read(adult, dict.fromkeys(names, "quasi"))
+    observed = melt(table, names).observations
+    assert (observed.total, observed.sizes) == (271_458, (30_162, 104))
+    found = cocluster(observed, criterion="khiops11", rounds=1)
+    assert found.null_cost == pytest.approx(3_772_136.486, abs=1e-3)
+    assert found.cost <= 3_745_268.664  # where Khiops 11.0.1 ends after half an hour
+    assert 20 <= found.parts[0] <= 40
+    assert 40 <= found.parts[1] <= 60
+    assert 400 <= found.sizes(0).min() <= found.sizes(0).max() <= 1900

@@ -73,6 +73,16 @@ def test_numbers_are_cut_anew_against_groups_of_rows(iris, melted, grid):
     assert petals.labels == ("<=2.45", "]2.45,4.75]", ">4.75")
 
 
+def test_best_intervals_explain_more_than_quantiles(iris):
+    from halfmask.coclustering.best_intervals import melt_best
+    from halfmask.coclustering.optimize import cocluster
+
+    found, grid = melt_best(iris, COLUMNS, bins=10)
+    assert grid.level >= cocluster(melt(iris, COLUMNS, bins=10).observations).level
+    petals = next(c for c in found.columns if c.name == "petal_width")
+    assert petals.labels[0] == "<=0.8"
+
+
 def test_the_missing_value_is_a_part_of_its_own():
     table = hm.read(
         pa.table({"x": [1.5, None, 2.5, 3.5, 4.5], "c": ["a", "b", None, "a", "b"]}),

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError, SchemaError
 from halfmask.models.delta_presence import DeltaPresence
 from halfmask.models.k_anonymity import KAnonymity
@@ -266,3 +267,11 @@ def test_dictionaries_and_metadata_tell_nothing_of_the_original(lab):
     assert out["disease"].chunk(0).dictionary.to_pylist() == ["flu", "zoster"]
     assert out["zip"].chunk(0).dictionary.to_pylist() == ["35510", "35521"]
     assert all(column.num_chunks == 1 for column in out.columns)
+
+
+def test_a_value_spelled_like_a_label_is_pointed_out():
+    rows = pa.table({"a": ["*", "*", "*", "p", "q", "r"]})
+    table = hm.read(rows, schema={"a": "quasi"})
+    assert not hm.anonymize(table, hm.KAnonymity(3)).notes
+    local = hm.anonymize(table, hm.KAnonymity(3), method="local")
+    assert any("'a': 1 label(s) of different levels" in note for note in local.notes)

@@ -30,28 +30,22 @@ _NAME = "observations"
 _COUNT = "count"
 
 
-def khiops_cocluster(observations: Observations, *, time_limit: float | None = None) -> Grid:
-    """The grid that Khiops 11 finds, with its cost in the Khiops 11 form.
-
-    Args:
-        observations: counted tuples of at least two variables.
-        time_limit: seconds, rounded up to minutes; None lets Khiops end by itself.
+def khiops_cocluster(observations: Observations) -> Grid:
+    """The grid that Khiops 11 finds, with its cost in the Khiops 11 form; it ends by itself.
 
     Raises:
         EngineUnavailableError: the package ``khiops`` is not installed.
         EngineError: Khiops failed.
     """
     with tempfile.TemporaryDirectory(prefix="halfmask-khiops-") as folder:
-        report = _run(observations, Path(folder), time_limit)
+        report = _run(observations, Path(folder))
     judge = Criterion(observations, "khiops11")
     if report is None:
         return Grid.of(judge, tuple(np.zeros(s, dtype=np.int32) for s in observations.sizes))
     return Grid.of(judge, read_report(observations, report))
 
 
-def _run(
-    observations: Observations, folder: Path, time_limit: float | None
-) -> dict[str, Any] | None:
+def _run(observations: Observations, folder: Path) -> dict[str, Any] | None:
     path = os.environ.get("PATH", "")
     binaries = str(Path(sys.executable).parent)
     if binaries not in path.split(os.pathsep):  # Khiops looks for its programs there
@@ -64,9 +58,6 @@ def _run(
             raise EngineUnavailableError("khiops", 'pip install "halfmask[khiops]"') from error
         data = _write(observations, folder)
         target = folder / "report.khcj"
-        options: dict[str, Any] = {}
-        if time_limit is not None:
-            options["max_total_time"] = time_limit
         try:
             core.train_coclustering(
                 _dictionary(core, observations),
@@ -76,7 +67,6 @@ def _run(
                 str(target),
                 frequency_variable=_COUNT,
                 temp_dir=str(folder),
-                **({"max_cores": 1} | options if options else {}),
             )
         except core.KhiopsRuntimeError as error:
             raise EngineError("Khiops ended with an error.") from error

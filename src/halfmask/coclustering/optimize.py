@@ -29,9 +29,14 @@ if TYPE_CHECKING:
 
 # how many parts a large variable is first thrown into, in pairs that run side by side
 START_PARTS = ((8, 16), (24, 40), (64, 96), (160, 256), (400, 640))
-_MOVES: tuple[tuple[Move, Move], ...] = (
+# how the best grid is left, two ways side by side: where all variables are small, and where not
+_SMALL: tuple[tuple[Move, Move], ...] = (
     (starts.resplit, starts.reheated),
     (starts.shaken, starts.reset),
+)
+_LARGE: tuple[tuple[Move, Move], ...] = (
+    (starts.resplit, starts.reheated),
+    (starts.resplit, starts.resplit),
 )
 _GAIN = 1e-9
 
@@ -79,12 +84,14 @@ def cocluster(
 
 def _searched(search: Search, rounds: int, progress: Callable[[int, float], None] | None) -> Found:
     """The starts and then the rounds, two searches side by side."""
+    large = max(search.criterion.observations.sizes) > starts.SMALL
+    kinds = _LARGE if large else _SMALL
     with ThreadPoolExecutor(2) as pool:
         best = _started(search, pool)
         for number in range(rounds):
             if search.late:
                 break
-            moves = _MOVES[number % len(_MOVES)]
+            moves = kinds[number % len(kinds)]
             found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
             best = _better(best, found)
             if progress is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SMALL = MERGE_LIMIT // 4  # variables up to this many values start with every value apart
 _SWEEPS = 40
+TARGETS = (0.85, 1.0, 1.0, 1.15)  # parts after a split and merge, against those before
 
 
 def null(search: Search) -> Partition:
@@ -88,7 +89,7 @@ def resplit(search: Search, partition: Partition) -> Partition:
         half = search.random.random(len(assigned)) < 0.5
         split = compact(np.where(half, assigned + parts, assigned).astype(np.int32))
         partition = search.anneal(side, _with(partition, side, split), 1.0, _SWEEPS)
-        target = max(2, round(parts * float(search.random.choice([0.85, 1.0, 1.0, 1.15]))))
+        target = max(2, round(parts * float(search.random.choice(TARGETS))))
         frozen = [k != side for k in range(len(partition))]
         stop = [target if k == side else 1 for k in range(len(partition))]
         path = merge(search.criterion, partition, cost=0.0, frozen=frozen, stop_at=stop)

@@ -195,5 +195,8 @@ def _statement(candidate: HybridCandidate, cells: Mapping[str, _Cells]) -> dict[
             "true_class_columns": sum(c.true_classes for c in cells.values())
             / sum(c.classes for c in cells.values()),
             "true_cells_by_column": {n: c.true / c.rows for n, c in cells.items()},
+            "perturbed_classes_by_column": {
+                n: c.classes - c.true_classes for n, c in cells.items()
+            },
         },
     }

@@ -93,9 +93,10 @@ def synthesize(
         "seed": seed,
         "parts": list(grid.parts),
     }
-    draft = SyntheticDraft(
-        table, drawn, (original, codes), "cocluster", parameters, _notes(grid, melted, obtained)
-    )
+    notes = _notes(grid, melted, obtained)
+    if table.schema.person is not None:
+        notes = (*notes, "k counts rows: a person with several rows counts several times.")
+    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes)
     return seal_synthetic(draft, random)
 
 
