@@ -95,9 +95,9 @@ def test_a_domain_must_fit_the_columns_type() -> None:
     from halfmask.dp.domain import require_fitting
 
     table = Table(pa.table({"n": [1, 2], "t": ["a", "b"]}), Schema())
-    require_fitting(table, {"n": Values((1, 2)), "t": Values(("a",))})
+    require_fitting(table, {"n": Values((1, 2)), "t": Values(("a",))}, RANDOM)
     with pytest.raises(SchemaError) as caught:
-        require_fitting(table, {"n": Values(("low", "high")), "t": Bins.even(0, 1, 2)})
+        require_fitting(table, {"n": Values(("low", "high")), "t": Bins.even(0, 1, 2)}, RANDOM)
     assert len(caught.value.faults) == 2
 
 

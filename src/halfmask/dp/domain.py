@@ -199,10 +199,11 @@ def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> di
     return {name: domain_of(name, declared[name]) for name in columns}
 
 
-def require_fitting(table: Table, domains: Mapping[str, Domain]) -> None:
+def require_fitting(
+    table: Table, domains: Mapping[str, Domain], random: np.random.Generator
+) -> None:
     """Refuse domains that a column's type cannot hold; types are public, rows are not read."""
     faults = []
-    random = np.random.default_rng(0)
     for name, domain in domains.items():
         kind = table.arrow.schema.field(name).type
         try:

@@ -75,7 +75,8 @@ def synthesize_privately(
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
     known = public_domains(_columns(table), {**_declared(table), **_given(domains)})
-    require_fitting(table, known)
+    random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
+    require_fitting(table, known, random)
     chosen = _method(method, known)
     learn = importlib.import_module(PRIVATE[chosen]).learn
     _require_options(learn, options)
@@ -85,7 +86,6 @@ def synthesize_privately(
     views = vault(table, known, allowance)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     model = learn(views, ordered=ordered, **options)
-    random = np.random.default_rng(secrets.randbits(128))
     codes = model.draw(rows or model.rows, random)
     arrow = pa.table(
         {n: d.decode(codes[n], random, table.arrow.schema.field(n).type) for n, d in known.items()}
