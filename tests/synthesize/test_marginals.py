@@ -56,7 +56,7 @@ def test_adult_pairs_within_the_target(data) -> None:
     from halfmask.table.table import Table
 
     path = data / "arx" / "adult.csv"
-    names = path.open(encoding="utf-8").readline().strip().split(";")
+    names = path.read_text(encoding="utf-8").splitlines()[0].split(";")
     table = hm.read(path, dict.fromkeys(names, "other"))
     domains = {n: sorted(table.encode(n).values.to_pylist()) for n in names}
     domains["age"] = range(17, 91)
