@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from halfmask import errors
     from halfmask.anonymize.run import anonymize
     from halfmask.dp.accountant import Accountant
-    from halfmask.dp.ledger import Ledger
+    from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
     from halfmask.metrics.utility import compare
@@ -32,7 +32,13 @@ if TYPE_CHECKING:
         Verdict,
     )
     from halfmask.models.check import check
+    from halfmask.query.explain import explain
+    from halfmask.query.ledger import Ledger
+    from halfmask.query.policies import Policies
+    from halfmask.query.run import query
+    from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
+    from halfmask.release.answer import Answer
     from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.synthesize.run import synthesize
@@ -45,8 +51,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Accountant",
     "AlphaKAnonymity",
+    "Answer",
     "AverageRisk",
     "BetaLikeness",
+    "BudgetLedger",
     "Column",
     "DeltaDisclosure",
     "DeltaPresence",
@@ -56,6 +64,7 @@ __all__ = [
     "LDiversity",
     "Ledger",
     "PersonalKAnonymity",
+    "Policies",
     "PrivateRelease",
     "Recoding",
     "Release",
@@ -71,17 +80,23 @@ __all__ = [
     "compare",
     "describe",
     "errors",
+    "explain",
     "hierarchies",
+    "query",
     "read",
+    "suggest",
     "synthesize",
 ]
 
 # Where a name lives; the models are the rest.
 _HOMES = {
     "Accountant": "halfmask.dp.accountant",
+    "Answer": "halfmask.release.answer",
+    "BudgetLedger": "halfmask.dp.ledger",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
-    "Ledger": "halfmask.dp.ledger",
+    "Ledger": "halfmask.query.ledger",
+    "Policies": "halfmask.query.policies",
     "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
@@ -93,14 +108,17 @@ _HOMES = {
     "check": "halfmask.models.check",
     "compare": "halfmask.metrics.utility",
     "describe": "halfmask.table.describe",
+    "explain": "halfmask.query.explain",
+    "query": "halfmask.query.run",
     "read": "halfmask.table.read",
+    "suggest": "halfmask.query.suggest",
     "synthesize": "halfmask.synthesize.run",
 }
 
 _MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
 
 # Importing a folder later would put it in the place of the function that has its name.
-for _folder in ("anonymize", "synthesize"):
+for _folder in ("anonymize", "query", "synthesize"):
     import_module(f"halfmask.{_folder}")
     globals().pop(_folder)
 

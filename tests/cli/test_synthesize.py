@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from halfmask.dp.budget import Pure
-from halfmask.dp.ledger import Ledger
+from halfmask.dp.ledger import BudgetLedger
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_private_table_with_its_receipt(halfmask, files):
 def test_an_empty_budget_is_exit_code_3(halfmask, files):
     table, domains, folder = files
     ledger = folder / "people.ledger"
-    Ledger.create(ledger, Pure("0.5"))
+    BudgetLedger.create(ledger, Pure("0.5"))
     call = ("synthesize", table, "--domains", domains, "--ledger", ledger, "--epsilon")
     assert halfmask(*call, "0.4").code == 0
     refused = halfmask(*call, "0.4", "--json")

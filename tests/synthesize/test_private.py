@@ -44,7 +44,7 @@ def test_the_number_of_rows_is_noisy_unless_stated(people, domains) -> None:
 
 
 def test_releases_share_one_budget(people, domains, tmp_path) -> None:
-    ledger = hm.Ledger.create(tmp_path / "people.ledger", Pure(1))
+    ledger = hm.BudgetLedger.create(tmp_path / "people.ledger", Pure(1))
     accountant = hm.Accountant.of(ledger)
     hm.synthesize(people, "histogram", epsilon="0.7", domains=domains, accountant=accountant)
     with pytest.raises(BudgetExceededError) as caught:

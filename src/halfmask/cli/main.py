@@ -20,7 +20,17 @@ from halfmask.errors import HalfmaskError, InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("describe", "assess", "check", "anonymize", "recode", "synthesize", "compare", "demo")
+VERBS = (
+    "describe",
+    "assess",
+    "check",
+    "anonymize",
+    "recode",
+    "query",
+    "synthesize",
+    "compare",
+    "demo",
+)
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
 
 

@@ -45,7 +45,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     Example: halfmask synthesize people.csv --k 50 -o synthetic.parquet
     """
     from halfmask.dp.accountant import Accountant
-    from halfmask.dp.ledger import Ledger
+    from halfmask.dp.ledger import BudgetLedger
     from halfmask.release.private import PrivateRelease
     from halfmask.synthesize.run import synthesize
 
@@ -55,7 +55,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
     if given["ledger"]:
-        options["accountant"] = Accountant.of(Ledger.open(given["ledger"]))
+        options["accountant"] = Accountant.of(BudgetLedger.open(given["ledger"]))
     with show.working("Learning a model of the rows"):
         release = synthesize(table, method, **options)
     deliver(release, output, given["report"])

@@ -3,13 +3,13 @@
 from halfmask.dp.accountant import Accountant, Receipt
 from halfmask.dp.bounds import attacker
 from halfmask.dp.budget import Approximate, Concentrated, Pure, budget
-from halfmask.dp.ledger import Ledger
+from halfmask.dp.ledger import BudgetLedger
 
 __all__ = [
     "Accountant",
     "Approximate",
+    "BudgetLedger",
     "Concentrated",
-    "Ledger",
     "Pure",
     "Receipt",
     "attacker",

@@ -18,7 +18,7 @@ from halfmask.errors import BudgetExceededError, InternalError, ParameterError, 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from halfmask.dp.ledger import Ledger
+    from halfmask.dp.ledger import BudgetLedger
 
 _DESK = object()
 NEIGHBORS = "tables that differ by all rows of one person (added or removed)"
@@ -154,12 +154,12 @@ class Accountant:
     """
 
     granted: Budget
-    ledger: Ledger | None = None
+    ledger: BudgetLedger | None = None
     _spent: list[Budget] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
-    def of(cls, ledger: Ledger) -> Accountant:
+    def of(cls, ledger: BudgetLedger) -> Accountant:
         """The accountant whose record is ``ledger``."""
         return cls(ledger.granted(), ledger)
 

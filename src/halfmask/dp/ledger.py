@@ -44,17 +44,17 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class BudgetLedger:
     """The file that keeps the budget of one table.
 
     Example:
-        >>> ledger = Ledger.create("people.ledger", Pure(2))  # doctest: +SKIP
+        >>> ledger = BudgetLedger.create("people.ledger", Pure(2))  # doctest: +SKIP
     """
 
     path: Path
 
     @classmethod
-    def create(cls, path: str | PathLike[str], granted: Budget) -> Ledger:
+    def create(cls, path: str | PathLike[str], granted: Budget) -> BudgetLedger:
         """Start a ledger with the budget that the controller grants to this table."""
         ledger = cls(Path(path))
         if ledger.path.exists():
@@ -64,7 +64,7 @@ class Ledger:
         return ledger
 
     @classmethod
-    def open(cls, path: str | PathLike[str]) -> Ledger:
+    def open(cls, path: str | PathLike[str]) -> BudgetLedger:
         """The ledger of ``path``, which must exist."""
         ledger = cls(Path(path))
         if not ledger.path.is_file():
