@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from halfmask import errors
     from halfmask.anonymize.run import anonymize
+    from halfmask.dp.accountant import Accountant
+    from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
     from halfmask.metrics.utility import compare
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
     from halfmask.release.answer import Answer
+    from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
@@ -46,10 +49,12 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 __all__ = [
+    "Accountant",
     "AlphaKAnonymity",
     "Answer",
     "AverageRisk",
     "BetaLikeness",
+    "BudgetLedger",
     "Column",
     "DeltaDisclosure",
     "DeltaPresence",
@@ -60,6 +65,7 @@ __all__ = [
     "Ledger",
     "PersonalKAnonymity",
     "Policies",
+    "PrivateRelease",
     "Recoding",
     "Release",
     "SampleUniques",
@@ -84,11 +90,14 @@ __all__ = [
 
 # Where a name lives; the models are the rest.
 _HOMES = {
+    "Accountant": "halfmask.dp.accountant",
     "Answer": "halfmask.release.answer",
+    "BudgetLedger": "halfmask.dp.ledger",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
     "Ledger": "halfmask.query.ledger",
     "Policies": "halfmask.query.policies",
+    "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
