@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from halfmask import errors
     from halfmask.anonymize.policies import compare_policies
     from halfmask.anonymize.run import anonymize
+    from halfmask.dp.accountant import Accountant
+    from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
     from halfmask.metrics.utility import compare
@@ -33,8 +35,17 @@ if TYPE_CHECKING:
         Verdict,
     )
     from halfmask.models.check import check
+    from halfmask.query.explain import explain
+    from halfmask.query.ledger import Ledger
+    from halfmask.query.policies import Policies
+    from halfmask.query.run import query
+    from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
+    from halfmask.release.answer import Answer
+    from halfmask.release.private import PrivateRelease
+    from halfmask.release.synthetic import SyntheticRelease
     from halfmask.sample import policies
+    from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -42,9 +53,12 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 __all__ = [
+    "Accountant",
     "AlphaKAnonymity",
+    "Answer",
     "AverageRisk",
     "BetaLikeness",
+    "BudgetLedger",
     "Column",
     "DeltaDisclosure",
     "DeltaPresence",
@@ -52,13 +66,17 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "Ledger",
     "PersonalKAnonymity",
     "PersonalLDiversity",
     "PersonalTCloseness",
+    "Policies",
+    "PrivateRelease",
     "Recoding",
     "Release",
     "SampleUniques",
     "Schema",
+    "SyntheticRelease",
     "TCloseness",
     "Table",
     "Verdict",
@@ -69,18 +87,29 @@ __all__ = [
     "compare_policies",
     "describe",
     "errors",
+    "explain",
     "hierarchies",
     "policies",
+    "query",
     "read",
+    "suggest",
+    "synthesize",
 ]
 
 # Where a name lives; the models are the rest.
 _HOMES = {
+    "Accountant": "halfmask.dp.accountant",
+    "Answer": "halfmask.release.answer",
+    "BudgetLedger": "halfmask.dp.ledger",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
+    "Ledger": "halfmask.query.ledger",
+    "Policies": "halfmask.query.policies",
+    "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
+    "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.metrics.risk",
@@ -88,7 +117,11 @@ _HOMES = {
     "compare": "halfmask.metrics.utility",
     "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
+    "explain": "halfmask.query.explain",
+    "query": "halfmask.query.run",
     "read": "halfmask.table.read",
+    "suggest": "halfmask.query.suggest",
+    "synthesize": "halfmask.synthesize.run",
 }
 
 _MODULES = {
@@ -98,8 +131,9 @@ _MODULES = {
 }
 
 # Importing a folder later would put it in the place of the function that has its name.
-import_module("halfmask.anonymize")
-globals().pop("anonymize")
+for _folder in ("anonymize", "query", "synthesize"):
+    import_module(f"halfmask.{_folder}")
+    globals().pop(_folder)
 
 
 def __getattr__(name: str) -> Any:

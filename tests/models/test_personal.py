@@ -87,7 +87,7 @@ def test_demands_for_t_are_read_from_files(tmp_path):
     )
     assert verdict.holds
     (tmp_path / "q.csv").write_text("age,disease,t_i\n30,flu,1.5\n30,cold,\n")
-    with pytest.raises(SchemaError, match="1 are missing, 1 are not from 0 to 1"):
+    with pytest.raises(SchemaError, match="1 are not from 0 to 1"):
         hm.read(tmp_path / "q.csv", schema=schema)
 
 

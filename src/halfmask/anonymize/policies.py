@@ -152,7 +152,8 @@ def compare_policies(
 
     Example:
         >>> import halfmask as hm
-        >>> people = hm.read({"age": list(range(40))}, schema={"age": "quasi"})
+        >>> import pyarrow as pa
+        >>> people = hm.read(pa.table({"age": list(range(40))}), schema={"age": "quasi"})
         >>> found = hm.compare_policies(people, ["personal"], k=(2, 3, 4), seeds=[0])
         >>> found.gains[0].people
         (33, 7, 0)

@@ -32,7 +32,7 @@ _SETTINGS = (
 @click.option(
     "--method",
     help="optimal (default), local; personal (default with people's own "
-    "demands), k-member, mdav, mondrian, exact.",
+    "demands), k-member, mdav, mondrian, exact; cocluster, cocluster-sets, cocluster-mode.",
 )
 @click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
 @click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
@@ -55,7 +55,6 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     Example: halfmask anonymize people.csv --k 10 -o out.parquet --report out.html
     """
     from halfmask.anonymize.run import anonymize
-    from halfmask.release.partition import Partition
 
     refuse_two_documents(output, json_too=as_json)
     refuse_bad_outputs(file, output, given["report"], given["recoding"])
@@ -64,10 +63,10 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings)
-    if given["recoding"] and isinstance(release.recoding, Partition):
-        release.recoding.save()
     deliver(release, output, given["report"])
-    if given["recoding"]:
+    if given["recoding"] and release.recoding is None:
+        show.say("This method has no recoding for new rows: none was saved.")
+    elif given["recoding"] and release.recoding is not None:
         release.recoding.save(given["recoding"])
         show.say(f"The recoding is in {given['recoding']}.")
     if as_json:

@@ -1,7 +1,8 @@
 """Assembles the verbs and turns every failure into one sentence and an exit code.
 
-Exit codes: 0 done, 1 input, 2 a promise is not kept, 4 an engine or package is missing, 70 a
-defect of halfmask, 130 interrupted, 141 the reader of our output went away.
+Exit codes: 0 done, 1 input, 2 a promise is not kept, 3 the privacy budget does not suffice, 4 an
+engine or package is missing, 70 a defect of halfmask, 130 interrupted, 141 the reader of our output
+went away.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ from halfmask.errors import HalfmaskError, InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("describe", "assess", "check", "anonymize", "recode", "compare", "policies", "demo")
+VERBS = (
+    "describe",
+    "assess",
+    "check",
+    "anonymize",
+    "recode",
+    "query",
+    "synthesize",
+    "compare",
+    "policies",
+    "demo",
+)
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
 
 
@@ -47,7 +59,7 @@ def cli() -> None:
     """Publish a table so that every person in it keeps the privacy they asked for.
 
     Words go to stderr and data to stdout; every verb takes --json. Exit codes: 0 done, 1 input,
-    2 a promise is not kept, 4 a package is missing, 70 a defect of halfmask.
+    2 a promise is not kept, 3 no budget left, 4 a package is missing, 70 a defect of halfmask.
     """
 
 
@@ -119,6 +131,9 @@ def _details(error: HalfmaskError) -> dict[str, Any]:
     }
     if "verdicts" in facts:
         facts["verdicts"] = [verdict.to_dict() for verdict in facts["verdicts"]]
+    for name in ("requested", "remaining", "missing"):
+        if hasattr(error, name):
+            facts[name] = getattr(error, name).to_dict()
     return facts
 
 

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import SchemaError
-from halfmask.models.statistics import reduce
+from halfmask.models.statistics import POLICY, histogram, reduce
 from halfmask.table.classes import value_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Histogram
+    from halfmask.table.classes import Classes, Histogram
     from halfmask.table.table import Table
 
 
 def demand_faults(table: Table, demand: str, default: float | None) -> list[str]:
     """What hinders reading the demand of everybody, in words; counts, never values."""
-    column = table.schema.policy[demand]
+    column = table.schema.policy.get(demand)
+    if column is None:  # a default speaks for everybody
+        return []
     numbers = value_facts(table, column)["numbers"]
     if numbers is None:
         return [f"the policy column '{column}' holds text: give numbers."]
@@ -54,13 +56,19 @@ def stated(demands: Histogram, default: float | None) -> NDArray[np.float64]:
     return np.where(np.isnan(demands.numbers), unknown, demands.numbers)
 
 
-def highest(demands: Histogram, default: float | None) -> NDArray[np.float64]:
-    """The highest demand in each class."""
+def highest(classes: Classes, demand: str, default: float | None) -> NDArray[np.float64]:
+    """The highest demand in each class; the default where nobody can state one."""
+    if default is not None and POLICY + demand not in classes.histograms:
+        return np.where(classes.rows > 0, float(default), 0.0)
+    demands = histogram(classes, POLICY + demand)
     return reduce(np.maximum, stated(demands, default)[demands.values], demands.starts)
 
 
-def lowest(demands: Histogram, default: float | None) -> NDArray[np.float64]:
+def lowest(classes: Classes, demand: str, default: float | None) -> NDArray[np.float64]:
     """The lowest demand in each class; negative, which nothing meets, where one is not stated."""
+    if default is not None and POLICY + demand not in classes.histograms:
+        return np.full(len(classes), float(default))
+    demands = histogram(classes, POLICY + demand)
     asked = stated(demands, default)
     asked = np.where(np.isinf(asked), -1.0, asked)
     return reduce(np.minimum, asked[demands.values], demands.starts)

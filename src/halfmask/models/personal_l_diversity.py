@@ -69,6 +69,8 @@ class PersonalLDiversity:
 
     def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
         """A lower bound of the rows that any finer grouping must lose: those who demand more."""
+        if POLICY + "l" not in classes.histograms:
+            return int(classes.rows[self._values(classes) < self._demands(classes)].sum())
         demands = histogram(classes, POLICY + "l")
         held = np.repeat(self._values(classes), np.diff(demands.starts))
         asked = stated(demands, self.default)[demands.values]
@@ -103,4 +105,4 @@ class PersonalLDiversity:
         return np.diff(histogram(classes, self.column).starts)
 
     def _demands(self, classes: Classes) -> NDArray[np.float64]:
-        return highest(histogram(classes, POLICY + "l"), self.default)
+        return highest(classes, "l", self.default)

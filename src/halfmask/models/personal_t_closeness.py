@@ -16,7 +16,7 @@ import numpy as np
 
 from halfmask.models.demands import demand_faults, lowest
 from halfmask.models.exact import at_most, fraction, largest, plain, require_number
-from halfmask.models.statistics import POLICY, filled, histogram, kept
+from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.t_closeness import DISTANCES, TCloseness
 from halfmask.models.verdict import Verdict, judge
 
@@ -75,7 +75,7 @@ class PersonalTCloseness:
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it is close enough for everybody in it."""
         moved, full = self._distance(classes)
-        demands = lowest(histogram(classes, POLICY + "t"), self.default)
+        demands = lowest(classes, "t", self.default)
         passing = np.zeros(len(demands), dtype=np.bool_)
         for t in np.unique(demands):
             at = demands == t
@@ -90,7 +90,7 @@ class PersonalTCloseness:
         """
         live, passing = filled(classes), self.passes(classes)
         moved, full = self._distance(classes)
-        demands = lowest(histogram(classes, POLICY + "t"), self.default)
+        demands = lowest(classes, "t", self.default)
         strictest = float(demands[live].min(initial=1.0))
         decisive = live & ~passing if (live & ~passing).any() else live & (demands == strictest)
         met = int(np.count_nonzero(live & passing))

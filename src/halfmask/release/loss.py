@@ -37,7 +37,7 @@ def column_loss(
     if isinstance(recoding, Partition):
         covered += recoding.covered(table, step, name)
         return Fraction(covered - len(table), len(table) * (size - 1))
-    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int8)[step]
+    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
     levels[step < 0] = -1
     for level in range(hierarchy.height + 2):
         counts = np.bincount(codes[levels == level], minlength=hierarchy.maps.shape[1])

@@ -8,12 +8,11 @@ label.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InputError
 from halfmask.release.recoding import as_text, as_type
 from halfmask.table.hierarchy import TOP
 from halfmask.table.ranges import separator
@@ -200,15 +199,6 @@ class Partition:
         """How many leaves the labels of all published rows cover, added up."""
         rows = np.bincount(step[step >= 0], minlength=len(self))
         return int(rows @ self.labels[name].leaves(table, name))
-
-    def save(self, *_: object) -> NoReturn:
-        """Refuse: a partition cannot recode new rows."""
-        raise InputError(
-            "This release divides these very rows into classes, which says nothing of new rows: "
-            "use method='optimal' or 'local' for a recoding that can be saved."
-        )
-
-    apply = to_csv = to_sql = save
 
 
 def _ranges(table: Table, name: str, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Ranges:

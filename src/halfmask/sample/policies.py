@@ -69,7 +69,8 @@ def generate(
 
     Example:
         >>> import halfmask as hm
-        >>> people = hm.read({"age": list(range(20, 40))}, schema={"age": "quasi"})
+        >>> import pyarrow as pa
+        >>> people = hm.read(pa.table({"age": list(range(20, 40))}), schema={"age": "quasi"})
         >>> sorted(hm.policies.generate(people, "general", k=(2, 3, 5)).arrow["k_i"].to_pylist())
         [2, 2, 3, 3, 3, 3, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]
     """

@@ -91,6 +91,7 @@ class Task:
             POLICY + demand: self.table.schema.policy[demand]
             for model in self.models
             for demand in model.policy
+            if demand in self.table.schema.policy
         }
         return grouped(self.table, self.rows, ids, columns=columns)
 
@@ -151,7 +152,9 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
 
 def personal(table: Table, demand: str, default: float | None) -> NDArray[np.float64]:
     """Everybody's own demand; the models have seen to it that all are stated."""
-    column = table.schema.policy[demand]
+    column = table.schema.policy.get(demand)
+    if column is None:  # a default speaks for everybody
+        return np.full(len(table), np.nan if default is None else float(default))
     numbers = value_facts(table, column)["numbers"]
     assert numbers is not None  # noqa: S101 - checked by the model's faults
     stated = np.where(np.isnan(numbers), np.nan if default is None else default, numbers)
