@@ -69,7 +69,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_json: bool) -> None:
     from collections import Counter
 
-    from halfmask.release.write import plain, write_table
+    from halfmask.release.write import write_table
     from halfmask.sample.policies import generate
 
     concern = _concerns(given["concern"] or ("personal",))[0]
@@ -85,9 +85,14 @@ def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_jso
     if output == STDOUT:
         import sys
 
+        import pyarrow as pa
         from pyarrow import csv
 
-        csv.write_csv(plain(made.arrow), sys.stdout.buffer)
+        columns = [
+            one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one
+            for one in made.arrow.columns
+        ]
+        csv.write_csv(pa.table(columns, made.arrow.column_names), sys.stdout.buffer)
     elif output:
         write_table(made.arrow, output)
         show.say(f"The table with its demands is in {output}: these are all rows, no release.")
