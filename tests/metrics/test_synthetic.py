@@ -61,7 +61,7 @@ def correlated(random, size):
 
 
 def test_a_forest_sees_what_naive_bayes_cannot():
-    pytest.importorskip("sklearn", reason="the extra learn is not installed")
+    pytest.importorskip("sklearn", reason="the extra measures is not installed")
     random = np.random.default_rng(0)
     table = correlated(random, 3000)
     again = correlated(random, 3000)

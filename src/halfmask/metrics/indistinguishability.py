@@ -33,7 +33,7 @@ def indistinguishability(
         from sklearn.metrics import roc_auc_score
         from sklearn.naive_bayes import CategoricalNB
     except ImportError as error:
-        raise EngineUnavailableError("scikit-learn", 'pip install "halfmask[learn]"') from error
+        raise EngineUnavailableError("scikit-learn", 'pip install "halfmask[measures]"') from error
     size = min(_SAMPLE, len(original), len(synthetic))
     rows = np.concatenate(
         [

@@ -16,7 +16,6 @@ from halfmask.anonymize.partition.blocks import blocks_of
 from halfmask.anonymize.partition.division import Division
 from halfmask.anonymize.partition.mend import mend, numbered
 from halfmask.anonymize.partition.optimum.apart import largest_split
-from halfmask.anonymize.partition.optimum.columns import require_scipy
 from halfmask.anonymize.partition.optimum.instance import Instance, Optimum
 from halfmask.anonymize.partition.optimum.sums import smallest_sum
 from halfmask.anonymize.partition.optimum.widest import smallest_diameter
@@ -35,7 +34,6 @@ _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
 
 def divide(task: Task) -> Division:
     """The optimum, or the best that the time allows with its proven gap."""
-    require_scipy()
     if task.demands.values.shape[1] or any(m.columns for m in task.models):
         raise ParameterError(
             "method", "exact", "another one where sensitive columns matter: it proves k only"

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import EngineUnavailableError
-
 if TYPE_CHECKING:
     from typing import Any
 
@@ -77,11 +75,3 @@ class Columns:
         for number, column in enumerate(picked.tolist()):
             ids[list(self.members[column])] = number
         return ids, float(sum(self.costs[c] for c in picked)), lower
-
-
-def require_scipy() -> None:
-    """Refuse kindly where SciPy is missing."""
-    try:
-        import scipy.optimize  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise EngineUnavailableError("SciPy", "pip install 'halfmask[exact]'") from error
