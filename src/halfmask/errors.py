@@ -161,10 +161,11 @@ class InfeasibleDemandsError(UnsatisfiableError):
         self.feasible = total - len(self.rows)
         named = ", ".join(str(row) for row in self.rows[:5])
         more = f" and {len(self.rows) - 5} more" if len(self.rows) > 5 else ""
-        where = " and ".join(f"'{column}'" for column in self.columns)
+        stated = " and ".join(f"'{column}'" for column in self.columns)
+        where = f" (policy column {stated})" if stated else ""
         super().__init__(
-            f"{len(self.rows)} of {total} people demand more (policy column {where}) than the "
-            f"table can give: rows {named}{more}, counted from 0.",
+            f"{len(self.rows)} of {total} people demand more{where} than the table can give: rows "
+            f"{named}{more}, counted from 0.",
             suppressed=len(self.rows),
             advice=(
                 f"The other {self.feasible} are the largest set that can be served: give "

@@ -133,7 +133,7 @@ def test_a_default_speaks_for_people_who_state_no_demand(demands: list[int | Non
     for default, level in ((2, 0), (3, 1), (4, 1)):
         model = hm.PersonalKAnonymity(default=default)
         assert hm.check(table, model)[0].holds == (level == 0)
-        release = hm.anonymize(table, model)
+        release = hm.anonymize(table, model, method="optimal")
         assert release.levels == {"a": level}
         assert release.verdicts[0].required == default
         assert len(release.recoding.apply(table, model)) == 4
@@ -167,7 +167,7 @@ def test_without_a_default_every_demand_must_be_stated() -> None:
 def test_a_refusal_counts_people_and_keeps_their_demands_secret(default: int | None) -> None:
     table = unstated([1, 2, 98765, 2] if default is None else None)
     with pytest.raises(UnsatisfiableError) as caught:
-        hm.anonymize(table, hm.PersonalKAnonymity(default=default))
+        hm.anonymize(table, hm.PersonalKAnonymity(default=default), method="optimal")
     assert "98765" not in str(caught.value)
     assert f"{1 if default is None else 4} of 4 rows are of people who demand more" in str(
         caught.value

@@ -225,3 +225,11 @@ def test_large_tables_are_divided_block_by_block(monkeypatch):
     for method in ("mdav", "k-member"):
         release = hm.anonymize(table, OWN, method=method, seed=1)
         assert any("blocks" in note for note in release.notes)
+
+
+def test_a_default_speaks_for_everybody_and_a_refusal_keeps_it_to_itself():
+    table = hm.Table(pa.table({"x": [1, 1, 2, 2]}), hm.Schema({"x": "quasi"}))
+    assert hm.anonymize(table, hm.PersonalKAnonymity(default=2)).rows == 4
+    with pytest.raises(InfeasibleDemandsError, match="4 of 4 people") as caught:
+        hm.anonymize(table, hm.PersonalKAnonymity(default=98765))
+    assert "98765" not in str(caught.value)

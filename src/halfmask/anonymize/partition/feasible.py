@@ -29,7 +29,8 @@ def feasible(task: Task, on_infeasible: str) -> Task:
     if not keep.all():
         out = np.flatnonzero(~keep)
         if on_infeasible != "suppress" or not keep.any():
-            columns = [task.table.schema.policy[demand] for m in task.models for demand in m.policy]
+            stated = task.table.schema.policy
+            columns = [stated[d] for m in task.models for d in m.policy if d in stated]
             raise InfeasibleDemandsError(
                 tuple(dict.fromkeys(columns)), out.tolist(), len(task.table)
             )
