@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from halfmask.anonymize.run import anonymize
     from halfmask.errors import HalfmaskError
+    from halfmask.metrics.discrimination.rate import discrimination_rate
     from halfmask.metrics.risk import assess
     from halfmask.metrics.utility import compare
     from halfmask.models import (
@@ -60,6 +61,7 @@ __all__ = [
     "check",
     "compare",
     "describe",
+    "discrimination_rate",
     "hierarchies",
     "read",
 ]
@@ -77,6 +79,7 @@ _HOMES = {
     "check": "halfmask.models.check",
     "compare": "halfmask.metrics.utility",
     "describe": "halfmask.table.describe",
+    "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "read": "halfmask.table.read",
 }
 
