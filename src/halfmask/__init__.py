@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfmask.anonymize.run import anonymize
+    from halfmask.assessment.assess import assess
+    from halfmask.assessment.compare import compare
+    from halfmask.assessment.frontier import frontier
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.discrimination.rate import discrimination_rate
-    from halfmask.metrics.risk import assess
-    from halfmask.metrics.utility import compare
     from halfmask.models import (
         AlphaKAnonymity,
         AverageRisk,
@@ -62,6 +63,7 @@ __all__ = [
     "compare",
     "describe",
     "discrimination_rate",
+    "frontier",
     "hierarchies",
     "read",
 ]
@@ -75,10 +77,11 @@ _HOMES = {
     "Schema": "halfmask.table.schema",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
-    "assess": "halfmask.metrics.risk",
+    "assess": "halfmask.assessment.assess",
     "check": "halfmask.models.check",
-    "compare": "halfmask.metrics.utility",
+    "compare": "halfmask.assessment.compare",
     "describe": "halfmask.table.describe",
+    "frontier": "halfmask.assessment.frontier",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "read": "halfmask.table.read",
 }
