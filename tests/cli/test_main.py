@@ -23,7 +23,7 @@ def call(*arguments, **options):
 def raising(monkeypatch, error):
     @click.command()
     @click.option("--json", is_flag=True)
-    def command(json):  # noqa: ARG001
+    def command(json):
         raise error
 
     monkeypatch.setattr(main.LazyGroup, "get_command", lambda *_: command)

@@ -74,7 +74,8 @@ def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, .
     maps = [table.hierarchy(name).maps for name in quasi]
     levels = [0] * len(quasi)
     now, alone = classes, _alone(classes)
-    limit, out = share * int(classes.rows.sum()), []
+    limit = share * int(classes.rows.sum())
+    out: list[Step] = []
     while alone > limit and len(out) < _STEPS:
         tries = []
         for place, levels_of in enumerate(maps):

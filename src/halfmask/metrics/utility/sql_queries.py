@@ -114,7 +114,7 @@ def _run(
     with duckdb.connect() as connection:
         connection.register(name, rows)
         try:
-            fetched = connection.execute(query).fetch_arrow_table()
+            fetched = connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
             raise InputError(
                 f"Query {number} cannot be run on table {name!r}: {type(error).__name__}."
