@@ -33,7 +33,7 @@ def table(rows: int, columns: int, seed: int = 0) -> hm.Table:
         for i, size in enumerate(SIZES[:columns])
     }
     data["s"] = pa.array(random.integers(0, 20, rows, dtype=np.int32))
-    schema = {name: "quasi" for name in data} | {"s": "sensitive"}
+    schema = dict.fromkeys(data, "quasi") | {"s": "sensitive"}
     made = hm.read(pa.table(data), schema=schema)
     for name in data:
         made.encode(name)
@@ -92,6 +92,7 @@ def sample_seconds() -> float:
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--pycanon-rows", type=int, default=2_000)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 import halfmask as hm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Compiled kernels make the first call slow.
 settings.register_profile("halfmask", deadline=None, max_examples=60)
@@ -62,3 +71,74 @@ def adult_table(adult: Path) -> hm.Table:
 def adult_occupation(adult: Path) -> hm.Table:
     """Adult with eight quasi-identifiers and occupation sensitive, and their hierarchies."""
     return _read_adult(adult, ("occupation",))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a private PostgreSQL server; the test skips where there is none."""
+    folder = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"))), None)
+    if folder is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    place = Path(tempfile.mkdtemp(prefix="halfmask-postgres-"))
+    as_user: list[str] = []
+    if os.geteuid() == 0:
+        # The server refuses to run as root.
+        place.chmod(0o755)
+        shutil.chown(place, "postgres")
+        as_user = ["runuser", "-u", "postgres", "--"]
+
+    def run(*command: str) -> None:
+        subprocess.run([*as_user, *command], check=True, capture_output=True, cwd="/")  # noqa: S603
+
+    run(
+        str(folder / "initdb"),
+        "-D",
+        f"{place}/data",
+        "-U",
+        "halfmask",
+        "--no-sync",
+        "--auth=trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+    )
+    options = f"-c listen_addresses='' -c unix_socket_directories={place} -c fsync=off"
+    run(
+        str(folder / "pg_ctl"),
+        "-D",
+        f"{place}/data",
+        "-w",
+        "-l",
+        f"{place}/log",
+        "-o",
+        options,
+        "start",
+    )
+    try:
+        yield f"postgresql://halfmask@/postgres?host={place}"
+    finally:
+        run(str(folder / "pg_ctl"), "-D", f"{place}/data", "-m", "immediate", "stop")
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """One local Spark session for the whole run; the test skips where there is none."""
+    sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed (halfmask[spark])")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = (
+            sql.SparkSession.builder.master("local[2]")
+            .appName("halfmask-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.log.level", "ERROR")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from halfmask import errors
     from halfmask.anonymize.run import anonymize
     from halfmask.assessment.assess import assess
     from halfmask.assessment.compare import compare
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
         Verdict,
     )
     from halfmask.models.check import check
+    from halfmask.query.explain import explain
+    from halfmask.query.ledger import Ledger
+    from halfmask.query.policies import Policies
+    from halfmask.query.run import query
+    from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
+    from halfmask.release.answer import Answer
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlphaKAnonymity",
+    "Answer",
     "AverageRisk",
     "BetaLikeness",
     "Column",
@@ -49,7 +57,9 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "Ledger",
     "PersonalKAnonymity",
+    "Policies",
     "Recoding",
     "Release",
     "SampleUniques",
@@ -63,15 +73,22 @@ __all__ = [
     "compare",
     "describe",
     "discrimination_rate",
+    "errors",
+    "explain",
     "frontier",
     "hierarchies",
+    "query",
     "read",
+    "suggest",
 ]
 
 # Where a name lives; the models are the rest.
 _HOMES = {
+    "Answer": "halfmask.release.answer",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
+    "Ledger": "halfmask.query.ledger",
+    "Policies": "halfmask.query.policies",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
@@ -83,19 +100,25 @@ _HOMES = {
     "describe": "halfmask.table.describe",
     "frontier": "halfmask.assessment.frontier",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
+    "explain": "halfmask.query.explain",
+    "query": "halfmask.query.run",
     "read": "halfmask.table.read",
+    "suggest": "halfmask.query.suggest",
 }
 
+_MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
+
 # Importing a folder later would put it in the place of the function that has its name.
-import_module("halfmask.anonymize")
-globals().pop("anonymize")
+for _folder in ("anonymize", "query"):
+    import_module(f"halfmask.{_folder}")
+    globals().pop(_folder)
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
-    if name == "hierarchies":
-        return import_module("halfmask.table.hierarchies")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
     globals()[name] = value
     return value

@@ -3,10 +3,14 @@
 HalfmaskError
 ├── InputError (ValueError)        the caller's data, schema, parameters or query
 │   ├── SchemaError  HierarchyError  ParameterError  NotObservedError
+│   └── QueryError                 carries line, column, highlight
+│       └── UnsupportedQueryError
 ├── PrivacyError                   a promise cannot be kept; nothing was released
 │   ├── UnsatisfiableError         carries the verdicts and the closest candidate's levels
+│   └── LedgerError                an earlier release forbids this one
 ├── EngineError
 │   ├── EngineUnavailableError     carries the install command
+│   └── UnsupportedByEngineError
 └── InternalError (AssertionError) our bug; says where to report it
 
 Branches answer whose move it is now. A message says what is wrong, where (column, parameter,
@@ -80,6 +84,43 @@ class NotObservedError(InputError, KeyError):
         return str(self.args[0])  # KeyError would quote it
 
 
+class QueryError(InputError):
+    """The query cannot be understood or answered; points at the place in its text.
+
+    Attributes:
+        line: the line of the fault, counted from 1; None where it has no place.
+        column: the column of the fault, counted from 1.
+        highlight: the faulty line of the query with a caret under the place.
+    """
+
+    code = "input.query"
+
+    def __init__(
+        self, message: str, *, text: str = "", start: int | None = None, length: int = 1
+    ) -> None:
+        self.line: int | None = None
+        self.column: int | None = None
+        self.highlight = ""
+        self.reason = message
+        if start is not None:
+            start = min(max(start, 0), len(text))
+            before = text[:start]
+            self.line = before.count("\n") + 1
+            self.column = start - (before.rfind("\n") + 1) + 1
+            row = text.split("\n")[self.line - 1]
+            carets = "^" * max(1, min(length, len(row) - self.column + 1))
+            pad = "".join("\t" if c == "\t" else " " for c in row[: self.column - 1])
+            self.highlight = f"{row}\n{pad}{carets}"
+            message = f"line {self.line}, column {self.column}: {message}\n{self.highlight}"
+        super().__init__(message)
+
+
+class UnsupportedQueryError(QueryError):
+    """The query is understood, but answering it would break a promise or is not built."""
+
+    code = "input.query.unsupported"
+
+
 class PrivacyError(HalfmaskError):
     """A promise cannot be kept; nothing was released."""
 
@@ -115,6 +156,16 @@ class UnsatisfiableError(PrivacyError):
         super().__init__(_joined((message, *advice)))
 
 
+class LedgerError(PrivacyError):
+    """Together with an earlier release (``entry``) this one would isolate people."""
+
+    code = "privacy.ledger"
+
+    def __init__(self, message: str, *, entry: str = "") -> None:
+        self.entry = entry
+        super().__init__(message)
+
+
 class EngineError(HalfmaskError):
     """An engine or an optional package failed or is missing."""
 
@@ -130,6 +181,16 @@ class EngineUnavailableError(EngineError):
     def __init__(self, what: str, install: str) -> None:
         self.install = install
         super().__init__(f"{what} is not installed. Run: {install}")
+
+
+class UnsupportedByEngineError(EngineError):
+    """This engine cannot do what the query asks; another one may."""
+
+    code = "engine.unsupported"
+
+    def __init__(self, engine: str, what: str) -> None:
+        self.engine, self.what = engine, what
+        super().__init__(f"The engine {engine} cannot do this: {what}.")
 
 
 class InternalError(HalfmaskError, AssertionError):

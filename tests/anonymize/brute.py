@@ -25,12 +25,12 @@ def leaves(hierarchy, level, label):
     return sum(1 for labels in hierarchy.values() if labels[level] == label)
 
 
-def survivors(classes, test):
-    """Remove failing classes until all that remain pass; ``test(class, all remaining rows)``."""
-    kept = dict(classes)
+def survivors(classes, alone, compared=lambda _members, _everything: True):
+    """Remove classes that fail alone, then those that fail against what is left."""
+    kept = {key: members for key, members in classes.items() if alone(members)}
     while kept:
         everything = [row for members in kept.values() for row in members]
-        bad = [key for key, members in kept.items() if not test(members, everything)]
+        bad = [key for key, members in kept.items() if not compared(members, everything)]
         if not bad:
             break
         for key in bad:
@@ -144,12 +144,12 @@ METRICS = {
 }
 
 
-def best(rows, quasi, hierarchies, test, *, limit, metric="loss"):
+def best(rows, quasi, hierarchies, tests, *, limit, metric="loss"):
     """The least metric, then fewest suppressed rows, lowest sum of levels, column order."""
     found = []
     heights = [len(next(iter(hierarchies[q].values()))) for q in quasi]
     for levels in itertools.product(*(range(h) for h in heights)):
-        kept = survivors(groups(rows, quasi, hierarchies, levels), test)
+        kept = survivors(groups(rows, quasi, hierarchies, levels), *tests)
         gone = len(rows) - sum(len(m) for m in kept.values())
         if kept and gone <= limit:
             value = METRICS[metric](rows, quasi, hierarchies, levels, kept)

@@ -262,3 +262,10 @@ def test_rows_that_t_closeness_calls_unavoidable_do_leave(name, data, t):
         lost = total - int(fine.rows[mask].sum())
         if model.passes(fine.select(mask)).all():
             assert model.unavoidable(coarse, lost) <= lost
+
+
+def test_average_risk_takes_one_more_where_part_of_a_class_would_do():
+    # Sizes 1, 1, 1, 5: risk 4/8; without one 3/7 = 0.43, without two 2/6 = 0.33.
+    model = AverageRisk(0.4)
+    _, classes, _ = judged(rows("a01 b01 c01" + " d01" * 5), model)
+    assert classes.rows[~model.passes(classes)].tolist() == [1, 1]

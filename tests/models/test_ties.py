@@ -182,13 +182,12 @@ def test_machine_and_python_integers_give_the_same(name):
 
 
 def test_a_hierarchy_without_one_root_gets_one():
-    # No label above a and b: moving from one to the other costs the full height.
-    tree = from_levels([[0, 1], ["a", "b"]], other_leaves=[[]] * 2)
-    histogram = replace(counted((1, 0), (0, 1)).histograms["s"], hierarchy=tree)
-    moved, full = distance.hierarchical(histogram, "s")
-    assert [Fraction(int(a), int(b)) for a, b in zip(moved, full, strict=True)] == [
-        Fraction(1, 2)
-    ] * 2
+    # Values 0 and 1 under a, 2 under b, nothing above: a third moves half way, a third all the way.
+    tree = from_levels([[0, 1, 2], ["a", "a", "b"]], other_leaves=[[]] * 2)
+    classes = counted((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    moved, full = distance.hierarchical(replace(classes.histograms["s"], hierarchy=tree), "s")
+    assert Fraction(int(moved[0]), int(full[0])) == Fraction(1, 2)
+    assert Fraction(int(moved[2]), int(full[2])) == Fraction(2, 3)
 
 
 def test_a_distance_without_hierarchy_is_refused():

@@ -112,6 +112,16 @@ def test_values_the_hierarchy_lacks_are_refused(lab):
     assert lab.CANARY not in str(caught.value)
 
 
+def test_rows_of_unpublished_classes_are_suppressed_by_a_local_recoding(lab):
+    steps = [Step({"age": 1, "zip": 0}, (("30-39", "35510"),)), Step({"age": 2, "zip": 0}, ())]
+    recoding = Recoding.of(lab.people(), steps)
+    new = new_rows(lab, [71, 72], ["1", "1"])
+    with pytest.raises(UnsatisfiableError) as caught:
+        recoding.apply(new, KAnonymity(2), suppression=1)
+    assert caught.value.verdicts == ()
+    assert caught.value.suppressed == 2
+
+
 def test_parameters_are_checked(lab):
     recoding = seal(lab.candidate()).recoding
     with pytest.raises(ParameterError, match="suppression"):

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError, SchemaError
 from halfmask.models.delta_presence import DeltaPresence
 from halfmask.models.k_anonymity import KAnonymity
@@ -224,6 +225,21 @@ def test_the_population_is_recoded_alongside(lab):
         seal(lab.candidate(table, models=[DeltaPresence(0.1, 0.5, population)], **given))
 
 
+def test_people_of_the_population_whom_no_step_takes_are_counted(lab):
+    table = Table(pa.table({"a": ["x", "x", "y"]}), Schema({"a": Column("quasi")}))
+    population = Table(pa.table({"a": ["x", "x", "x", "y", "y", "z"]}), table.schema)
+    steps = [Step({"a": 0}, (("x",),)), Step({"a": 0}, (("y",),))]
+    given = {
+        "recoding": Recoding.of(table, steps),
+        "step": lab.steps(0, 0, 1),
+        "parameters": {},
+    }
+    release = seal(lab.candidate(table, models=[DeltaPresence(0, 0.7, population)], **given))
+    assert release.verdicts[0].achieved == pytest.approx(2 / 3)
+    with pytest.raises(InternalError, match="1 classes fail"):
+        seal(lab.candidate(table, models=[DeltaPresence(0.1, 0.7, population)], **given))
+
+
 def test_row_order_carries_no_information(lab):
     rows = pa.table({"sex": ["m"] * 400, "n": list(range(400))})
     table = Table(rows, Schema({"sex": Column("quasi"), "n": Column("sensitive")}))
@@ -244,9 +260,18 @@ def test_dictionaries_and_metadata_tell_nothing_of_the_original(lab):
     rows = rows.replace_schema_metadata({b"pandas": lab.CANARY.encode()})
     field = rows.schema.field("weight").with_metadata({b"note": lab.CANARY.encode()})
     rows = rows.cast(rows.schema.set(4, field))
-    out = seal(lab.candidate(Table(rows, table.schema))).to_arrow()
+    given = Table(rows, table.schema, categorical=frozenset({"disease", "zip"}))
+    out = seal(lab.candidate(given)).to_arrow()
     assert out.schema.metadata is None
     assert all(field.metadata is None for field in out.schema)
     assert out["disease"].chunk(0).dictionary.to_pylist() == ["flu", "zoster"]
     assert out["zip"].chunk(0).dictionary.to_pylist() == ["35510", "35521"]
     assert all(column.num_chunks == 1 for column in out.columns)
+
+
+def test_a_value_spelled_like_a_label_is_pointed_out():
+    rows = pa.table({"a": ["*", "*", "*", "p", "q", "r"]})
+    table = hm.read(rows, schema={"a": "quasi"})
+    assert not hm.anonymize(table, hm.KAnonymity(3)).notes
+    local = hm.anonymize(table, hm.KAnonymity(3), method="local")
+    assert any("'a': 1 label(s) of different levels" in note for note in local.notes)

@@ -56,6 +56,8 @@ def test_a_local_recoding_keeps_its_classes_and_missing_labels(tmp_path):
         '{"format": "halfmask.recoding/1", "columns": {"a": {"role": "quasi"}}, '
         '"steps": [{"levels": {"a": 1}, "classes": [["x", "y"]]}]}',
         '{"format": "halfmask.recoding/1", "columns": {"a": {"role": "quasi"}}, "steps": [3]}',
+        '{"format": "halfmask.recoding/1", "columns": {"a": {"role": "quasi", "content": "x"}}, '
+        '"steps": [{"levels": {"a": 1}, "classes": null}]}',
     ],
 )
 def test_damaged_files_are_refused(tmp_path, text):

@@ -85,6 +85,12 @@ def test_names_from_the_table_stay_text(document):
     )
 
 
+def test_small_shares_are_not_rounded_to_nothing(document):
+    document["rows"]["suppressed_share"] = 0.00003
+    text, _ = read(render(document))
+    assert "rows (under 0.1%) do not leave" in text
+
+
 def test_the_plots_hold_the_document_s_figures(document):
     _, reader = read(render(document))
     plots = json.loads(reader.scripts[0])
@@ -117,3 +123,11 @@ def test_an_incomplete_document_is_no_page(document):
     del document["outcome"]
     with pytest.raises(jinja2.UndefinedError, match="outcome"):
         render(document)
+
+
+def test_a_release_of_quasi_identifiers_only_and_infinite_figures(document):
+    document["columns"] = [c for c in document["columns"] if c["role"] == "quasi"]
+    document["verdicts"][0]["achieved"] = None
+    text, _ = read(render(document))
+    assert "leave as they were" not in text
+    assert "at least 5 none everybody" in text

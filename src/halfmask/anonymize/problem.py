@@ -86,7 +86,8 @@ class Problem:
         self._fragile = tuple(m for m in models if not m.absorbing)
         self._single = tuple(m for m in models if not m.whole)
         self._monotone = all(m.monotone for m in models)
-        self._relative = any(m.relative or m.whole for m in models)
+        self._relative = tuple(m for m in models if m.relative or m.whole)
+        self._brittle = tuple(m for m in self._fragile if m not in self._relative)
         self._cellwise = isinstance(metric, CellMetric)
         from halfmask.kernels import lattice
 
@@ -114,6 +115,12 @@ class Problem:
                 saved = counts @ costs.extra[0][hierarchy.maps[0]]
                 self._worst.append(float(costs.scores[0] + saved))
         self.tuple_rows = tuples.rows[tuples.rows > 0]
+        # No merging and no suppressed row makes a metric of whole classes smaller than this.
+        self.least = 0.0
+        if not self._cellwise:
+            everyone = tuples.rows > 0
+            grouping = self._grouping([0] * columns, tuples, everyone, 0)
+            self.least = cast("ClassMetric", self.metric).value(grouping)
 
     def evaluate(self, levels: Sequence[int]) -> Outcome:
         """Return what generalizing column c to ``levels[c]`` gives."""
@@ -173,15 +180,20 @@ class Problem:
         return np.asarray(outcome.kept[ids])
 
     def _survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which classes remain when no more need to go."""
-        everything = bool(kept.all())
-        passing = self._pass(self._fragile, classes if everything else classes.select(kept))
-        kept = kept.copy()
-        while not passing.all():
-            kept[kept] = passing
-            if not self._relative or not kept.any():
+        """Which classes remain when no more need to go.
+
+        Classes that fail on their own go first; only then are the others compared with what is
+        left, and again after each removal.
+        """
+        if self._brittle:
+            kept = kept & self._pass(self._brittle, classes)
+        while self._relative and kept.any():
+            everything = bool(kept.all())
+            passing = self._pass(self._relative, classes if everything else classes.select(kept))
+            if passing.all():
                 break
-            passing = self._pass(self.models, classes.select(kept))
+            kept = kept.copy()
+            kept[kept] = passing
         return kept
 
     def _pass(self, models: Sequence[Model], classes: Classes) -> NDArray[np.bool_]:

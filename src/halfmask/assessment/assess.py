@@ -22,7 +22,7 @@ from halfmask.metrics.risk.disclosure import Disclosure, disclosure
 from halfmask.metrics.risk.reidentification import Reidentification, reidentification
 from halfmask.metrics.risk.special_uniques import SpecialUniques, special_uniques
 from halfmask.metrics.risk.uniqueness import Uniqueness, uniqueness
-from halfmask.release.document import versions
+from halfmask.release.document import plain, versions
 from halfmask.table.classes import classes_of
 from halfmask.table.population import widen
 from halfmask.table.table import require_table
@@ -110,38 +110,41 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the assessment as plain values."""
-        return {
-            "format": FORMAT,
-            "rows": self.rows,
-            "people": self.people,
-            "classes": self.classes,
-            "smallest": self.smallest,
-            "unique_rows": self.unique_rows,
-            "unique_share": self.unique_share,
-            "highest_risk": self.highest_risk,
-            "mean_risk": self.mean_risk,
-            "limit": self.limit,
-            "sizes": [
-                {"people": label, "classes": classes, "rows": rows}
-                for label, classes, rows in self.sizes
-            ],
-            "columns": [asdict(column) for column in self.columns],
-            "reidentification": self.reidentification.to_dict(),
-            "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
-            "special_uniques": self.special.to_dict(),
-            "column_sets": [one.to_dict() for one in self.sets],
-            "minimal_quasi_identifiers": [list(names) for names in self.minimal],
-            "disclosures": [one.to_dict() for one in self.disclosures],
-            "discrimination": [
-                {"target": target, "sets": [one.to_dict() for one in sets]}
-                for target, sets in self.discrimination
-            ],
-            "criteria": [one.to_dict() for one in self.criteria],
-            "advice": [one.to_dict() for one in self.advice],
-            "way": [one.to_dict() for one in self.way],
-            "notes": list(self.notes),
-            "versions": versions(),
-        }
+        document: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "rows": self.rows,
+                "people": self.people,
+                "classes": self.classes,
+                "smallest": self.smallest,
+                "unique_rows": self.unique_rows,
+                "unique_share": self.unique_share,
+                "highest_risk": self.highest_risk,
+                "mean_risk": self.mean_risk,
+                "limit": self.limit,
+                "sizes": [
+                    {"people": label, "classes": classes, "rows": rows}
+                    for label, classes, rows in self.sizes
+                ],
+                "columns": [asdict(column) for column in self.columns],
+                "reidentification": self.reidentification.to_dict(),
+                "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
+                "special_uniques": self.special.to_dict(),
+                "column_sets": [one.to_dict() for one in self.sets],
+                "minimal_quasi_identifiers": [list(names) for names in self.minimal],
+                "disclosures": [one.to_dict() for one in self.disclosures],
+                "discrimination": [
+                    {"target": target, "sets": [one.to_dict() for one in sets]}
+                    for target, sets in self.discrimination
+                ],
+                "criteria": [one.to_dict() for one in self.criteria],
+                "advice": [one.to_dict() for one in self.advice],
+                "way": [one.to_dict() for one in self.way],
+                "notes": list(self.notes),
+                "versions": versions(),
+            }
+        )
+        return document
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the assessment as ``.json`` or as a self-contained ``.html`` page."""

@@ -34,7 +34,7 @@ from halfmask.metrics.utility.distributions import (
 )
 from halfmask.metrics.utility.queries import CountingQueries, counting_queries
 from halfmask.metrics.utility.sql_queries import QueryError, sql_queries, statements
-from halfmask.release.document import versions
+from halfmask.release.document import plain, versions
 from halfmask.table.classes import classes_of
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table, require_table
@@ -176,41 +176,44 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
-        return {
-            "format": FORMAT,
-            "rows": self.rows,
-            "rows_released": self.rows_released,
-            "suppressed": self.suppressed,
-            "loss": self.loss,
-            "classes": self.classes,
-            "classes_released": self.classes_released,
-            "mean_class": self.mean_class,
-            "mean_class_released": self.mean_class_released,
-            "limit": self.limit,
-            "generalized": [asdict(one) for one in self.generalized],
-            "kept": [asdict(one) for one in self.kept],
-            "utility": self.utility.to_dict(),
-            "distances": [asdict(one) for one in self.distances],
-            "joint": [one.to_dict() for one in self.joint],
-            "pairs": [one.to_dict() for one in self.pairs],
-            "counting": self.counting.to_dict(),
-            "queries": [one.to_dict() for one in self.queries],
-            "needs": [asdict(one) for one in self.needs],
-            "predictions": [one.to_dict() for one in self.predictions],
-            "likeness": None if self.likeness is None else self.likeness.to_dict(),
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-            "finding": asdict(self.finding),
-            "disclosures": [
-                {"before": a.to_dict(), "after": None if b is None else b.to_dict()}
-                for a, b in self.disclosures
-            ],
-            "criteria": [one.to_dict() for one in self.criteria],
-            "membership": self.membership.to_dict(),
-            "minimality": self.minimality.to_dict(),
-            "notes": list(self.notes),
-            "versions": versions(),
-        }
+        document: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "rows": self.rows,
+                "rows_released": self.rows_released,
+                "suppressed": self.suppressed,
+                "loss": self.loss,
+                "classes": self.classes,
+                "classes_released": self.classes_released,
+                "mean_class": self.mean_class,
+                "mean_class_released": self.mean_class_released,
+                "limit": self.limit,
+                "generalized": [asdict(one) for one in self.generalized],
+                "kept": [asdict(one) for one in self.kept],
+                "utility": self.utility.to_dict(),
+                "distances": [asdict(one) for one in self.distances],
+                "joint": [one.to_dict() for one in self.joint],
+                "pairs": [one.to_dict() for one in self.pairs],
+                "counting": self.counting.to_dict(),
+                "queries": [one.to_dict() for one in self.queries],
+                "needs": [asdict(one) for one in self.needs],
+                "predictions": [one.to_dict() for one in self.predictions],
+                "likeness": None if self.likeness is None else self.likeness.to_dict(),
+                "before": self.before.to_dict(),
+                "after": self.after.to_dict(),
+                "finding": asdict(self.finding),
+                "disclosures": [
+                    {"before": a.to_dict(), "after": None if b is None else b.to_dict()}
+                    for a, b in self.disclosures
+                ],
+                "criteria": [one.to_dict() for one in self.criteria],
+                "membership": self.membership.to_dict(),
+                "minimality": self.minimality.to_dict(),
+                "notes": list(self.notes),
+                "versions": versions(),
+            }
+        )
+        return document
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the comparison as ``.json`` or as a self-contained ``.html`` page."""

@@ -24,7 +24,7 @@ from halfmask.metrics.sides import covering_rows, sides
 from halfmask.metrics.utility.classes import class_utility
 from halfmask.metrics.utility.distributions import column_distance, hellinger
 from halfmask.models.needs import prepare, statistics
-from halfmask.release.document import versions
+from halfmask.release.document import plain, versions
 from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.table import require_table
 
@@ -107,13 +107,16 @@ class Frontier:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "format": FORMAT,
-            "rows": self.rows,
-            "points": [point.to_dict() for point in self.points],
-            "impossible": list(self.impossible),
-            "versions": versions(),
-        }
+        document: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "rows": self.rows,
+                "points": [point.to_dict() for point in self.points],
+                "impossible": list(self.impossible),
+                "versions": versions(),
+            }
+        )
+        return document
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the points as ``.json`` or as a page with an interactive plot."""

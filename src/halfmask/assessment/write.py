@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import InputError
 from halfmask.release.document import plain
 from halfmask.release.files import whole_file
+from halfmask.release.write import report_kind
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -16,11 +15,7 @@ if TYPE_CHECKING:
 
 def write(document: dict[str, Any], path: str | PathLike[str]) -> None:
     """Write ``document`` to a file whose suffix says the kind, whole or not at all."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".json", ".html", ".htm"):
-        raise InputError(
-            f"The report {Path(path).name!r} can be .json or .html: end its name in either."
-        )
+    suffix = report_kind(path)
     values = plain(document)
     if suffix == ".json":
         text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, refuse_overwriting, report_option, source
+from halfmask.cli.options import as_json, load, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """
     from halfmask.assessment.assess import assess
 
-    refuse_overwriting(file, output)
+    refuse_bad_outputs(file, None, output)
     table = load(file, given)
     population = load(given["population"], {}) if given["population"] else None
     with show.working("Assessing"):

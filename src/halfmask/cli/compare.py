@@ -8,7 +8,7 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.assess import show_criteria
-from halfmask.cli.options import as_json, load, names, refuse_overwriting, report_option, source
+from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
     from halfmask.assessment.compare import Comparison
@@ -32,7 +32,7 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
     """
     from halfmask.assessment.compare import compare
 
-    refuse_overwriting(file, output)
+    refuse_bad_outputs(file, None, output)
     original = load(file, given)
     published = load(release, {})
     control = load(given["control"], {}) if given["control"] else None

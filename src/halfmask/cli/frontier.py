@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, names, refuse_overwriting, report_option, source
+from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """
     from halfmask.assessment.frontier import frontier
 
-    refuse_overwriting(file, output)
+    refuse_bad_outputs(file, None, output)
     wanted = _choices(given)
     table = load(file, given)
     with show.working("Searching every setting"):

@@ -19,7 +19,17 @@ from halfmask.errors import HalfmaskError, InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("describe", "assess", "check", "anonymize", "recode", "compare", "frontier", "demo")
+VERBS = (
+    "describe",
+    "assess",
+    "check",
+    "anonymize",
+    "recode",
+    "query",
+    "compare",
+    "frontier",
+    "demo",
+)
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
 
 

@@ -62,20 +62,27 @@ def refuse_two_documents(output_path: str | None, *, json_too: bool) -> None:
         raise click.UsageError("--json and -o - both write to stdout: give -o a file name.")
 
 
-def refuse_overwriting(file: str, *outputs: str | None) -> None:
-    """The original table is never written over, and no two outputs share a name."""
+def refuse_bad_outputs(
+    file: str, output_path: str | None, report: str | None, recoding: str | None = None
+) -> None:
+    """Look at where outputs go before the work begins; the original is never written over."""
     from pathlib import Path
 
+    from halfmask.release.write import report_kind, table_kind
+
+    files = [path for path in (output_path, report, recoding) if path and path != STDOUT]
     taken = {Path(file).resolve()}
-    for path in outputs:
-        if not path or path == STDOUT:
-            continue
+    for path in files:
         place = Path(path).resolve()
         if place in taken:
             raise click.UsageError(f"'{path}' is named twice or is the table itself: rename it.")
         if not place.parent.is_dir():
             raise click.UsageError(f"The folder of '{path}' does not exist: make it first.")
         taken.add(place)
+    if output_path and output_path != STDOUT:
+        table_kind(output_path)
+    if report:
+        report_kind(report)
 
 
 def load(file: str, given: Mapping[str, Any]) -> Table:
@@ -113,7 +120,8 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
         raise SchemaError(*faults)
     if not seen:
         return table
-    return Table(table.arrow, replace(table.schema, columns=columns), table.origin)
+    schema = replace(table.schema, columns=columns)
+    return Table(table.arrow, schema, table.origin, table.categorical)
 
 
 def names(listed: str | None) -> list[str]:

@@ -19,7 +19,9 @@ WIDTH_ELSEWHERE = 120
 
 def document(verb: str, facts: Mapping[str, Any]) -> None:
     """Print the one JSON document of a verb to stdout."""
-    click.echo(json.dumps({"ok": True, "verb": verb, **facts}, indent=2, default=str))
+    click.echo(
+        json.dumps({"ok": True, "verb": verb, **facts}, indent=2, default=str, allow_nan=False)
+    )
 
 
 def say(text: str) -> None:

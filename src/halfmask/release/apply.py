@@ -90,11 +90,10 @@ def _failing(
 
 def _without(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
     """The recoding without the classes that the rows of ``step`` fall into."""
-    gone = recoding.with_classes(table, step)
-    steps = [
-        replace(one, classes=tuple(c for c in one.classes or () if c not in set(out.classes or ())))
-        for one, out in zip(recoding.steps, gone.steps, strict=True)
-    ]
+    steps = []
+    for one, out in zip(recoding.steps, recoding.with_classes(table, step).steps, strict=True):
+        gone = set(out.classes or ())
+        steps.append(replace(one, classes=tuple(c for c in one.classes or () if c not in gone)))
     return replace(recoding, steps=tuple(steps))
 
 

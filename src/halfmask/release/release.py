@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import EngineUnavailableError, InputError, PrivacyError
+from halfmask.errors import EngineUnavailableError, PrivacyError
 from halfmask.release.files import whole_file
-from halfmask.release.write import plain, write_table
+from halfmask.release.write import plain, report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +64,7 @@ class Release:
     versions: Mapping[str, str]
     notes: tuple[str, ...]
     origin: str
+    categorical: frozenset[str]
     _arrow: pa.Table
     door: InitVar[object]
 
@@ -92,8 +92,7 @@ class Release:
 
     def to_arrow(self) -> pa.Table:
         """The published rows as an Arrow table."""
-        # A text file is held as dictionaries to save memory; its reader never asked for them.
-        return plain(self._arrow) if self.origin == "csv" else self._arrow
+        return plain(self._arrow, but=self.categorical)
 
     def to_pandas(self) -> Any:
         """The published rows as a pandas frame."""
@@ -140,12 +139,7 @@ class Release:
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".json", ".html", ".htm"):
-            raise InputError(
-                f"The report {Path(path).name!r} can be .json or .html: end its name in either."
-            )
-        if suffix == ".json":
+        if report_kind(path) == ".json":
             text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         else:
             from halfmask.report import render

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
 from halfmask.table import text_file
-from halfmask.table.csv_file import read_csv
-from halfmask.table.dictionary import dictionary_of
+from halfmask.table.csv_file import TEXT, read_csv
+from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
 from halfmask.table.normalize import normalize
@@ -62,11 +62,17 @@ def read(
         encoding=encoding or declared.encoding,
         missing=given,
     )
-    arrow = _typed(arrow, declared) if origin == "csv" else normalize(arrow, given or ())
-    return bind(arrow, declared, origin)
+    if origin == "csv":
+        return bind(_typed(arrow, declared), declared, origin)
+    categorical = frozenset(
+        field.name for field in arrow.schema if pa.types.is_dictionary(field.type)
+    )
+    return bind(normalize(arrow, given or ()), declared, origin, categorical)
 
 
-def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
+def bind(
+    arrow: pa.Table, schema: Schema, origin: str, categorical: frozenset[str] = frozenset()
+) -> Table:
     """Check ``schema`` against the rows, convert what it declares, and make the table.
 
     Raises:
@@ -85,7 +91,7 @@ def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
     if all(name in arrow.column_names for name in schema.policy.values()):
         arrow, more = whole_demands(arrow, schema)
         faults += more
-    table = Table(arrow, _with_orders(schema), origin)
+    table = Table(arrow, _with_orders(schema), origin, categorical)
     faults += _order_faults(table)
     if faults:
         raise SchemaError(*faults)
@@ -181,7 +187,8 @@ def _typed(arrow: pa.Table, schema: Schema) -> pa.Table:
         text = pa.chunked_array([dictionary_of(column)])
         entry = schema.columns.get(name)
         kept = entry is not None and (entry.kind == "nominal" or entry.order is not None)
-        columns.append(text if kept else inferred(text))
+        column = text if kept else inferred(text)
+        columns.append(ascending(column) if column.type == TEXT else column)
     return pa.table(columns, names=arrow.column_names)
 
 

@@ -46,11 +46,14 @@ class Table:
         arrow: the rows.
         schema: the role, kind and hierarchy of each column.
         origin: the kind that came in and that a release goes back as.
+        categorical: the columns that came in as dictionaries and go back as such; all text is held
+            that way.
     """
 
     arrow: pa.Table
     schema: Schema
     origin: str = "arrow"
+    categorical: frozenset[str] = frozenset()
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
 
@@ -89,8 +92,12 @@ def encode(column: pa.ChunkedArray) -> Encoded:
     used = pc.unique(indices.drop_null())
     order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
     values = pc.take(dictionary, order)
+    places = order.to_numpy(zero_copy_only=False)
+    ready = np.array_equal(places, np.arange(len(dictionary))) and not array.null_count
+    if ready and indices.type == pa.int32():
+        return Encoded(values, indices.to_numpy())  # the memory is shared
     rank = np.full(len(dictionary) + 1, len(values), dtype=np.int32)
-    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(values), dtype=np.int32)
+    rank[places] = np.arange(len(values), dtype=np.int32)
     positions = pc.fill_null(indices, len(dictionary)).to_numpy(zero_copy_only=False)
     codes = rank[positions]
     if array.null_count:

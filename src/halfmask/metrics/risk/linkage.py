@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.errors import InputError
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.risk.space import space
 from halfmask.metrics.sides import sides
@@ -99,10 +99,8 @@ def linkage(
 
 
 def _assigned(distances: NDArray[np.float64]) -> Estimate:
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise EngineUnavailableError("SciPy", "pip install halfmask[measures]") from error
+    from scipy.optimize import linear_sum_assignment
+
     rows, columns = linear_sum_assignment(distances)
     return proportion(int((rows == columns).sum()), len(rows))
 

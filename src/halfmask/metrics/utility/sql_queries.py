@@ -7,7 +7,6 @@ replaced by values they cover, drawn at random several times; the interval is ov
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.errors import HalfmaskError, InputError
 from halfmask.metrics.estimate import Estimate, failed, mean
 from halfmask.metrics.utility.draw import draw
 
@@ -56,43 +55,44 @@ class QueryError:
         }
 
 
-def statements(source: str | PathLike[str]) -> list[str]:
-    """The queries of a file, separated by semicolons; ``--`` starts a comment."""
+def statements(source: str | PathLike[str]) -> list[Any]:
+    """The queries of a file, separated by semicolons, parsed."""
+    import sqlglot
+
     try:
         text = Path(source).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"The file of queries cannot be read: {error.strerror}.") from error
-    text = re.sub(r"--[^\n]*", "", text)
-    found = [part.strip() for part in text.split(";") if part.strip()]
+    try:
+        parsed = sqlglot.parse(text, dialect="duckdb")
+        found = [query for query in parsed if isinstance(query, sqlglot.exp.Query)]
+    except sqlglot.errors.SqlglotError as error:
+        raise InputError(f"The file of queries is no SQL: {type(error).__name__}.") from None
     if not found:
         raise InputError("The file of queries holds none.")
     return found
 
 
 def sql_queries(
-    sides: Sides, queries: Sequence[str], *, name: str = "people", seed: int = 0
+    sides: Sides, queries: Sequence[Any], *, name: str = "people", seed: int = 0
 ) -> tuple[QueryError, ...]:
-    """Run ``queries``, which speak of a table called ``name``, on both sides."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise EngineUnavailableError("DuckDB", "pip install duckdb") from error
+    """Run parsed ``queries``, which speak of a table called ``name``, on both sides."""
     random = np.random.default_rng(seed)
     original = sides.original.arrow
     released = [draw(sides, random) for _ in range(_DRAWS)]
     return tuple(
-        _compared(duckdb, number, query, name, original, released)
+        _compared(number, query, name, original, released)
         for number, query in enumerate(queries, 1)
     )
 
 
 def _compared(
-    duckdb: Any, number: int, query: str, name: str, original: pa.Table, released: list[pa.Table]
+    number: int, query: Any, name: str, original: pa.Table, released: list[pa.Table]
 ) -> QueryError:
-    truth = _run(duckdb, query, name, original, number)
+    truth = _run(query, name, original, number)
     errors, missing, added = [], [], []
     for rows in released:
-        answer = _run(duckdb, query, name, rows, number)
+        answer = _run(query, name, rows, number)
         wrong, lost, new = _cells(truth, answer)
         errors.append(wrong)
         missing.append(lost)
@@ -108,17 +108,20 @@ def _compared(
 
 
 def _run(
-    duckdb: Any, query: str, name: str, rows: pa.Table, number: int
+    query: Any, name: str, rows: pa.Table, number: int
 ) -> dict[tuple[object, ...], list[float]]:
     """The numbers of an answer by the values that are none."""
-    with duckdb.connect() as connection:
-        connection.register(name, rows)
-        try:
-            fetched = connection.sql(query).to_arrow_table()
-        except duckdb.Error as error:
-            raise InputError(
-                f"Query {number} cannot be run on table {name!r}: {type(error).__name__}."
-            ) from None
+    from halfmask.engines.duckdb import DuckDB
+
+    engine = DuckDB({name: rows})
+    try:
+        fetched = engine.run(query)
+    except HalfmaskError as error:
+        raise InputError(
+            f"Query {number} cannot be run on a table called {name!r}. {error}"
+        ) from None
+    finally:
+        engine.close()
     numeric = [
         pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
         for f in fetched.schema

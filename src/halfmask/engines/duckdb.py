@@ -1,0 +1,157 @@
+"""DuckDB, embedded: the default engine. Reads Arrow tables in place, files and databases."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from halfmask.engines import sql as shared
+from halfmask.errors import EngineError, EngineUnavailableError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from halfmask.engines.request import Measure, Request
+
+
+class DuckDB:
+    """An embedded database over the given tables."""
+
+    name = "duckdb"
+    dialect = "duckdb"
+
+    def __init__(
+        self, tables: Mapping[str, pa.Table | str] | None = None, *, connection: Any = None
+    ) -> None:
+        self._own = connection is None
+        self._connection = connection if connection is not None else _connect()
+        self._brought: list[str] = []
+        for name, rows in (tables or {}).items():
+            self._bring(name, rows)
+
+    def __repr__(self) -> str:
+        return "DuckDB()"
+
+    def columns(self, table: str) -> dict[str, pa.DataType] | None:
+        """The columns of a table; None where there is no such table."""
+        # Only what is listed: DuckDB would also take the name of a file or of a Python variable.
+        listed = "SELECT 1 FROM information_schema.tables WHERE table_name = ?"
+        if not self._connection.execute(listed, [table]).fetchall():
+            return None
+        quoted = '"' + table.replace('"', '""') + '"'
+        found = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0").to_arrow_table()  # noqa: S608
+        return {field.name: field.type for field in found.schema}
+
+    def run(self, query: exp.Expr) -> pa.Table:
+        """Run one query."""
+        import duckdb
+
+        try:
+            return self._connection.sql(self.sql(query)).to_arrow_table()
+        except duckdb.Error as error:
+            raise refusal("duckdb", error) from None
+
+    def sql(self, query: exp.Expr) -> str:
+        """The text of a query in this engine's dialect."""
+        return query.sql(dialect=self.dialect, pretty=True)
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Bring a small table along."""
+        self._bring(name, rows)
+
+    def collect(self, request: Request) -> pa.Table:
+        """Aggregate the rows into groups."""
+        return shared.collect(self, request)
+
+    def measure(
+        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
+    ) -> pa.Table:
+        """Measure the rows of each place."""
+        return shared.measure(self, request, places, measures)
+
+    def capped(self, value: exp.Expr, count: int) -> exp.Expr:
+        """The ``count`` smallest values: a bounded list."""
+        from sqlglot import exp
+
+        return exp.Anonymous(this="MIN", expressions=[value, exp.Literal.number(count)])
+
+    def close(self) -> None:
+        """Close the connection if it was opened here, else take away what was brought along."""
+        if self._own:
+            self._connection.close()
+        else:
+            for name in self._brought:
+                self._connection.unregister(name)
+
+    def _bring(self, name: str, rows: pa.Table | str) -> None:
+        if isinstance(rows, str):
+            quoted, path = name.replace('"', '""'), rows.replace("'", "''")
+            view = f"CREATE TEMPORARY VIEW \"{quoted}\" AS SELECT * FROM '{path}'"  # noqa: S608
+            self._connection.execute(view)
+        else:
+            self._connection.register(name, rows)
+            self._brought.append(name)
+
+
+def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
+    """Run a query over published rows only (named ``published``), for every engine."""
+    engine = DuckDB({"published": rows})
+    try:
+        return engine.run(query)
+    finally:
+        engine.close()
+
+
+def refusal(engine: str, error: Exception) -> EngineError | QueryError:
+    """An engine's complaint as ours, with all that could be a cell value taken out."""
+    first = str(error).strip().split("\n")[0]
+    kind = first.split(":")[0] if ":" in first else type(error).__name__
+    kind = re.sub(r"[^A-Za-z ]", "", kind)[:60]
+    words = f"{type(error).__name__} {kind}".lower()
+    if any(
+        w in words
+        for w in (
+            "binder",
+            "conversion",
+            "parser",
+            "catalog",
+            "invalid",
+            "range",
+            "undefined",
+            "datatype",
+            "syntax",
+            "analysis",
+            "mismatch",
+            "overflow",
+            "division",
+            "cast",
+            "numeric",
+            "grouping",
+        )
+    ):
+        return QueryError(
+            f"{engine} cannot evaluate an expression of the query ({kind}). Check the types of the "
+            "columns; a CAST may help."
+        )
+    return EngineError(f"{engine} failed ({kind}).")
+
+
+def _connect() -> Any:
+    """A connection of its own on the one database of this process: it sees only its own tables."""
+    return _database().cursor()
+
+
+@cache
+def _database() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
+    database = duckdb.connect(":memory:")
+    database.execute("SET enable_progress_bar = false")
+    database.execute("SET python_enable_replacements = false")
+    return database

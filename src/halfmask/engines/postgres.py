@@ -1,0 +1,194 @@
+"""PostgreSQL: the rows stay in the database, only aggregated groups come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from halfmask.engines import sql as shared
+from halfmask.engines.duckdb import refusal
+from halfmask.errors import EngineError, EngineUnavailableError
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr
+
+    from halfmask.engines.request import Measure, Request
+
+_TYPES = {
+    "bool": pa.bool_(),
+    "int2": pa.int64(),
+    "int4": pa.int64(),
+    "int8": pa.int64(),
+    "float4": pa.float64(),
+    "float8": pa.float64(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "bpchar": pa.string(),
+    "name": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "unknown": pa.string(),
+    "uuid": pa.string(),
+}
+_NAMES = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "bigint"),
+    (pa.types.is_floating, "double precision"),
+    (pa.types.is_decimal, "numeric"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+
+
+class Postgres:
+    """A PostgreSQL database, read in one transaction that sees one state of the tables."""
+
+    name = "postgres"
+    dialect = "postgres"
+
+    def __init__(self, address: str) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
+        try:
+            self._connection: Any = psycopg.connect(address)
+            self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        except psycopg.Error as error:
+            # The message may quote the address, and with it a password.
+            raise EngineError(
+                f"The database cannot be reached ({type(error).__name__}). Check the address."
+            ) from None
+
+    def __repr__(self) -> str:
+        return "Postgres()"
+
+    def columns(self, table: str) -> dict[str, pa.DataType] | None:
+        """The columns of a table; None where there is no such table."""
+        import psycopg
+        from sqlglot import exp
+
+        # Not the system's own tables: they hold samples of everybody's values.
+        listed = (
+            "SELECT 1 FROM information_schema.tables WHERE table_name = %s "
+            "AND table_schema NOT IN ('pg_catalog', 'information_schema')"
+        )
+        try:
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                if not cursor.execute(listed, [table]).fetchall():
+                    return None
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
+        found = self.run(exp.select("*").from_(exp.to_table(table, quoted=True)).limit(0))
+        return {f.name: f.type for f in found.schema}
+
+    def run(self, query: Expr) -> pa.Table:
+        """Run one query."""
+        import psycopg
+
+        try:
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                cursor.execute(self.sql(query))
+                described, rows = cursor.description, cursor.fetchall()
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
+        columns = {}
+        for i, column in enumerate(described):
+            values = [row[i] for row in rows]
+            columns[column.name] = pa.array(values, self._type(column, values))
+        return pa.table(columns)
+
+    def sql(self, query: Expr) -> str:
+        """The text of a query in this engine's dialect."""
+        from sqlglot import exp
+
+        query = query.copy()
+        for node in list(query.find_all(exp.Mod)):
+            node.set("this", exp.paren(node.this))
+        # A null key is a key: two rows of text are equal where their keys are, nulls included.
+        for same in list(query.find_all(exp.NullSafeEQ)):
+            same.replace(exp.EQ(this=_text(same.this), expression=_text(same.expression)))
+        for median in list(query.find_all(exp.Median)):
+            median.replace(
+                exp.WithinGroup(
+                    this=exp.PercentileCont(this=exp.Literal.number("0.5")),
+                    expression=exp.Order(expressions=[exp.Ordered(this=median.this)]),
+                )
+            )
+        return query.sql(dialect=self.dialect, pretty=True)
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Bring a small table along, as a temporary one."""
+        import psycopg
+
+        columns = ", ".join(f'"{f.name}" {_name(f.type)}' for f in rows.schema)
+        names = ", ".join(f'"{f.name}"' for f in rows.schema)
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
+                cursor.execute(f'CREATE TEMPORARY TABLE "{name}" ({columns})')
+                with cursor.copy(f'COPY "{name}" ({names}) FROM STDIN') as copy:
+                    for row in zip(*(c.to_pylist() for c in rows.columns), strict=True):
+                        copy.write_row(row)
+                cursor.execute(f'ANALYZE "{name}"')
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
+
+    def collect(self, request: Request) -> pa.Table:
+        """Aggregate the rows into groups."""
+        return shared.collect(self, request)
+
+    def measure(
+        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
+    ) -> pa.Table:
+        """Measure the rows of each place."""
+        return shared.measure(self, request, places, measures)
+
+    def capped(self, value: Expr, count: int) -> Expr:
+        """The values where there are fewer than ``count``."""
+        from sqlglot import exp
+
+        few = exp.LT(this=exp.Count(this=value.copy()), expression=exp.Literal.number(count))
+        present = exp.Filter(
+            this=exp.ArrayAgg(this=value),
+            expression=exp.Where(this=value.copy().is_(exp.null()).not_()),
+        )
+        return exp.Case().when(few, present)
+
+    def close(self) -> None:
+        """Close the connection; temporary tables go with it."""
+        self._connection.close()
+
+    def _type(self, column: Any, values: list[Any]) -> pa.DataType:
+        known = self._connection.adapters.types.get(column.type_code)
+        name = known.name if known is not None else "text"
+        if known is not None and column.type_code == known.array_oid:
+            return pa.list_(self._element(known.name, values))
+        if name == "numeric":
+            scale = column.scale
+            if scale is None:
+                scale = max(
+                    (max(0, -v.as_tuple().exponent) for v in values if v is not None), default=0
+                )
+            return pa.decimal128(38, scale)
+        return _TYPES.get(name, pa.string())
+
+    def _element(self, name: str, values: list[Any]) -> pa.DataType:
+        if name == "numeric":
+            flat = [x for v in values if v is not None for x in v]
+            scale = max((max(0, -x.as_tuple().exponent) for x in flat), default=0)
+            return pa.decimal128(38, scale)
+        return _TYPES.get(name, pa.string())
+
+
+def _text(value: Expr) -> Expr:
+    from sqlglot import exp
+
+    present = exp.DPipe(this=exp.Literal.string("v"), expression=exp.cast(value.copy(), "text"))
+    return exp.Coalesce(this=present, expressions=[exp.Literal.string("n")])
+
+
+def _name(data_type: pa.DataType) -> str:
+    return next((name for test, name in _NAMES if test(data_type)), "text")

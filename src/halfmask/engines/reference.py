@@ -1,0 +1,211 @@
+"""Plain Python over rows in lists: slow, short, and the oracle that all engines are held to."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from halfmask.engines import evaluate
+from halfmask.engines.request import (
+    REFUSED,
+    Climb,
+    Interval,
+    Key,
+    Measure,
+    Request,
+    State,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlglot import exp
+    from sqlglot.expressions import Expr
+
+Row = dict[tuple[str, str], Any]
+
+
+class Reference:
+    """Rows in lists."""
+
+    name = "reference"
+    dialect = "duckdb"
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._tables = {name: _plain(rows) for name, rows in tables.items()}
+
+    def columns(self, table: str) -> dict[str, pa.DataType] | None:
+        """The columns of a table; None where there is no such table."""
+        rows = self._tables.get(table)
+        return None if rows is None else {f.name: f.type for f in rows.schema}
+
+    def sql(self, query: Expr) -> str:
+        """The text of a query."""
+        return query.sql(dialect=self.dialect, pretty=True)
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Bring a small table along."""
+        self._tables[name] = _plain(rows)
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+    def capped(self, value: Expr, count: int) -> Expr:  # noqa: ARG002
+        """Lists are never cut here."""
+        return value
+
+    def run(self, query: Expr) -> pa.Table:
+        """Evaluate the simple queries that planning asks: types, distinct values, counts."""
+        return evaluate.small_query(self._rows, self._tables, query)
+
+    def collect(self, request: Request) -> pa.Table:
+        """Aggregate the rows into groups, one row after the other."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self._rows(request.source):
+            level = self._level(request, row)
+            key = (
+                level,
+                *(generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys),
+            )
+            groups.setdefault(key, []).append(row)
+        return _table(request, groups, self._types(request))
+
+    def measure(
+        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
+    ) -> pa.Table:
+        """Measure the rows of each place."""
+        names = ["level", *(f"g{i}" for i in range(len(request.keys)))]
+        at = {tuple(p[n] for n in names): p["place"] for p in places.to_pylist()}
+        inside: dict[int, list[Row]] = {}
+        for row in self._rows(request.source):
+            level = self._level(request, row)
+            key = (
+                level,
+                *(generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys),
+            )
+            if key in at:
+                inside.setdefault(at[key], []).append(row)
+        out: dict[str, list[Any]] = {"place": list(inside)}
+        for i, m in enumerate(measures):
+            out[f"m{i}"] = [_measured(m, rows) for rows in inside.values()]
+        return pa.table(out)
+
+    def _level(self, request: Request, row: Row) -> int:
+        if request.person is not None and evaluate.value(request.person, row) is None:
+            return -2
+        if request.demands is None:
+            return 0
+        k, l = (evaluate.value(d, row) for d in request.demands)
+        if k is None or l is None:
+            return request.missing
+        for level, (k_level, l_level) in enumerate(request.guarantees):
+            if k <= k_level and l <= l_level:
+                return level
+        return REFUSED
+
+    def _rows(self, source: exp.Select) -> list[Row]:
+        return evaluate.joined_rows(self._tables, source)
+
+    def _types(self, request: Request) -> dict[int, pa.DataType]:
+        return {
+            i: evaluate.type_of(k.expression, request.source, self._tables)
+            for i, k in enumerate(request.keys)
+        }
+
+
+def generalize(key: Key, level: int, value: Any) -> Any:
+    """The key at a level."""
+    if level < 0:
+        return None
+    depth = key.depths[level]
+    if depth == 0:
+        return value
+    rule = key.rules[depth - 1]
+    if isinstance(rule, Interval):
+        return None if value is None else type(value)(value // rule.width * rule.width)
+    if isinstance(rule, Climb):
+        return rule.stand_ins.get(value)
+    return None
+
+
+def _table(
+    request: Request, groups: dict[tuple[Any, ...], list[Row]], types: dict[int, pa.DataType]
+) -> pa.Table:
+    keys, members = list(groups), list(groups.values())
+    out: dict[str, pa.Array] = {"level": pa.array([k[0] for k in keys], pa.int64())}
+    for i in range(len(request.keys)):
+        out[f"g{i}"] = pa.array([k[i + 1] for k in keys], types[i])
+    out["rows"] = pa.array([len(m) for m in members], pa.int64())
+    if request.demands is not None:
+        for name, demand in zip(("k", "l"), request.demands, strict=True):
+            out[name] = pa.array([_most(_values(demand, m)) for m in members], pa.float64())
+    for j, test in enumerate(request.tests):
+        found = [list(dict.fromkeys(_values(test.expression, m))) for m in members]
+        out[f"t{j}_n"] = pa.array([len(f) for f in found], pa.int64())
+        out[f"t{j}_values"] = pa.array(found)
+    for i, state in enumerate(request.states):
+        out |= _state(i, state, members)
+    return pa.table(out)
+
+
+def _values(expression: Expr, rows: list[Row]) -> list[Any]:
+    return [v for row in rows if (v := evaluate.value(expression, row)) is not None]
+
+
+def _most(values: list[Any]) -> float | None:
+    return float(max(values)) if values else None
+
+
+def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array]:
+    found = [_values(state.expression, m) for m in members]
+    if state.kind == "moments":
+        numbers = [[float(v) for v in f] for f in found]
+        means = [fmean(f) if f else None for f in numbers]
+        return {
+            f"s{i}_n": pa.array([len(f) for f in numbers], pa.int64()),
+            f"s{i}_mean": pa.array(means, pa.float64()),
+            f"s{i}_m2": pa.array(
+                [
+                    sum((v - m) ** 2 for v in f) if m is not None else None
+                    for f, m in zip(numbers, means, strict=True)
+                ],
+                pa.float64(),
+            ),
+        }
+    if state.kind == "count":
+        return {f"s{i}": pa.array([len(f) for f in found], pa.int64())}
+    if state.kind == "sum":
+        if state.of in ("integer", "boolean"):
+            sums = [Decimal(sum(int(v) for v in f)) if f else None for f in found]
+            return {f"s{i}": pa.array(sums, pa.decimal128(38, 0))}
+        if state.of == "decimal":
+            return {
+                f"s{i}": pa.array(
+                    [sum(f, Decimal(0)) if f else None for f in found],
+                    pa.decimal128(38, state.scale),
+                )
+            }
+        return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
+    pick: Callable[[list[Any]], Any] = min if state.kind == "min" else max
+    return {f"s{i}": pa.array([pick(f) if f else None for f in found])}
+
+
+def _measured(measure: Measure, rows: list[Row]) -> Any:
+    found = _values(measure.expression, rows)
+    if measure.kind == "median":
+        return float(median([float(v) for v in found])) if found else None
+    if measure.kind == "distinct":
+        return len(set(found))
+    if measure.kind == "rows":
+        return len(found)
+    return max(found, default=None)
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    columns = [
+        c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in rows.columns
+    ]
+    return pa.table(columns, names=rows.column_names)

@@ -1,0 +1,189 @@
+"""What a query asks of an engine: one aggregation over rows, and one measurement of chosen groups.
+
+A request holds SQL expressions, not SQL text, so that each engine writes it in its own dialect
+(and the plain-Python reference evaluates it directly).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from sqlglot import exp
+
+Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
+StateKind = Literal["count", "sum", "min", "max", "moments"]
+MeasureKind = Literal["median", "distinct", "rows", "max"]
+
+REFUSED, WITHOUT_POLICY = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Whole numbers times ``width``: [0, width), [width, 2 width) ..."""
+
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Up a hierarchy: per value, a value that stands for all those under the same label.
+
+    Attributes:
+        stand_ins: value to the value that stands for its label; a missing value, and every value
+            where one label covers all, stand for themselves as null.
+    """
+
+    stand_ins: Mapping[object, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The column is taken away."""
+
+
+Rule = Interval | Climb | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One grouping column.
+
+    Attributes:
+        expression: what is grouped by.
+        kind: what its values are.
+        depths: per level of the chain, how often it has been generalized.
+        rules: per depth from 1, how a value as it stands in the rows is generalized.
+    """
+
+    expression: exp.Expr
+    kind: Kind
+    depths: tuple[int, ...]
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A number of distinct values that must reach a threshold; counted exactly below ``cap``."""
+
+    expression: exp.Expr
+    cap: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A part of an aggregate that merges: counts, sums, extremes, moments of one expression."""
+
+    kind: StateKind
+    expression: exp.Expr
+    of: Kind = "other"
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """An aggregate that does not merge, or a second look: computed once it is known who is where.
+
+    ``distinct`` counts distinct values, ``rows`` those that are not null, ``max`` is the largest.
+    """
+
+    kind: MeasureKind
+    expression: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The one query that touches rows.
+
+    Attributes:
+        source: SELECT ... FROM ... JOIN ... WHERE ..., without a select list.
+        keys: what is grouped by, with its generalizations.
+        guarantees: per level, (k, l).
+        demands: the expressions of a person's own k and l; None where nobody states any.
+        person: whose row it is; None where each row is another person.
+        missing: the level of people without a policy, or WITHOUT_POLICY to leave them out.
+        tests: what must reach a threshold as a number of distinct values.
+        states: the mergeable parts of the aggregates.
+    """
+
+    source: exp.Select
+    keys: tuple[Key, ...]
+    guarantees: tuple[tuple[int, int], ...]
+    demands: tuple[exp.Expr, exp.Expr] | None = None
+    person: exp.Expr | None = None
+    missing: int = WITHOUT_POLICY
+    tests: tuple[Test, ...] = ()
+    states: tuple[State, ...] = field(default=())
+
+
+class Engine(Protocol):
+    """Where rows stay, and what may be asked of them.
+
+    ``collect`` returns one row per group and level: ``level`` (negative: left out), ``g0...``,
+    ``rows``, ``k`` and ``l`` (the largest demand of a contributor), per test ``t0_n`` and
+    ``t0_values`` (null from ``cap`` values on), per state ``s0`` (moments: ``s0_n``, ``s0_mean``,
+    ``s0_m2``).
+    """
+
+    name: str
+    dialect: str
+
+    def columns(self, table: str) -> dict[str, pa.DataType] | None:
+        """The columns of a table; None where there is no such table."""
+        ...
+
+    def run(self, query: exp.Expr) -> pa.Table:
+        """Run one query."""
+        ...
+
+    def sql(self, query: exp.Expr) -> str:
+        """The text of a query in this engine's dialect."""
+        ...
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Bring a small table along under a name that the user's tables do not have."""
+        ...
+
+    def collect(self, request: Request) -> pa.Table:
+        """Aggregate the rows into groups, each person at the finest level they accept."""
+        ...
+
+    def measure(
+        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
+    ) -> pa.Table:
+        """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
+        ...
+
+    def capped(self, value: exp.Expr, count: int) -> exp.Expr:
+        """The list of a group's (already distinct) values, or null or a part from ``count`` on."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+        ...
+
+
+def kind_of(data_type: pa.DataType) -> Kind:
+    """What the values of an Arrow type are."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(data_type):
+        data_type = data_type.value_type
+    tests: tuple[tuple[Kind, bool], ...] = (
+        ("integer", pa.types.is_integer(data_type)),
+        ("decimal", pa.types.is_decimal(data_type)),
+        ("float", pa.types.is_floating(data_type)),
+        (
+            "text",
+            pa.types.is_string(data_type)
+            or pa.types.is_large_string(data_type)
+            or pa.types.is_string_view(data_type),
+        ),
+        ("boolean", pa.types.is_boolean(data_type)),
+        ("temporal", pa.types.is_temporal(data_type)),
+    )
+    return next((kind for kind, found in tests if found), "other")

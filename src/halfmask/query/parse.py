@@ -1,0 +1,337 @@
+"""From text to a statement: ordinary SQL in front, the guarantee clause behind it.
+
+The clause is cut off at token level, so that every place in the text stays known; the rest is
+plain SQL for sqlglot.
+
+    GUARANTEE k = 5, l = 3
+    THEN street -> del GUARANTEE k = 10, l = 3
+    SEMANTICS complete
+    AT MOST 3 ROWS PER PERSON
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from halfmask.errors import QueryError, UnsupportedQueryError
+from halfmask.query.chain import SEMANTICS, Chain, Guarantee, Level, Place, Semantics, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot import exp
+    from sqlglot.tokenizer_core import Token
+
+WRITTEN_IN = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A query as written, taken apart.
+
+    Attributes:
+        text: the whole text, to point into.
+        select: the plain SQL.
+        chain: the guarantees.
+        semantics: what may move, if stated.
+        rows_per_person: the stated bound on what a join may make of one person.
+        explain: whether only the plan is asked for.
+        notes: what the asker should know about how it was read.
+    """
+
+    text: str
+    select: exp.Select
+    chain: Chain
+    semantics: Semantics
+    rows_per_person: int | None = None
+    explain: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def parse(text: str) -> Statement:
+    """Read a query in SQL with a guarantee clause, or in the papers' GB / OP / MD notation.
+
+    Raises:
+        QueryError: with line, column and a caret.
+    """
+    from halfmask.query import notation
+
+    if notation.is_notation(text):
+        return notation.parse(text)
+    asked = re.match(r"\s*EXPLAIN\b", text, re.IGNORECASE)
+    start = asked.end() if asked else 0
+    # Blank it out: places in the text stay as they are.
+    tokens = tokens_of(" " * start + text[start:])
+    cut = _clause_start(tokens)
+    if cut is None:
+        raise QueryError(
+            "the query promises nothing: add GUARANTEE k = ..., l = ... behind it.",
+            text=text,
+            start=len(text.rstrip()),
+        )
+    plain = " " * start + text[start : tokens[cut].start]
+    clause = _Clause(text, tokens[cut:])
+    chain, semantics, bound = clause.read()
+    check_chain(text, chain)
+    return Statement(text, select_of(text, plain), chain, semantics, bound, asked is not None)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a query.
+
+    Raises:
+        QueryError: where a text or a comment is not closed.
+    """
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return list(sqlglot.tokenize(text, read=WRITTEN_IN))
+    except SqlglotError as error:
+        end = getattr(error, "end", None)
+        place = end if isinstance(end, int) else len(text) - 1
+        raise QueryError(
+            "this cannot be read: a quote or a comment is not closed.", text=text, start=place
+        ) from None
+
+
+def select_of(text: str, plain: str) -> exp.Select:
+    """Parse the plain SQL; ``plain`` has the offsets of ``text``.
+
+    Raises:
+        QueryError: where it is no SQL.
+        UnsupportedQueryError: where it is not one SELECT.
+    """
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    try:
+        parsed = [e for e in sqlglot.parse(plain, read=WRITTEN_IN) if e is not None]
+    except ParseError as error:
+        fault = error.errors[0] if error.errors else {}
+        start = _offset(plain, fault.get("line"), fault.get("col"), str(fault.get("highlight", "")))
+        what = str(fault.get("description", "it is not SQL")).split(" but got <Token")[0]
+        raise QueryError(
+            f"this is not SQL: {what.strip().rstrip('.').lower()}.",
+            text=text,
+            start=start,
+            length=max(1, len(str(fault.get("highlight", "")))),
+        ) from None
+    except (SqlglotError, RecursionError, ValueError):
+        raise QueryError("this is not SQL that can be read.", text=text, start=0) from None
+    if not parsed:
+        raise QueryError("there is no query before the guarantee.", text=text, start=0)
+    if len(parsed) > 1:
+        raise UnsupportedQueryError(
+            "ask one query at a time.", text=text, start=_start_of(parsed[1])
+        )
+    select = parsed[0]
+    if isinstance(select, exp.SetOperation):
+        raise UnsupportedQueryError(
+            "UNION, EXCEPT and INTERSECT are refused: their rows could be subtracted from each "
+            "other. Ask each query alone.",
+            text=text,
+            start=_start_of(select),
+        )
+    if not isinstance(select, exp.Select):
+        raise UnsupportedQueryError(
+            "only SELECT can be answered.", text=text, start=len(plain) - len(plain.lstrip())
+        )
+    return select
+
+
+def check_chain(text: str, chain: Chain) -> None:
+    """Refuse guarantees that weaken along the chain.
+
+    Raises:
+        QueryError: at the level that promises less than the one before.
+    """
+    for before, level in zip(chain.levels, chain.levels[1:], strict=False):
+        new, old = level.guarantee, before.guarantee
+        if new.k < old.k or new.l < old.l:
+            raise QueryError(
+                f"{new} promises less than {old} before it: a person who agreed to the finer "
+                "level may be moved here, so guarantees must not weaken.",
+                text=text,
+                start=level.place.start,
+                length=level.place.length,
+            )
+
+
+def _start_of(node: exp.Expr) -> int:
+    """The first place in the text that a node knows."""
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(starts, default=0)
+
+
+def _offset(text: str, line: object, column: object, highlight: str) -> int:
+    if not isinstance(line, int) or not isinstance(column, int):
+        return max(0, len(text.rstrip()) - 1)
+    lines = text.split("\n")
+    before = sum(len(row) + 1 for row in lines[: line - 1])
+    return max(0, before + column - max(1, len(highlight)))
+
+
+def _clause_start(tokens: Sequence[Token]) -> int | None:
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0 and token.token_type.name == "VAR" and token.text.upper() == "GUARANTEE":
+            return _back_to_then(tokens, i)
+    return None
+
+
+def _back_to_then(tokens: Sequence[Token], at: int) -> int:
+    """A chain may begin with THEN column -> operation GUARANTEE: it has no level 0."""
+    if at >= 4 and tokens[at - 2].text == "->" and tokens[at - 4].text.upper() == "THEN":
+        return at - 4
+    return at
+
+
+class _Clause:
+    """A small recursive parser of the guarantee clause."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.text = text
+        self.tokens = [t for t in tokens if t.text != ";" or t is not tokens[-1]]
+        self.at = 0
+        self.diverse: list[str] = []
+        self.places: list[Place] = []
+
+    def read(self) -> tuple[Chain, Semantics, int | None]:
+        levels: list[Level] = []
+        if self._is("GUARANTEE"):
+            place = self._place()
+            self.at += 1
+            levels.append(Level(self._guarantee(None), None, place))
+        while self._take("THEN"):
+            step = self._step()
+            place = self._place()
+            self._need("GUARANTEE")
+            levels.append(
+                Level(self._guarantee(levels[-1].guarantee if levels else None), step, place)
+            )
+        semantics: Semantics | None = None
+        bound: int | None = None
+        while self.at < len(self.tokens):
+            if semantics is None and self._take("SEMANTICS"):
+                semantics = self._semantics()
+            elif bound is None and self._take("AT"):
+                bound = self._bound()
+            else:
+                self._fail("expected THEN, SEMANTICS, AT MOST or the end of the query")
+        chain = Chain(tuple(levels), tuple(self.diverse), tuple(self.places))
+        return chain, semantics or "selective", bound
+
+    def _guarantee(self, before: Guarantee | None) -> Guarantee:
+        found: dict[str, int] = {}
+        while True:
+            name = self._word("k = number or l = number").lower()
+            if name not in ("k", "l"):
+                self._fail("a guarantee is k = number and l = number", back=1)
+            if name in found:
+                self._fail(f"{name} is stated twice", back=1)
+            if not (self._take("=") or self._take(">=")):
+                self._fail(f"expected = behind {name}")
+            found[name] = self._integer()
+            if name == "l" and self._take("OF"):
+                self._of()
+            if not self._take(","):
+                break
+        if "k" not in found and before is None:
+            self._fail("the first guarantee must state k")
+        k = found["k"] if "k" in found or before is None else before.k
+        return Guarantee(k, found.get("l", before.l if before else 1))
+
+    def _of(self) -> None:
+        several = self._take("(")
+        while True:
+            self.places.append(self._place())
+            self.diverse.append(self._word("a column"))
+            if not (several and self._take(",")):
+                break
+        if several:
+            self._need(")")
+
+    def _step(self) -> Step:
+        place = self._place()
+        column = self._word("the column to generalize")
+        self._need("->")
+        token = self._peek()
+        word = token.text.lower() if token else ""
+        if word in ("up", "del", "delete"):
+            self.at += 1
+            return Step(column, "up" if word == "up" else "delete", 0, place)
+        if token is None or not token.text.isdigit() or int(token.text) < 1:
+            self._fail("a column is generalized to a width (a whole number), up, or del")
+        self.at += 1
+        return Step(column, "interval", int(token.text), place)
+
+    def _semantics(self) -> Semantics:
+        start = self.at
+        word = self._word("selective, complete or complete-greedy").lower()
+        while self._take("-") or self._take("_"):
+            word += "-" + self._word("the rest of the word").lower()
+        word = word.replace("_", "-")
+        for known in SEMANTICS:
+            if word == known:
+                return known
+        self.at = start
+        return self._fail(f"the semantics is one of {', '.join(SEMANTICS)}")
+
+    def _bound(self) -> int:
+        self._need("MOST")
+        number = self._integer()
+        for words in (("ROW", "ROWS"), ("PER",), ("PERSON",)):
+            if not any(self._take(word) for word in words):
+                self._fail("write AT MOST number ROWS PER PERSON")
+        return number
+
+    def _peek(self) -> Token | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def _is(self, word: str) -> bool:
+        token = self._peek()
+        return token is not None and token.text.upper() == word
+
+    def _take(self, word: str) -> bool:
+        if self._is(word):
+            self.at += 1
+            return True
+        return False
+
+    def _need(self, word: str) -> None:
+        if not self._take(word):
+            self._fail(f"expected {word}")
+
+    def _word(self, what: str) -> str:
+        token = self._peek()
+        if token is None or not (
+            token.text[:1].isalpha()
+            or token.text[:1] == "_"
+            or token.token_type.name == "IDENTIFIER"
+        ):
+            self._fail(f"expected {what}")
+        self.at += 1
+        return token.text
+
+    def _integer(self) -> int:
+        token = self._peek()
+        if token is None or not token.text.isdigit() or not 1 <= int(token.text) < 2**31:
+            self._fail("expected a whole number, at least 1")
+        self.at += 1
+        return int(token.text)
+
+    def _place(self) -> Place:
+        token = self._peek()
+        if token is None:
+            return Place(len(self.text.rstrip()))
+        return Place(token.start, token.end - token.start + 1)
+
+    def _fail(self, message: str, *, back: int = 0) -> NoReturn:
+        self.at -= back
+        place = self._place()
+        raise QueryError(f"{message}.", text=self.text, start=place.start, length=place.length)

@@ -1,0 +1,309 @@
+"""The door for answers: rows of a query leave only if each keeps its level's guarantee.
+
+The check reads the groups that the engine counted and recomputes each published row from them
+with SQL of its own; it shares no code with the filter that chose the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.sql import generalized
+from halfmask.errors import InternalError
+from halfmask.models.verdict import Verdict
+from halfmask.release.answer import Answer, AnswerLevel
+from halfmask.release.document import versions
+from halfmask.release.release import DOOR
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.engines.request import Request
+
+    Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What every published row must reach, level by level.
+
+    Attributes:
+        what: people, contributors or diversity.
+        column: the column it speaks of.
+        thresholds: per level.
+        count: the column of ``groups`` that holds the number.
+        values: the column that lists the distinct values; None where numbers add up.
+        cap: from so many on, values are not listed.
+    """
+
+    what: str
+    column: str
+    thresholds: tuple[int, ...]
+    count: str
+    values: str | None = None
+    cap: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerCandidate:
+    """An answer before it is checked.
+
+    Attributes:
+        rows: the asker's columns, ``level`` (as shown) and ``hm_row`` (the place).
+        groups: what the engine counted, with ``place`` per group (-1: left out).
+        places: per place, its level (from 0).
+        request: what was asked of the engine.
+        promises: what must hold.
+        steps: per level, what was generalized, in words.
+        first: the number that the finest level is shown with.
+        refused: people whom no level satisfies, and the largest k among them.
+        without_policy: people left out because they state none.
+        counted: what a second look at the rows found per place, where one was asked for:
+            ``place``, then one column per promise, then the largest k and l.
+    """
+
+    rows: pa.Table
+    groups: pa.Table
+    places: Counts
+    request: Request
+    promises: tuple[Promise, ...]
+    steps: tuple[str, ...]
+    first: int
+    refused: tuple[int, int]
+    without_policy: int
+    semantics: str
+    gap: float | None
+    engine: str
+    sql: str
+    notes: tuple[str, ...] = ()
+    counted: pa.Table | None = None
+
+
+def seal_answer(candidate: AnswerCandidate) -> Answer:
+    """Recompute every row from the counted groups and release those that were asked for.
+
+    Raises:
+        InternalError: a row does not keep what its level promises; nothing leaves.
+    """
+    engine = DuckDB({"groups": candidate.groups, "places": _places(candidate)})
+    try:
+        found = [_achieved(engine, candidate, p) for p in candidate.promises]
+        people = _people(engine, candidate)
+        _check_levels(engine)
+        _check_demands(engine, candidate)
+        _check_keys(engine, candidate)
+    finally:
+        engine.close()
+    _check_second_look(candidate)
+    verdicts = _verdicts(candidate, found)
+    if any(not v.holds for v in verdicts):
+        raise InternalError("A row of the answer breaks its guarantee; nothing was released.")
+    return _released(candidate, people, tuple(verdicts))
+
+
+def _places(candidate: AnswerCandidate) -> pa.Table:
+    return pa.table(
+        {"place": pa.array(np.arange(len(candidate.places))), "at": pa.array(candidate.places)}
+    )
+
+
+def _run(engine: DuckDB, text: str) -> pa.Table:
+    from sqlglot import parse_one
+
+    return engine.run(parse_one(text, read="duckdb"))
+
+
+def _achieved(engine: DuckDB, candidate: AnswerCandidate, promise: Promise) -> Counts:
+    """Per place, how many; distinct values that are not all listed count as ``cap`` at least."""
+    if promise.values is None:
+        query = (
+            f'SELECT place, SUM("{promise.count}") AS n FROM groups WHERE place >= 0 GROUP BY place'  # noqa: S608
+        )
+    else:
+        query = (
+            f'WITH listed AS (SELECT place, UNNEST("{promise.values}") AS v FROM groups '  # noqa: S608
+            f'WHERE place >= 0 AND "{promise.count}" < {promise.cap}), '
+            "few AS (SELECT place, COUNT(DISTINCT v) AS n FROM listed GROUP BY place), "
+            f'many AS (SELECT place, MAX("{promise.count}") AS n FROM groups '
+            "WHERE place >= 0 GROUP BY place) "
+            "SELECT many.place, GREATEST(COALESCE(few.n, 0), many.n) AS n FROM many "
+            "LEFT JOIN few ON few.place = many.place"
+        )
+    return _per_place(candidate, _run(engine, query))
+
+
+def _people(engine: DuckDB, candidate: AnswerCandidate) -> Counts:
+    """Per place, the people of its groups; somebody who stands in several groups counts in each."""
+    count = candidate.promises[0].count
+    query = f'SELECT place, SUM("{count}") AS n FROM groups WHERE place >= 0 GROUP BY place'  # noqa: S608
+    return _per_place(candidate, _run(engine, query))
+
+
+def _per_place(candidate: AnswerCandidate, rows: pa.Table) -> Counts:
+    counts = np.zeros(len(candidate.places), dtype=np.int64)
+    counts[rows["place"].to_numpy()] = rows["n"].cast(pa.float64()).to_numpy().astype(np.int64)
+    return counts
+
+
+def _check_levels(engine: DuckDB) -> None:
+    finer = _run(
+        engine,
+        "SELECT COUNT(*) AS n FROM groups JOIN places USING (place) "
+        "WHERE groups.level > places.at OR groups.level < 0",
+    )
+    if finer["n"][0].as_py():
+        raise InternalError("A group would leave finer than its people accept.")
+
+
+def _check_demands(engine: DuckDB, candidate: AnswerCandidate) -> None:
+    if candidate.request.demands is None:
+        return
+    worst = _run(
+        engine,
+        "SELECT places.at AS at, MAX(k) AS k, MAX(l) AS l FROM groups "
+        "JOIN places USING (place) GROUP BY places.at",
+    )
+    _covered(candidate, worst)
+
+
+def _covered(candidate: AnswerCandidate, worst: pa.Table) -> None:
+    for row in worst.to_pylist():
+        k, l = candidate.request.guarantees[row["at"]]
+        if (row["k"] or 0) > k or (row["l"] or 0) > l:
+            raise InternalError("A contributor's own demand is not met; nothing was released.")
+
+
+def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
+    """Groups that leave as one row must have one key at its level, and no two rows the same."""
+    keys = candidate.request.keys
+    raw = [
+        exp.alias_(exp.column(f"g{i}", table="groups"), f"r{i}", quoted=True)
+        for i in range(len(keys))
+    ]
+    placed = (
+        exp.select(exp.column("place", table="groups"), exp.alias_("places.at", "level"), *raw)
+        .from_("groups")
+        .join("places", on="groups.place = places.place")
+    )
+    shown = [exp.alias_(generalized(key, i), f"x{i}") for i, key in enumerate(keys)]
+    distinct = exp.select("place", "level", *shown).distinct().from_(placed.subquery("a"))
+    names = ["level", *(f"x{i}" for i in range(len(keys)))]
+    count = exp.alias_("COUNT(*)", "n")
+    rows = engine.run(exp.select(count).from_(distinct.subquery("d")))
+    different = engine.run(
+        exp.select(count.copy()).from_(
+            exp.select(*names).distinct().from_(distinct.subquery("d")).subquery("e")
+        )
+    )
+    expected = len(candidate.places)
+    if rows["n"][0].as_py() != expected or different["n"][0].as_py() != expected:
+        raise InternalError("Rows of the answer do not match the groups they are made of.")
+
+
+def _check_second_look(candidate: AnswerCandidate) -> None:
+    if candidate.counted is None:
+        return
+    rows = candidate.counted.sort_by("place")
+    if rows.num_rows != len(candidate.places):
+        raise InternalError("A second look at the rows finds other groups.")
+    for i, promise in enumerate(candidate.promises):
+        needed = np.array(promise.thresholds, dtype=np.int64)[candidate.places]
+        if (rows[f"m{i}"].to_numpy().astype(np.int64) < needed).any():
+            raise InternalError("A second look at the rows finds a row below its guarantee.")
+    if candidate.request.demands is not None:
+        n = len(candidate.promises)
+        worst = pa.table({"at": candidate.places, "k": rows[f"m{n}"], "l": rows[f"m{n + 1}"]})
+        _covered(candidate, worst)
+
+
+def _verdicts(candidate: AnswerCandidate, found: list[Counts]) -> list[Verdict]:
+    verdicts = []
+    for level, (at, step) in enumerate(
+        zip(candidate.request.guarantees, candidate.steps, strict=True)
+    ):
+        inside = np.flatnonzero(candidate.places == level)
+        if not len(inside):
+            continue
+        for promise, reached in zip(candidate.promises, found, strict=True):
+            required = promise.thresholds[level]
+            failing = int(np.count_nonzero(reached[inside] < required))
+            verdicts.append(
+                Verdict(
+                    model={"diversity": "l-diversity"}.get(promise.what, "k-anonymity"),
+                    holds=not failing,
+                    required=required,
+                    # How far a row is above its guarantee is not the asker's to know.
+                    achieved=min(required, int(reached[inside].min())),
+                    failing_classes=failing,
+                    failing_rows=failing,
+                    classes=len(inside),
+                    rows=len(inside),
+                    column=promise.column if promise.what != "people" else None,
+                    note=f"level {level + candidate.first} ({step}), k={at[0]} l={at[1]}",
+                )
+            )
+    return verdicts
+
+
+def _released(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict, ...]) -> Answer:
+    shown = candidate.rows["hm_row"].to_numpy().astype(np.int64)
+    if len(np.unique(shown)) != len(shown) or (
+        len(shown) and not 0 <= shown.min() <= shown.max() < len(candidate.places)
+    ):
+        raise InternalError("The answer has rows that were not checked.")
+    at = candidate.places[shown]
+    if not np.array_equal(candidate.rows["level"].to_numpy(), at + candidate.first):
+        raise InternalError("The answer states other levels than were checked.")
+    guarantees = candidate.request.guarantees
+    rows = candidate.rows.drop_columns(["hm_row"])
+    words = pa.array([f"k>={k}, l>={l}" for k, l in guarantees], pa.string())
+    rows = rows.append_column("guarantee", words.take(pa.array(at)))
+    top = len(guarantees) - 1
+    levels = tuple(
+        AnswerLevel(
+            i + candidate.first,
+            candidate.steps[i],
+            *guarantees[i],
+            rows=int((at == i).sum()),
+        )
+        for i in range(top + 1)
+    )
+    depth = int(((top - candidate.places) * people).sum())
+    total = int(people.sum())
+    return Answer(
+        verdicts=verdicts,
+        levels=levels,
+        people=total,
+        depth=depth,
+        withheld=_withheld(candidate, total, total - int(people[shown].sum())),
+        semantics=candidate.semantics,
+        gap=candidate.gap,
+        engine=candidate.engine,
+        notes=candidate.notes,
+        versions=versions(),
+        sql=candidate.sql,
+        _arrow=rows,
+        door=DOOR,
+    )
+
+
+def _withheld(candidate: AnswerCandidate, published: int, unseen: int) -> dict[str, int | None]:
+    """Totals of people left out, each said only where it hides them well enough by itself."""
+    first = candidate.promises[0]
+    inside = int(np.sum(candidate.groups[first.count].to_numpy()))
+    k = candidate.request.guarantees[-1][0]
+    reasons = {
+        "no level satisfies their demands": (candidate.refused[0], max(k, candidate.refused[1])),
+        "no policy": (candidate.without_policy, k),
+        "below the guarantee": (inside - published, k),
+    }
+    said = {reason: n if n >= needed else None for reason, (n, needed) in reasons.items()}
+    if unseen:
+        said["filtered by HAVING or LIMIT"] = unseen
+    return said
