@@ -19,6 +19,7 @@ from halfmask.metrics.estimate import exact
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
 from halfmask.metrics.risk.disclosure import Disclosure, disclosure
+from halfmask.metrics.risk.rarity import Rarity, rarity
 from halfmask.metrics.risk.reidentification import Reidentification, reidentification
 from halfmask.metrics.risk.special_uniques import SpecialUniques, special_uniques
 from halfmask.metrics.risk.uniqueness import Uniqueness, uniqueness
@@ -67,6 +68,7 @@ class Assessment:
         sizes: (people in the class as text, classes, rows) from small to large.
         columns: each quasi-identifier by itself.
         reidentification: prosecutor, journalist and marketer, with thresholds.
+        rarity: who is unique here and in the population; None where no population is given.
         uniqueness: estimates for the population; None where its size is not known.
         special: who stands out through how few columns.
         sets: the column sets that tell most people apart; ``minimal`` those that begin to.
@@ -90,6 +92,7 @@ class Assessment:
     sizes: tuple[tuple[str, int, int], ...]
     columns: tuple[ColumnRisk, ...]
     reidentification: Reidentification
+    rarity: Rarity | None
     uniqueness: Uniqueness | None
     special: SpecialUniques
     sets: tuple[ColumnSet, ...]
@@ -128,6 +131,7 @@ class Assessment:
                 ],
                 "columns": [asdict(column) for column in self.columns],
                 "reidentification": self.reidentification.to_dict(),
+                "rarity": None if self.rarity is None else self.rarity.to_dict(),
                 "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
                 "special_uniques": self.special.to_dict(),
                 "column_sets": [one.to_dict() for one in self.sets],
@@ -204,6 +208,7 @@ def assess(
         sizes=_sizes(people, rows),
         columns=tuple(_column(table, name, single[name]) for name in quasi),
         reidentification=reidentification(classes.rows, classes.people, classes.population),
+        rarity=None if population is None else rarity(classes),
         uniqueness=None if fraction is None else uniqueness(people, fraction, k=k),
         special=special_uniques(table, quasi, size=size),
         sets=sets[:10],

@@ -32,6 +32,7 @@ from halfmask.metrics.utility.distributions import (
     column_distance,
     joint_distances,
 )
+from halfmask.metrics.utility.moments import Moment, class_mean_error, moments
 from halfmask.metrics.utility.queries import CountingQueries, counting_queries
 from halfmask.metrics.utility.sql_queries import QueryError, sql_queries, statements
 from halfmask.release.document import plain, versions
@@ -96,6 +97,8 @@ class Comparison:
         distances: per column, how far its distribution moved.
         joint: the same for sets of columns.
         pairs: two-way tables and associations.
+        moments: means, covariances and correlations of numeric columns.
+        class_means: per numeric sensitive column, how far class means are from people's numbers.
         counting: random counting queries.
         queries: the user's own queries.
         needs: discrimination rates before and after.
@@ -117,6 +120,8 @@ class Comparison:
     distances: tuple[ColumnDistance, ...]
     joint: tuple[JointDistance, ...]
     pairs: tuple[Pair, ...]
+    moments: tuple[Moment, ...]
+    class_means: tuple[tuple[str, Estimate], ...]
     counting: CountingQueries
     queries: tuple[QueryError, ...]
     needs: tuple[NeedMet, ...]
@@ -194,6 +199,10 @@ class Comparison:
                 "distances": [asdict(one) for one in self.distances],
                 "joint": [one.to_dict() for one in self.joint],
                 "pairs": [one.to_dict() for one in self.pairs],
+                "moments": [one.to_dict() for one in self.moments],
+                "class_means": [
+                    {"column": name, "error": error.to_dict()} for name, error in self.class_means
+                ],
                 "counting": self.counting.to_dict(),
                 "queries": [one.to_dict() for one in self.queries],
                 "needs": [asdict(one) for one in self.needs],
@@ -272,6 +281,12 @@ def compare(
         distances=tuple(column_distance(c, paired.after) for c in paired.columns.values()),
         joint=joint_distances(paired),
         pairs=pairs_of(paired),
+        moments=moments(paired),
+        class_means=tuple(
+            (c.name, class_mean_error(paired, c.name))
+            for c in paired.sensitive
+            if c.numbers is not None
+        ),
         counting=counting_queries(paired, seed=seed),
         queries=sql_queries(paired, asked, seed=seed) if asked else (),
         needs=tuple(_need(need, original, released) for need in needs),
