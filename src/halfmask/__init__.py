@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
     from halfmask.release.answer import Answer
+    from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -64,6 +66,7 @@ __all__ = [
     "Release",
     "SampleUniques",
     "Schema",
+    "SyntheticRelease",
     "TCloseness",
     "Table",
     "Verdict",
@@ -80,6 +83,7 @@ __all__ = [
     "query",
     "read",
     "suggest",
+    "synthesize",
 ]
 
 # Where a name lives; the models are the rest.
@@ -92,6 +96,7 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
+    "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.assessment.assess",
@@ -104,12 +109,13 @@ _HOMES = {
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",
     "suggest": "halfmask.query.suggest",
+    "synthesize": "halfmask.synthesize.run",
 }
 
 _MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
 
 # Importing a folder later would put it in the place of the function that has its name.
-for _folder in ("anonymize", "query"):
+for _folder in ("anonymize", "query", "synthesize"):
     import_module(f"halfmask.{_folder}")
     globals().pop(_folder)
 

@@ -14,6 +14,7 @@ from halfmask.models.needs import prepare, statistics
 from halfmask.release.candidate import Candidate
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
+from halfmask.table.hierarchies.auto import settled
 from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.table import require_table
 
@@ -34,6 +35,11 @@ METHODS = {
     "optimal": "halfmask.anonymize.optimal",
     "local": "halfmask.anonymize.local",
 }
+# A perturbing method is a module with ``anonymize(table, models, ...) -> Release``: its labels may
+# be false for some rows, so that it goes out through a door of its own.
+PERTURBING = dict.fromkeys(
+    ("cocluster", "cocluster-sets", "cocluster-mode"), "halfmask.anonymize.coclustering"
+)
 
 
 def anonymize(
@@ -50,8 +56,9 @@ def anonymize(
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared.
         models: the promises to keep, all at once.
-        method: ``"optimal"`` (one level per column, proven best) or ``"local"`` (levels differ
-            between classes, which loses less).
+        method: ``"optimal"`` (one level per column, proven best), ``"local"`` (levels differ
+            between classes, which loses less) or, for many columns and at the price of some false
+            cells, ``"cocluster"``, ``"cocluster-sets"`` or ``"cocluster-mode"``.
         suppression: the share of rows that may be left out, 0 to 1.
         metric: what to minimize, by name or as a metric.
         seed: for methods that draw at random; the others ignore it.
@@ -69,7 +76,11 @@ def anonymize(
     """
     require_table(table)
     _require(table, method, suppression, time_limit)
-    table = prepare(table, models)
+    if method in PERTURBING:
+        perturb = importlib.import_module(PERTURBING[method]).anonymize
+        release: Release = perturb(table, models, method=method, seed=seed, time_limit=time_limit)
+        return release
+    table = prepare(settled(table), models)
     check_hierarchies(table)
     chosen = metric_named(metric) if isinstance(metric, str) else metric
     name = metric if isinstance(metric, str) else chosen.name
@@ -125,8 +136,8 @@ def _step(quasi: Sequence[str], levels: Sequence[int]) -> Step:
 
 
 def _require(table: Table, method: str, suppression: float, time_limit: float | None) -> None:
-    if method not in METHODS:
-        raise ParameterError("method", method, "one of " + ", ".join(METHODS))
+    if method not in METHODS and method not in PERTURBING:
+        raise ParameterError("method", method, "one of " + ", ".join([*METHODS, *PERTURBING]))
     require_number("suppression", suppression, 0, 1)
     if time_limit is not None:
         require_number("time_limit", time_limit, 0, open_low=True)

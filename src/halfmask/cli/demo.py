@@ -84,7 +84,8 @@ def _write(release: Release, folder: Path) -> dict[str, str]:
         "report": folder / "report.html",
     }
     release.write(files["release"])
-    release.recoding.save(files["recoding"])
+    if release.recoding is not None:
+        release.recoding.save(files["recoding"])
     release.report(files["report"])
     return {name: str(file) for name, file in files.items()}
 

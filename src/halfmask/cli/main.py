@@ -26,6 +26,7 @@ VERBS = (
     "anonymize",
     "recode",
     "query",
+    "synthesize",
     "compare",
     "frontier",
     "demo",

@@ -6,7 +6,7 @@ Only ``halfmask.release.seal`` makes one.
 from __future__ import annotations
 
 import json
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import EngineUnavailableError, PrivacyError
@@ -40,13 +40,14 @@ class Release:
         rows: how many rows leave.
         classes: the sizes of the published classes, in bins.
         columns: what was done to each column of the original table.
-        recoding: how new rows can be recoded in the same way.
+        recoding: how new rows can be recoded in the same way; None where they cannot.
         method: how the recoding was found.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
         parameters: what is needed to repeat it.
         versions: the programs that made it.
         notes: what a reader should know, one sentence each.
+        statement: what is claimed, what is not, and what was measured, where rows were perturbed.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -56,7 +57,7 @@ class Release:
     rows: int
     classes: ClassSizes
     columns: tuple[ColumnChange, ...]
-    recoding: Recoding
+    recoding: Recoding | None
     method: str
     metric: str
     gap: float | None
@@ -67,6 +68,7 @@ class Release:
     categorical: frozenset[str]
     _arrow: pa.Table
     door: InitVar[object]
+    statement: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
@@ -88,7 +90,7 @@ class Release:
     @property
     def levels(self) -> dict[str, int] | None:
         """The level per column where every row got the same, else None."""
-        return self.recoding.levels
+        return None if self.recoding is None else self.recoding.levels
 
     def to_arrow(self) -> pa.Table:
         """The published rows as an Arrow table."""

@@ -48,6 +48,7 @@ class Table:
         origin: the kind that came in and that a release goes back as.
         categorical: the columns that came in as dictionaries and go back as such; all text is held
             that way.
+        memo: tables that were made of this one and need not be made twice.
     """
 
     arrow: pa.Table
@@ -56,6 +57,7 @@ class Table:
     categorical: frozenset[str] = frozenset()
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
+    memo: dict[str, Table] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
@@ -76,10 +78,14 @@ class Table:
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
+        from halfmask.table.hierarchies.auto import Auto, settled
+
         if name not in self._hierarchies:
             values = self.encode(name).values
             column = self.schema.columns.get(name)
             builder = column.hierarchy if column else None
+            if isinstance(builder, Auto):
+                return settled(self).hierarchy(name)
             built = builder.build(name, values) if builder else flat(values.to_pylist())
             self._hierarchies[name] = built
         return self._hierarchies[name]

@@ -20,7 +20,7 @@ pd = pytest.importorskip("pandas", reason="pandas is not installed")
 evaluators = pytest.importorskip(
     "anonymeter.evaluators", reason="anonymeter is not installed (pip install anonymeter)"
 )
-SECRET = "s"
+TARGET = "s"
 SCHEMA = {"a": "quasi", "b": "quasi", "c": "quasi", "d": "quasi", "s": "sensitive"}
 
 
@@ -57,7 +57,7 @@ def test_inference_and_linkability(tables):
     ours = (inference(whom, "s"), linkability(whom, (["a", "b"], ["c", "d"])))
     theirs = (
         evaluators.InferenceEvaluator(
-            ori=original, syn=leaked, control=control, aux_cols=list("abcd"), secret=SECRET,
+            ori=original, syn=leaked, control=control, aux_cols=list("abcd"), secret=TARGET,
             n_attacks=500,
         ),
         evaluators.LinkabilityEvaluator(
