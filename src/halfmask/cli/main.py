@@ -29,6 +29,7 @@ VERBS = (
     "query",
     "synthesize",
     "compare",
+    "frontier",
     "demo",
 )
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
