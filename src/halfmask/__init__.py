@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from halfmask import errors
     from halfmask.anonymize.policies import compare_policies
     from halfmask.anonymize.run import anonymize
+    from halfmask.assessment.assess import assess
+    from halfmask.assessment.compare import compare
+    from halfmask.assessment.frontier import frontier
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
-    from halfmask.metrics.risk import assess
-    from halfmask.metrics.utility import compare
+    from halfmask.metrics.discrimination.rate import discrimination_rate
     from halfmask.models import (
         AlphaKAnonymity,
         AverageRisk,
@@ -86,8 +88,10 @@ __all__ = [
     "compare",
     "compare_policies",
     "describe",
+    "discrimination_rate",
     "errors",
     "explain",
+    "frontier",
     "hierarchies",
     "policies",
     "query",
@@ -112,11 +116,13 @@ _HOMES = {
     "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
-    "assess": "halfmask.metrics.risk",
+    "assess": "halfmask.assessment.assess",
     "check": "halfmask.models.check",
-    "compare": "halfmask.metrics.utility",
+    "compare": "halfmask.assessment.compare",
     "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
+    "frontier": "halfmask.assessment.frontier",
+    "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "explain": "halfmask.query.explain",
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",

@@ -2,7 +2,7 @@
 
 HalfmaskError
 ├── InputError (ValueError)        the caller's data, schema, parameters or query
-│   ├── SchemaError  HierarchyError  ParameterError
+│   ├── SchemaError  HierarchyError  ParameterError  NotObservedError
 │   └── QueryError                 carries line, column, highlight
 │       └── UnsupportedQueryError
 ├── PrivacyError                   a promise cannot be kept; nothing was released
@@ -69,6 +69,21 @@ class ParameterError(InputError):
     def __init__(self, name: str, value: object, allowed: str) -> None:
         self.name, self.value, self.allowed = name, value, allowed
         super().__init__(f"{name} = {value!r} is not possible: give {allowed}.")
+
+
+class NotObservedError(InputError, KeyError):
+    """No row of the table holds the value that was asked for."""
+
+    code = "input.not_observed"
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        super().__init__(
+            f"No row holds this value of {', '.join(columns)}: ask for an observed one."
+        )
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would quote it
 
 
 class QueryError(InputError):

@@ -29,6 +29,7 @@ VERBS = (
     "query",
     "synthesize",
     "compare",
+    "frontier",
     "policies",
     "demo",
 )

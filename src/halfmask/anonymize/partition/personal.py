@@ -30,7 +30,7 @@ _FEWEST, _MOST = 16, 40  # nearest rows that are kept for each row
 
 def divide(task: Task) -> Division:
     """Divide the rows; nothing is drawn at random."""
-    from halfmask.kernels import refine, tree
+    from halfmask.kernels import exchange, tree
 
     if len(task) == 1:
         return Division(mend(task, np.zeros(1, dtype=np.int64)))
@@ -42,7 +42,7 @@ def divide(task: Task) -> Division:
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
-    ids = refine.form(points, places, nodes, demands, seeds, anyway, _REGRET)
-    state = refine.lists(points, demands.k, mend(task, ids, near))
-    refine.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
+    ids = exchange.form(points, places, nodes, demands, seeds, anyway, _REGRET)
+    state = exchange.lists(points, demands.k, mend(task, ids, near))
+    exchange.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
     return Division(mend(task, numbered(state.ids), near))
