@@ -184,7 +184,7 @@ def _metric(metric: Metric) -> Metric:
 def _require(
     table: Table, method: str, suppression: float, seed: int | None, time_limit: float | None
 ) -> None:
-    known = [*METHODS, *PERTURBING]
+    known = list(METHODS)
     if method not in known:
         raise ParameterError("method", method, "one of " + ", ".join(known))
     require_number("suppression", suppression, 0, 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.anonymize.problem import Problem
-from halfmask.anonymize.run import METHODS
+from halfmask.anonymize.run import RECODINGS as METHODS
 from halfmask.assessment.write import write
 from halfmask.errors import ParameterError, PrivacyError
 from halfmask.metrics.registry import metric_named
