@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfmask import errors
+    from halfmask.anonymize.policies import compare_policies
     from halfmask.anonymize.run import anonymize
     from halfmask.assessment.assess import assess
     from halfmask.assessment.compare import compare
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         KMap,
         LDiversity,
         PersonalKAnonymity,
+        PersonalLDiversity,
+        PersonalTCloseness,
         SampleUniques,
         TCloseness,
         Verdict,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from halfmask.release.answer import Answer
     from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.sample import policies
     from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
@@ -66,6 +70,8 @@ __all__ = [
     "LDiversity",
     "Ledger",
     "PersonalKAnonymity",
+    "PersonalLDiversity",
+    "PersonalTCloseness",
     "Policies",
     "PrivateRelease",
     "Recoding",
@@ -80,12 +86,14 @@ __all__ = [
     "assess",
     "check",
     "compare",
+    "compare_policies",
     "describe",
     "discrimination_rate",
     "errors",
     "explain",
     "frontier",
     "hierarchies",
+    "policies",
     "query",
     "read",
     "suggest",
@@ -111,6 +119,7 @@ _HOMES = {
     "assess": "halfmask.assessment.assess",
     "check": "halfmask.models.check",
     "compare": "halfmask.assessment.compare",
+    "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
     "frontier": "halfmask.assessment.frontier",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
@@ -121,7 +130,11 @@ _HOMES = {
     "synthesize": "halfmask.synthesize.run",
 }
 
-_MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
+_MODULES = {
+    "errors": "halfmask.errors",
+    "hierarchies": "halfmask.table.hierarchies",
+    "policies": "halfmask.sample.policies",
+}
 
 # Importing a folder later would put it in the place of the function that has its name.
 for _folder in ("anonymize", "query", "synthesize"):

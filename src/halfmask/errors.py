@@ -7,6 +7,7 @@ HalfmaskError
 │       └── UnsupportedQueryError
 ├── PrivacyError                   a promise cannot be kept; nothing was released
 │   ├── UnsatisfiableError         carries the verdicts and the closest candidate's levels
+│   │   └── InfeasibleDemandsError carries the rows whose own demands nothing can meet
 │   ├── BudgetExceededError        carries requested, remaining, missing
 │   └── LedgerError                an earlier release forbids this one
 ├── EngineError
@@ -155,6 +156,36 @@ class UnsatisfiableError(PrivacyError):
         self.suppressed = suppressed
         self.advice = tuple(advice)
         super().__init__(_joined((message, *advice)))
+
+
+class InfeasibleDemandsError(UnsatisfiableError):
+    """People demand more than the table can give, whoever stands in their class.
+
+    Attributes:
+        columns: the policy columns.
+        rows: the numbers of the rows (from 0) that cannot be served; all others together are the
+            largest set that can.
+        feasible: how many rows can be served.
+    """
+
+    code = "privacy.infeasible"
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[int], total: int) -> None:
+        self.columns = tuple(columns)
+        self.rows = tuple(int(row) for row in rows)
+        self.feasible = total - len(self.rows)
+        named = ", ".join(str(row) for row in self.rows[:5])
+        more = f" and {len(self.rows) - 5} more" if len(self.rows) > 5 else ""
+        where = " and ".join(f"'{column}'" for column in self.columns)
+        super().__init__(
+            f"{len(self.rows)} of {total} people demand more (policy column {where}) than the "
+            f"table can give: rows {named}{more}, counted from 0.",
+            suppressed=len(self.rows),
+            advice=(
+                f"The other {self.feasible} are the largest set that can be served: give "
+                "on_infeasible='suppress' to leave the rest out knowingly, or add rows.",
+            ),
+        )
 
 
 class BudgetExceededError(PrivacyError):

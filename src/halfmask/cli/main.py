@@ -30,6 +30,7 @@ VERBS = (
     "synthesize",
     "compare",
     "frontier",
+    "policies",
     "demo",
 )
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.report.plots import _BAR, _PERCENT, _plot
+from halfmask.report.plots import _BAR, _PERCENT, plot
 
 _WARM, _COOL = "#c2703d", "#2f7f86"
 
@@ -63,7 +63,7 @@ def frontier(document: dict[str, Any]) -> dict[str, Any]:
         {"field": "cost", "title": title, "format": ".1%"},
         {"field": "suppressed", "title": "suppressed", "format": ".1%"},
     ]
-    spec = _plot(
+    spec = plot(
         data,
         height=340,
         layer=[
@@ -108,7 +108,7 @@ def frontier(document: dict[str, Any]) -> dict[str, Any]:
 
 def _risk(bins: list[dict[str, Any]]) -> dict[str, Any]:
     data = [{"risk": _band(one), "rows": one["rows"]} for one in bins]
-    return _plot(
+    return plot(
         data,
         height=200,
         mark="bar",
@@ -133,7 +133,7 @@ def _before_after(document: dict[str, Any]) -> dict[str, Any]:
         for name in ("original", "release")
         for one in document["before" if name == "original" else "after"]["distribution"]
     ]
-    return _plot(
+    return plot(
         data,
         height=200,
         mark="bar",
@@ -177,7 +177,7 @@ def _criteria(document: dict[str, Any]) -> dict[str, Any]:
          "axis": {"labelLimit": 190}}  # fmt: skip
     x = {**_PERCENT, "field": "risk", "title": "risk, with its 95 % interval; dashed: the limit"}
     x.pop("stack", None)
-    return _plot(
+    return plot(
         data,
         height=max(60, 2 * _BAR * len(data) // 2),
         layer=[
@@ -212,7 +212,7 @@ def _advice(document: dict[str, Any]) -> dict[str, Any]:
     for one in document["advice"]:
         data.append({"column": one["column"], "case": "one level up", "rows": one["one_level"]})
         data.append({"column": one["column"], "case": "removed", "rows": one["removed"]})
-    return _plot(
+    return plot(
         data,
         height=int(_BAR * 1.5 * max(1, len(document["advice"]))),
         mark="bar",
@@ -240,7 +240,7 @@ def _contributions(document: dict[str, Any]) -> dict[str, Any]:
         {"column": one["name"], "share": one["score"]}
         for one in document["special_uniques"]["contributions"]
     ]
-    return _plot(
+    return plot(
         data,
         height=_BAR * len(data),
         mark="bar",
@@ -254,7 +254,7 @@ def _contributions(document: dict[str, Any]) -> dict[str, Any]:
 
 def _distances(document: dict[str, Any]) -> dict[str, Any]:
     data = [{"column": one["name"], "distance": one["hellinger"]} for one in document["distances"]]
-    return _plot(
+    return plot(
         data,
         height=_BAR * len(data),
         mark="bar",
@@ -278,7 +278,7 @@ def _associations(document: dict[str, Any]) -> dict[str, Any]:
         for one in document["pairs"]
     ]
     axis = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"tickCount": 5}}
-    return _plot(
+    return plot(
         data,
         height=260,
         layer=[
@@ -318,7 +318,7 @@ def _predictions(document: dict[str, Any]) -> dict[str, Any]:
         for one in document["predictions"]
         for name in ("original", "release")
     ]
-    return _plot(
+    return plot(
         data,
         height=int(_BAR * 1.5 * max(1, len(document["predictions"]))),
         mark="bar",
