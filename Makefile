@@ -35,8 +35,8 @@ check: lint type layers
 
 # Check style and formatting.
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests scripts
-	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/ruff check src tests scripts benchmarks
+	$(BIN)/ruff format --check src tests scripts benchmarks
 
 # Check types.
 type: $(VENV)/.dev
@@ -52,8 +52,8 @@ unit: $(VENV)/.dev
 
 # Format the code and mend what the linter can.
 fmt: $(VENV)/.dev
-	$(BIN)/ruff check --fix-only -q src tests scripts
-	$(BIN)/ruff format src tests scripts
+	$(BIN)/ruff check --fix-only -q src tests scripts benchmarks
+	$(BIN)/ruff format src tests scripts benchmarks
 
 # Run the benchmarks; each prints JSON with ratios against a yardstick of the same run.
 bench: $(VENV)/.dev

@@ -25,13 +25,14 @@ same name beside it, unless `--schema` names another.
 
 def reference() -> str:
     """The whole page."""
-    root = click.Context(cli, info_name="halfmask", terminal_width=WIDTH, max_content_width=WIDTH)
+    settings = {**cli.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    root = click.Context(cli, info_name="halfmask", **settings)
     parts = [INTRO, _section("halfmask", cli.get_help(root))]
     for verb in VERBS:
         command = cli.get_command(root, verb)
         if command is None:
             sys.exit(f"The verb {verb} has no command.")
-        context = click.Context(command, root, verb, terminal_width=WIDTH, max_content_width=WIDTH)
+        context = click.Context(command, root, verb, **settings)
         parts.append(_section(f"halfmask {verb}", command.get_help(context)))
     return "\n".join(parts)
 

@@ -1,32 +1,43 @@
-"""Publish tables about people so that everybody in them keeps the privacy they asked for."""
+"""Publish tables about people so that everybody in them keeps the privacy they asked for.
 
-from halfmask.anonymize.run import anonymize
-from halfmask.errors import HalfmaskError
-from halfmask.metrics.risk import assess
-from halfmask.metrics.utility import compare
-from halfmask.models import (
-    AlphaKAnonymity,
-    AverageRisk,
-    BetaLikeness,
-    DeltaDisclosure,
-    DeltaPresence,
-    KAnonymity,
-    KMap,
-    LDiversity,
-    PersonalKAnonymity,
-    SampleUniques,
-    TCloseness,
-    Verdict,
-)
-from halfmask.models.check import check
-from halfmask.query.policies import Policies
-from halfmask.query.run import query
-from halfmask.release import Recoding, Release
-from halfmask.table import hierarchies
-from halfmask.table.describe import describe
-from halfmask.table.read import read
-from halfmask.table.schema import Column, Schema
-from halfmask.table.table import Table
+Every name loads when it is first used, so that importing the package and asking for help cost
+nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from halfmask import errors
+    from halfmask.anonymize.run import anonymize
+    from halfmask.errors import HalfmaskError
+    from halfmask.metrics.risk import assess
+    from halfmask.metrics.utility import compare
+    from halfmask.models import (
+        AlphaKAnonymity,
+        AverageRisk,
+        BetaLikeness,
+        DeltaDisclosure,
+        DeltaPresence,
+        KAnonymity,
+        KMap,
+        LDiversity,
+        PersonalKAnonymity,
+        SampleUniques,
+        TCloseness,
+        Verdict,
+    )
+    from halfmask.models.check import check
+    from halfmask.query.policies import Policies
+    from halfmask.query.run import query
+    from halfmask.release import Recoding, Release
+    from halfmask.table import hierarchies
+    from halfmask.table.describe import describe
+    from halfmask.table.read import read
+    from halfmask.table.schema import Column, Schema
+    from halfmask.table.table import Table
 
 __all__ = [
     "AlphaKAnonymity",
@@ -53,7 +64,47 @@ __all__ = [
     "check",
     "compare",
     "describe",
+    "errors",
     "hierarchies",
     "query",
     "read",
 ]
+
+# Where a name lives; the models are the rest.
+_HOMES = {
+    "Column": "halfmask.table.schema",
+    "HalfmaskError": "halfmask.errors",
+    "Policies": "halfmask.query.policies",
+    "Recoding": "halfmask.release",
+    "Release": "halfmask.release",
+    "Schema": "halfmask.table.schema",
+    "Table": "halfmask.table.table",
+    "anonymize": "halfmask.anonymize.run",
+    "assess": "halfmask.metrics.risk",
+    "check": "halfmask.models.check",
+    "compare": "halfmask.metrics.utility",
+    "describe": "halfmask.table.describe",
+    "query": "halfmask.query.run",
+    "read": "halfmask.table.read",
+}
+
+_MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
+
+# Importing a folder later would put it in the place of the function that has its name.
+for _folder in ("anonymize", "query"):
+    import_module(f"halfmask.{_folder}")
+    globals().pop(_folder)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

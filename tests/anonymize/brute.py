@@ -25,12 +25,12 @@ def leaves(hierarchy, level, label):
     return sum(1 for labels in hierarchy.values() if labels[level] == label)
 
 
-def survivors(classes, test):
-    """Remove failing classes until all that remain pass; ``test(class, all remaining rows)``."""
-    kept = dict(classes)
+def survivors(classes, alone, compared=lambda _members, _everything: True):
+    """Remove classes that fail alone, then those that fail against what is left."""
+    kept = {key: members for key, members in classes.items() if alone(members)}
     while kept:
         everything = [row for members in kept.values() for row in members]
-        bad = [key for key, members in kept.items() if not test(members, everything)]
+        bad = [key for key, members in kept.items() if not compared(members, everything)]
         if not bad:
             break
         for key in bad:
@@ -52,9 +52,7 @@ def loss(rows, quasi, hierarchies, levels, kept, weights=None, *, geometric=True
     weights = weights or [1.0] * len(quasi)
     total = sum(weights)
     if geometric:
-        return (
-            math.prod((1 + s) ** (w / total) for s, w in zip(scores, weights, strict=True)) - 1
-        )
+        return math.prod((1 + s) ** (w / total) for s, w in zip(scores, weights, strict=True)) - 1
     return sum(s * w / total for s, w in zip(scores, weights, strict=True))
 
 
@@ -107,9 +105,7 @@ def ambiguity(rows, quasi, hierarchies, levels, kept):
     gone = len(rows) - sum(len(m) for m in kept.values())
     out = gone * everything
     for key, members in kept.items():
-        covered = math.prod(
-            leaves(hierarchies[q], levels[c], key[c]) for c, q in enumerate(quasi)
-        )
+        covered = math.prod(leaves(hierarchies[q], levels[c], key[c]) for c, q in enumerate(quasi))
         out += len(members) * covered
     return out / len(rows) / everything
 
@@ -148,12 +144,12 @@ METRICS = {
 }
 
 
-def best(rows, quasi, hierarchies, test, *, limit, metric="loss"):
+def best(rows, quasi, hierarchies, tests, *, limit, metric="loss"):
     """The least metric, then fewest suppressed rows, lowest sum of levels, column order."""
     found = []
     heights = [len(next(iter(hierarchies[q].values()))) for q in quasi]
     for levels in itertools.product(*(range(h) for h in heights)):
-        kept = survivors(groups(rows, quasi, hierarchies, levels), test)
+        kept = survivors(groups(rows, quasi, hierarchies, levels), *tests)
         gone = len(rows) - sum(len(m) for m in kept.values())
         if kept and gone <= limit:
             value = METRICS[metric](rows, quasi, hierarchies, levels, kept)

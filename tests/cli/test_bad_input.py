@@ -151,3 +151,13 @@ def test_an_interrupted_write_leaves_no_file(halfmask, folder, monkeypatch):
     outcome = halfmask("anonymize", folder / "people.csv", "--k", "2", "-o", folder / "out.csv")
     assert outcome.code == 130
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_report_of_no_known_kind_is_refused_before_anything_is_written(
+    halfmask, folder, monkeypatch
+):
+    monkeypatch.chdir(folder)
+    outcome = halfmask("anonymize", "people.csv", "--k", 2, "-o", "out.csv", "--report", "out.pdf")
+    assert outcome.code == 1
+    assert "out.pdf" in outcome.err
+    assert not (folder / "out.csv").exists()

@@ -39,7 +39,7 @@ HALVES = {"low": "left", "mid": "left", "high": "right", "none": "none"}
 class Tree:
     """Values 0 to 4 under three labels, two labels, and the top."""
 
-    def build(self, column, values):  # noqa: ARG002 - the builders' signature
+    def build(self, column, values):
         leaves = values.to_pylist()
         one = [GROUPS[v] for v in leaves]
         levels = [leaves, one, [HALVES[v] for v in one], [TOP] * len(leaves)]

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from halfmask.errors import InternalError, SchemaError
 from halfmask.models import (
     AlphaKAnonymity,
     AverageRisk,
     BetaLikeness,
     DeltaDisclosure,
+    DeltaPresence,
+    KMap,
     LDiversity,
+    PersonalKAnonymity,
     SampleUniques,
     TCloseness,
+    distance,
+    entropy,
 )
 from halfmask.models.check import check
+from halfmask.models.needs import statistics
 from halfmask.table.classes import Classes, Histogram
+from halfmask.table.hierarchy import from_levels
+from halfmask.table.schema import Column, Schema
+from halfmask.table.table import Table
 
 
 def holds(table, model):
@@ -69,9 +83,9 @@ def test_three_tenths_is_three_tenths(table):
 def test_t_reached_exactly(table):
     # a: 9 of 10, b: 3 of 10, all: 6 of 10; the distance is 0.3 for both, in floats a bit more.
     people = table(q=["a"] * 10 + ["b"] * 10, s=[0] * 9 + [1] + [0] * 3 + [1] * 7)
-    for distance in ("equal", "ordered"):
-        assert holds(people, TCloseness(0.3, "s", distance))
-        assert not holds(people, TCloseness(0.29999999999999993, "s", distance))
+    for name in ("equal", "ordered"):
+        assert holds(people, TCloseness(0.3, "s", name))
+        assert not holds(people, TCloseness(0.29999999999999993, "s", name))
 
 
 def test_beta_reached_exactly(table):
@@ -115,15 +129,15 @@ def test_whole_table_bounds_reached_exactly(table):
     assert not holds(thirds, AverageRisk(0.29999999999999993))
 
 
-@pytest.mark.parametrize("distance", ["equal", "ordered"])
-def test_counts_beyond_machine_integers(distance):
+@pytest.mark.parametrize("name", ["equal", "ordered"])
+def test_counts_beyond_machine_integers(name):
     # Nine tenths against three tenths, each of 10**10 rows.
     n = 10**9
     classes = counted((9 * n, n), (3 * n, 7 * n))
-    assert TCloseness(0.3, "s", distance).passes(classes).all()
-    assert not TCloseness(0.29999999999999993, "s", distance).passes(classes).any()
+    assert TCloseness(0.3, "s", name).passes(classes).all()
+    assert not TCloseness(0.29999999999999993, "s", name).passes(classes).any()
     more = counted((9 * n, n), (3 * n - 1, 7 * n + 1))
-    assert TCloseness(0.3, "s", distance).passes(more).tolist() == [False, False]
+    assert TCloseness(0.3, "s", name).passes(more).tolist() == [False, False]
     assert BetaLikeness(0.5, "s").passes(classes).tolist() == [True, False]
     assert BetaLikeness(0.5, "s").passes(more).tolist() == [False, False]
     assert DeltaDisclosure(0.8, "s").passes(classes).tolist() == [False, True]
@@ -133,3 +147,117 @@ def test_missing_values_are_a_value_of_their_own(table):
     people = table(q=["a", "a", None, None], s=["x", None, None, None])
     (verdict,) = check(people, LDiversity(2, "s"))
     assert (verdict.achieved, verdict.failing_classes, verdict.classes) == (1, 1, 2)
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=40, max_size=40), min_size=1, max_size=4))
+def test_sparse_classes_over_many_places_agree_with_the_definition(counts):
+    # At most two of forty places are filled in the first class.
+    sparse = [0] * 40
+    for place, count in enumerate(counts[0][:2]):
+        sparse[place * 17 + counts[0][2]] = count + 1
+    counts = [sparse, *(one for one in counts[1:] if any(one))]
+    moved, full = distance.ordered(counted(*counts).histograms["s"], "s")
+    total = [sum(column) for column in zip(*counts, strict=True)]
+    held = [i for i, c in enumerate(total) if c]
+    size = sum(total)
+    for i, one in enumerate(counts):
+        away, running = Fraction(0), Fraction(0)
+        for j in held:
+            running += Fraction(one[j], sum(one)) - Fraction(total[j], size)
+            away += abs(running)
+        assert Fraction(int(moved[i]), int(full[i])) == away / max(len(held) - 1, 1)
+
+
+@pytest.mark.parametrize("name", ["equal", "ordered", "hierarchical"])
+def test_machine_and_python_integers_give_the_same(name):
+    counts = [(5, 0, 2, 1), (0, 1, 1, 7), (3, 3, 0, 0)]
+    tree = from_levels([[0, 1, 2, 3], ["a", "a", "b", "b"], ["*"] * 4], other_leaves=[[]] * 3)
+    huge = 10**10
+    found = []
+    for factor in (1, huge):
+        scaled = counted(*(tuple(c * factor for c in one) for one in counts)).histograms["s"]
+        moved, full = getattr(distance, name)(replace(scaled, hierarchy=tree), "s")
+        found.append([Fraction(int(a), int(b)) for a, b in zip(moved, full, strict=True)])
+    assert found[0] == found[1]
+
+
+def test_a_hierarchy_without_one_root_gets_one():
+    # Values 0 and 1 under a, 2 under b, nothing above: a third moves half way, a third all the way.
+    tree = from_levels([[0, 1, 2], ["a", "a", "b"]], other_leaves=[[]] * 2)
+    classes = counted((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    moved, full = distance.hierarchical(replace(classes.histograms["s"], hierarchy=tree), "s")
+    assert Fraction(int(moved[0]), int(full[0])) == Fraction(1, 2)
+    assert Fraction(int(moved[2]), int(full[2])) == Fraction(2, 3)
+
+
+def test_a_distance_without_hierarchy_is_refused():
+    with pytest.raises(SchemaError, match="no hierarchy"):
+        distance.hierarchical(counted((1, 0)).histograms["s"], "s")
+
+
+def test_missing_statistics_are_our_fault():
+    bare = replace(counted((1, 1)), histograms={})
+    with pytest.raises(InternalError, match="lack column 's'"):
+        LDiversity(2, "s").passes(bare)
+    people = Table(pa.table({"q": ["a"]}), Schema({"q": Column("quasi")}))
+    for model in (KMap(2, people), DeltaPresence(0, 1, people)):
+        with pytest.raises(InternalError, match="lack the population"):
+            model.passes(bare)
+    with pytest.raises(InternalError, match="lack the values"):
+        AlphaKAnonymity(0.5, 2, "s", value="x").passes(counted((1, 1)))
+    with pytest.raises(SchemaError, match="holds text"):
+        PersonalKAnonymity().passes(
+            replace(bare, histograms={"policy.k": counted((1, 1)).histograms["s"]})
+        )
+
+
+def test_no_rows_no_promise():
+    nothing = counted((1, 1)).select(np.array([False]))
+    for model in (
+        LDiversity(2, "s"), LDiversity(2, "s", "recursive", c=1), TCloseness(0.5, "s"),
+        BetaLikeness(1, "s"), DeltaDisclosure(1, "s"), AlphaKAnonymity(0.5, 2, "s"),
+        AverageRisk(0.5), SampleUniques(0.5),
+    ):  # fmt: skip
+        assert not model.check(nothing).holds
+
+
+def test_statistics_with_a_population_skip_classes_without_rows(table):
+    people = Table(pa.table({"q": ["a", "a", "a", "z", "b", "b"]}), Schema({"q": Column("quasi")}))
+    mine = table(q=["a", "a", "b", "b"], s=[0, 1, 0, 1], k=[1, 1, 2, 2])
+    verdicts = check(
+        mine,
+        KMap(2, people),
+        PersonalKAnonymity(),
+        LDiversity(2, "s", "entropy"),
+        LDiversity(2, "s", "recursive", c=2),
+        AlphaKAnonymity(0.5, 2, "s"),
+        TCloseness(0, "s"),
+        TCloseness(0, "s", "ordered"),
+        DeltaDisclosure(0.1, "s"),
+        BetaLikeness(0.1, "s", kind="enhanced"),
+        AverageRisk(0.5),
+        SampleUniques(0),
+    )
+    assert [v.model for v in verdicts if not v.holds] == []
+    assert {v.classes for v in verdicts} == {2}
+
+
+def test_a_tie_too_large_to_write_out_fails_closed(monkeypatch):
+    monkeypatch.setattr(entropy, "_INTEGERS_UP_TO", 7)
+    entropy._decide.cache_clear()
+    assert not LDiversity(4, "s", "entropy").passes(counted((4, 1, 1, 1, 1))).any()
+    entropy._decide.cache_clear()
+
+
+def test_a_share_of_one_bounds_nothing_but_k(table):
+    model = AlphaKAnonymity(1, 2, "s")
+    people = table(q=["a", "a", "b"], s=[0, 0, 0])
+    (verdict,) = check(people, model)
+    assert (verdict.achieved, verdict.failing_rows) == (1.0, 1)
+    assert model.unavoidable(statistics(people, [model])[0], 0) == 1
+
+
+def test_whole_numbers_of_the_population_match_fractions_of_the_table(table):
+    people = Table(pa.table({"q": [1, 2, 2]}), Schema({"q": Column("quasi")}))
+    (verdict,) = check(table(q=[2.0, 2.0]), KMap(2, people))
+    assert (verdict.holds, verdict.achieved) == (True, 2)

@@ -21,7 +21,7 @@ class Groupings:
     """The classes of a table at any combination of levels, with a bounded memory of finer ones."""
 
     def __init__(
-        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 64 << 20
+        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 32 << 20
     ) -> None:
         self.tuples = tuples
         self.order = sorted(range(len(hierarchies)), key=lambda c: -len(hierarchies[c].labels[0]))

@@ -72,6 +72,14 @@ def descend(problem: Problem, here: Outcome, incumbent: Incumbent) -> None:
         here = min(finer, key=lambda outcome: outcome.rank)
 
 
+def greedy(problem: Problem) -> Outcome | None:
+    """A good feasible outcome, found by descending from the top only."""
+    top = problem.evaluate(problem.heights.tolist())
+    incumbent = Incumbent(top)
+    descend(problem, top, incumbent)
+    return incumbent.best
+
+
 def below(levels: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The neighbors that are one level finer in one column."""
     return [

@@ -8,6 +8,7 @@ What remains is evaluated, so the best one is the optimum.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -43,19 +44,20 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
         np.where(kept, 0, -1).astype(np.int32),
         found.best.value,
         found.gap,
-        found.closest,
-        notes,
+        notes=notes,
     )
 
 
 def search(problem: Problem, *, time_limit: float | None = None) -> Found:
     """Return the best combination of levels, with the proven gap to the optimum."""
-    nodes = 1
-    for height in problem.heights.tolist():
-        nodes *= height + 1
-    if nodes > ENUMERABLE:
+    if not listable(problem):
         return branch(problem, time.monotonic() + (time_limit or PATIENCE))
     return scan(problem, None if time_limit is None else time.monotonic() + time_limit)
+
+
+def listable(problem: Problem) -> bool:
+    """Whether all combinations of levels fit into memory."""
+    return bool(math.prod(height + 1 for height in problem.heights.tolist()) <= ENUMERABLE)
 
 
 def scan(problem: Problem, deadline: float | None = None) -> Found:
@@ -74,8 +76,17 @@ def scan(problem: Problem, deadline: float | None = None) -> Found:
     known = position = 0
     while True:
         position = lattice.advance(
-            order, position, floor, heights, scores, weights, problem.geometric,
-            state, source, penalties, incumbent.limit,
+            order,
+            position,
+            floor,
+            heights,
+            scores,
+            weights,
+            problem.geometric,
+            state,
+            source,
+            penalties,
+            incumbent.limit,
         )
         if position == len(order):
             return incumbent.found(problem)

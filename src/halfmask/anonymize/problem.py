@@ -84,8 +84,10 @@ class Problem:
         self.evaluations = 0
         self._absorbing = tuple(m for m in models if m.absorbing)
         self._fragile = tuple(m for m in models if not m.absorbing)
+        self._single = tuple(m for m in models if not m.whole)
         self._monotone = all(m.monotone for m in models)
-        self._relative = any(m.relative or m.whole for m in models)
+        self._relative = tuple(m for m in models if m.relative or m.whole)
+        self._brittle = tuple(m for m in self._fragile if m not in self._relative)
         self._cellwise = isinstance(metric, CellMetric)
         from halfmask.kernels import lattice
 
@@ -100,6 +102,7 @@ class Problem:
         self.geometric = isinstance(self.metric, CellMetric) and self.metric.geometric
         self.scores = np.zeros((columns, int(self.heights.max(initial=0)) + 1))
         self._extra: list[tuple[NDArray[np.float64], ...]] = []
+        self._worst: list[float] = []
         self._log_leaves = [[np.log(leaves) for leaves in h.leaves] for h in self.hierarchies]
         for c, hierarchy in enumerate(self.hierarchies):
             if isinstance(self.metric, CellMetric):
@@ -109,6 +112,8 @@ class Problem:
                 costs = self.metric.costs(hierarchy, counts.astype(np.int64))
                 self.scores[c, : len(costs.scores)] = costs.scores
                 self._extra.append(costs.extra)
+                saved = counts @ costs.extra[0][hierarchy.maps[0]]
+                self._worst.append(float(costs.scores[0] + saved))
         self.tuple_rows = tuples.rows[tuples.rows > 0]
 
     def evaluate(self, levels: Sequence[int]) -> Outcome:
@@ -134,9 +139,33 @@ class Problem:
             penalty = self._penalty(levels, classes, sound) if lost else None
         elif not lost:
             penalty = None
-        return Outcome(
-            tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes
-        )
+        return Outcome(tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes)
+
+    @property
+    def columns(self) -> int:
+        """How many quasi-identifiers there are."""
+        return len(self.hierarchies)
+
+    def savings(self, column: int) -> tuple[NDArray[np.float64], ...]:
+        """Per level and label, what publishing a row saves against suppressing it."""
+        return self._extra[column]
+
+    def worst(self, column: int) -> float:
+        """The score of a column if every row were suppressed."""
+        return self._worst[column]
+
+    def combined(self, scores: Sequence[float]) -> float:
+        """The table's value from the scores of its columns."""
+        return float(self._kernels.combine(np.asarray(scores), self.weights, self.geometric))
+
+    def leverage(self, column: int, score: float) -> float:
+        """How much the table's value falls when a column's score falls a little from ``score``."""
+        weight = float(self.weights[column])
+        return weight / (1 + score) if self.geometric else weight
+
+    def passing(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it satisfies all models that look at single classes."""
+        return self._pass(self._single, classes)
 
     def members(self, outcome: Outcome) -> NDArray[np.bool_]:
         """Which distinct tuples belong to classes that ``outcome`` keeps."""
@@ -145,15 +174,20 @@ class Problem:
         return np.asarray(outcome.kept[ids])
 
     def _survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which classes remain when no more need to go."""
-        everything = bool(kept.all())
-        passing = self._pass(self._fragile, classes if everything else classes.select(kept))
-        kept = kept.copy()
-        while not passing.all():
-            kept[kept] = passing
-            if not self._relative or not kept.any():
+        """Which classes remain when no more need to go.
+
+        Classes that fail on their own go first; only then are the others compared with what is
+        left, and again after each removal.
+        """
+        if self._brittle:
+            kept = kept & self._pass(self._brittle, classes)
+        while self._relative and kept.any():
+            everything = bool(kept.all())
+            passing = self._pass(self._relative, classes if everything else classes.select(kept))
+            if passing.all():
                 break
-            passing = self._pass(self.models, classes.select(kept))
+            kept = kept.copy()
+            kept[kept] = passing
         return kept
 
     def _pass(self, models: Sequence[Model], classes: Classes) -> NDArray[np.bool_]:

@@ -15,10 +15,15 @@ from halfmask.release.candidate import Candidate
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
 from halfmask.table.hierarchies.check import check_hierarchies
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from halfmask.anonymize.solution import Solution
     from halfmask.metrics.metric import Metric
     from halfmask.models.verdict import Model
     from halfmask.release.release import Release
@@ -62,65 +67,67 @@ def anonymize(
         ...             "sex": "quasi"})  # doctest: +SKIP
         >>> hm.anonymize(people, hm.KAnonymity(2)).levels  # doctest: +SKIP
     """
+    require_table(table)
     _require(table, method, suppression, time_limit)
     table = prepare(table, models)
     check_hierarchies(table)
     chosen = metric_named(metric) if isinstance(metric, str) else metric
-    tuples, row_tuple = statistics(table, models)
-    quasi = table.schema.quasi
-    weights = [table.schema.columns[name].weight for name in quasi]
-    problem = Problem(
-        tuples,
-        [table.hierarchy(name) for name in quasi],
-        models,
-        chosen,
-        suppression=suppression,
-        weights=weights,
-    )
-    solve = importlib.import_module(METHODS[method]).solve
-    solution = solve(problem, seed=seed, time_limit=time_limit)
-    if solution.steps is None:
-        raise unsatisfiable(solution.closest, problem, quasi)
-    steps = [_step(quasi, levels) for levels in solution.steps]
     name = metric if isinstance(metric, str) else chosen.name
     parameters: dict[str, Any] = {
         "suppression": suppression,
         "seed": seed,
         "time_limit": time_limit,
-        "weights": dict(zip(quasi, weights, strict=True)),
+        "weights": {name: table.schema.columns[name].weight for name in table.schema.quasi},
         "models": [model.to_dict() for model in models],
-        "value": solution.value,
-        "evaluations": problem.evaluations,
     }
+    solution, step = _solve(table, models, chosen, method, parameters)
+    steps = [_step(table.schema.quasi, levels) for levels in solution.steps or ()]
     return seal(
         Candidate(
             table=table,
             models=models,
             recoding=Recoding.of(table, steps),
-            step=solution.tuple_step[row_tuple],
+            step=step,
             loss=solution.value if name == "loss" else None,
             method=method,
             metric=name,
-            parameters=parameters,
+            parameters=parameters | {"value": solution.value},
             gap=solution.gap,
             notes=solution.notes,
         )
     )
 
 
+def _solve(
+    table: Table, models: Sequence[Model], metric: Metric, method: str, parameters: dict[str, Any]
+) -> tuple[Solution, NDArray[np.int32]]:
+    """Search on the distinct tuples; what that needs is given back before rows are touched."""
+    tuples, row_tuple = statistics(table, models)
+    problem = Problem(
+        tuples,
+        [table.hierarchy(name) for name in table.schema.quasi],
+        models,
+        metric,
+        suppression=parameters["suppression"],
+        weights=list(parameters["weights"].values()),
+    )
+    solve = importlib.import_module(METHODS[method]).solve
+    solution: Solution = solve(
+        problem, seed=parameters["seed"], time_limit=parameters["time_limit"]
+    )
+    if solution.closest is not None:
+        raise unsatisfiable(solution.closest, problem, table.schema.quasi)
+    return solution, solution.tuple_step[row_tuple]
+
+
 def _step(quasi: Sequence[str], levels: Sequence[int]) -> Step:
     return Step({name: int(level) for name, level in zip(quasi, levels, strict=True)})
 
 
-def _require(
-    table: Table, method: str, suppression: float, time_limit: float | None
-) -> None:
+def _require(table: Table, method: str, suppression: float, time_limit: float | None) -> None:
     if method not in METHODS:
         raise ParameterError("method", method, "one of " + ", ".join(METHODS))
     require_number("suppression", suppression, 0, 1)
     if time_limit is not None:
         require_number("time_limit", time_limit, 0, open_low=True)
     require_declared(table)
-
-
-

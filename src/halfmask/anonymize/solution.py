@@ -24,7 +24,7 @@ class Solution:
         tuple_step: per distinct tuple, the index of its step; -1 where its rows are suppressed.
         value: the metric that was reached.
         gap: the proven distance to the optimum; None for a heuristic.
-        closest: the full-domain outcome that came closest.
+        closest: where nothing satisfies the models, the outcome that came closest.
         notes: what a reader of the release should know.
     """
 
@@ -32,5 +32,5 @@ class Solution:
     tuple_step: NDArray[np.int32]
     value: float
     gap: float | None
-    closest: Outcome
+    closest: Outcome | None = None
     notes: Sequence[str] = ()

@@ -12,7 +12,7 @@ from halfmask.cli.options import (
     as_json,
     load,
     output,
-    refuse_overwriting,
+    refuse_bad_outputs,
     refuse_two_documents,
     source,
 )
@@ -40,7 +40,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_overwriting(file, output, given["report"], given["recoding"])
+    refuse_bad_outputs(file, output, given["report"], given["recoding"])
     wanted = models(given)
     table = load(file, given)
     settings = {

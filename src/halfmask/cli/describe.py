@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import STDOUT, as_json, load, output, refuse_two_documents, source
+from halfmask.cli.options import STDOUT, as_json, bare_source, output, refuse_two_documents
+
+if TYPE_CHECKING:
+    from halfmask.table.describe import Description
 
 
 @click.command("describe")
-@source
+@bare_source
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
-def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+def command(
+    file: str, delimiter: str | None, encoding: str | None, output: str | None, as_json: bool
+) -> None:
     """Propose a schema for FILE.
 
     Example: halfmask describe people.csv -o people.toml
     """
+    from halfmask.release.files import whole_file
     from halfmask.table.describe import describe
+    from halfmask.table.read import read
+    from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
-    table = load(file, given)
+    table = read(file, Schema(), delimiter=delimiter, encoding=encoding)
     with show.working("Describing"):
         found = describe(table)
     if output == STDOUT:
         sys.stdout.write(found.to_toml())
     elif output:
-        _write(output, found.to_toml())
-        show.say(f"The proposed schema is in {output}: read it, change what is wrong.")
+        with whole_file(output) as temporary:
+            temporary.write_text(found.to_toml(), encoding="utf-8")
+        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
     if as_json:
         show.document("describe", found.to_dict())
     elif output != STDOUT:
-        rows = [(c.name, c.role, c.kind, c.why) for c in found.columns]
-        show.table("Proposed schema", ("column", "role", "kind", "why"), rows)
+        _show(found)
 
 
-def _write(path: str, text: str) -> None:
-    from pathlib import Path
-
-    part = Path(path).with_name(f".{Path(path).name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+def _show(found: Description) -> None:
+    columns = [(c.name, c.role, c.kind, c.distinct, c.missing, c.why) for c in found.columns]
+    headings = ("column", "role", "kind", "distinct", "missing", "why")
+    show.table(f"Proposed schema, from {found.rows:,} rows", headings, columns)
+    for note in found.notes:
+        show.say(note)

@@ -19,20 +19,31 @@ STDOUT = "-"
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
-_SOURCE = (
+_TEXT = (
+    click.option("--delimiter", help="What separates the fields of a CSV file."),
+    click.option("--encoding", help="utf-8 or latin-1."),
+)
+_ROLES = (
     click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."),
     click.option("--quasi", metavar="A,B", help="Columns to take as quasi-identifiers."),
     click.option("--sensitive", metavar="A,B", help="Columns to take as sensitive."),
     click.option("--identifier", metavar="A,B", help="Columns that identify and never leave."),
     click.option("--other", metavar="A,B", help="Columns that leave as they are."),
-    click.option("--delimiter", help="What separates the fields of a CSV file."),
-    click.option("--encoding", help="utf-8 or latin-1."),
 )
+
+
+def bare_source(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the FILE argument and how its text is written."""
+    return _with(verb, _TEXT)
 
 
 def source(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Add the FILE argument and everything that says how to read it."""
-    for option in reversed(_SOURCE):
+    return _with(verb, (*_ROLES, *_TEXT))
+
+
+def _with(verb: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
+    for option in reversed(options):
         verb = option(verb)
     return click.argument("file", type=click.Path())(verb)
 
@@ -48,20 +59,27 @@ def refuse_two_documents(output_path: str | None, *, json_too: bool) -> None:
         raise click.UsageError("--json and -o - both write to stdout: give -o a file name.")
 
 
-def refuse_overwriting(file: str, *outputs: str | None) -> None:
-    """The original table is never written over, and no two outputs share a name."""
+def refuse_bad_outputs(
+    file: str, output_path: str | None, report: str | None, recoding: str | None = None
+) -> None:
+    """Look at where outputs go before the work begins; the original is never written over."""
     from pathlib import Path
 
+    from halfmask.release.write import report_kind, table_kind
+
+    files = [path for path in (output_path, report, recoding) if path and path != STDOUT]
     taken = {Path(file).resolve()}
-    for path in outputs:
-        if not path or path == STDOUT:
-            continue
+    for path in files:
         place = Path(path).resolve()
         if place in taken:
             raise click.UsageError(f"'{path}' is named twice or is the table itself: rename it.")
         if not place.parent.is_dir():
             raise click.UsageError(f"The folder of '{path}' does not exist: make it first.")
         taken.add(place)
+    if output_path and output_path != STDOUT:
+        table_kind(output_path)
+    if report:
+        report_kind(report)
 
 
 def load(file: str, given: Mapping[str, Any]) -> Table:

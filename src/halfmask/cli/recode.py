@@ -12,7 +12,7 @@ from halfmask.cli.options import (
     as_json,
     load,
     output,
-    refuse_overwriting,
+    refuse_bad_outputs,
     refuse_two_documents,
     source,
 )
@@ -38,7 +38,7 @@ def command(file: str, recoding: str, output: str | None, as_json: bool, **given
     from halfmask.release.recoding import Recoding
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_overwriting(file, output, given["report"])
+    refuse_bad_outputs(file, output, given["report"])
     wanted = models(given)
     saved = Recoding.load(recoding)
     table = load(file, given)

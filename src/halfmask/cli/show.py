@@ -19,7 +19,9 @@ WIDTH_ELSEWHERE = 120
 
 def document(verb: str, facts: Mapping[str, Any]) -> None:
     """Print the one JSON document of a verb to stdout."""
-    click.echo(json.dumps({"ok": True, "verb": verb, **facts}, indent=2, default=str))
+    click.echo(
+        json.dumps({"ok": True, "verb": verb, **facts}, indent=2, default=str, allow_nan=False)
+    )
 
 
 def say(text: str) -> None:
@@ -38,14 +40,16 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    out = Table(title=title, title_justify="left", title_style="bold", show_header=any(headings))
+    out = Table(show_header=any(headings))
     for position, heading in enumerate(headings):
         cells = [row[position] for row in rows]
         right = bool(cells) and all(_is_number(c) for c in cells if c is not None)
         out.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         out.add_row(*(Text(number(cell)) for cell in row))
-    _console(to).print(out)
+    console = _console(to)
+    console.print(Text(title, "bold"))
+    console.print(out)
 
 
 def _is_number(value: Any) -> bool:

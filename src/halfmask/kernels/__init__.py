@@ -2,12 +2,14 @@
 
 numba keeps it beside the source, or in the user's cache folder. Where neither can be written (an
 installed package run by a user without a home), it would refuse to compile at all; then a private
-temporary folder serves.
+temporary folder serves, which is removed at the end.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -27,7 +29,9 @@ def choose_cache(source: Path, home: Path) -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     if _writable(cache):
         return cache / "halfmask" / "numba"
-    return Path(tempfile.mkdtemp(prefix="halfmask-numba-"))
+    private = Path(tempfile.mkdtemp(prefix="halfmask-numba-"))
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    return private
 
 
 if "NUMBA_CACHE_DIR" not in os.environ and "numba" not in sys.modules:

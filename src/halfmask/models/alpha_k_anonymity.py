@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from halfmask.errors import InternalError
-from halfmask.models.exact import at_most, fraction, largest, require_number, require_whole
+from halfmask.models.exact import at_most, fraction, largest, plain, require_number, require_whole
 from halfmask.models.statistics import filled, histogram, kept, reduce
 from halfmask.models.verdict import Verdict, judge
 
@@ -74,6 +74,20 @@ class AlphaKAnonymity:
         rare = at_most(self._counts(classes), classes.rows, fraction(self.alpha))
         return kept(classes, rare & (classes.people >= self.k))
 
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
+        """A lower bound of the rows that any finer grouping must lose.
+
+        Parts of a class of fewer than k people are no larger. In any other, x of its n rows must
+        go until c - x <= alpha (n - x), with c the count of the value that prevails.
+        """
+        alpha = float(self.alpha)
+        small = classes.people < self.k
+        lost = classes.rows[small].sum()
+        if alpha < 1:
+            surplus = (self._counts(classes) - alpha * classes.rows)[~small] / (1 - alpha)
+            lost += np.ceil(surplus[surplus > 0] - 1e-6).sum()
+        return int(lost)
+
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest share."""
         live = filled(classes)
@@ -91,8 +105,8 @@ class AlphaKAnonymity:
         """Return the model's name and parameters."""
         return {
             "model": self.name,
-            "alpha": self.alpha,
-            "k": self.k,
+            "alpha": plain(self.alpha),
+            "k": plain(self.k),
             "column": self.column,
             "value": self.value,
         }

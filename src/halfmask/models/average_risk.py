@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from halfmask.models.exact import fraction, require_number
+from halfmask.models.exact import fraction, plain, require_number
 from halfmask.models.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class AverageRisk:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
-        return {"model": self.name, "limit": self.limit}
+        return {"model": self.name, "limit": plain(self.limit)}
 
 
 def _by_size(classes: Classes) -> tuple[list[int], list[int]]:

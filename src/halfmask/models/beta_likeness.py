@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models.exact import at_most, fraction, largest, log, require_number
+from halfmask.models.exact import at_most, fraction, largest, log, plain, require_number
 from halfmask.models.statistics import every, histogram, kept, lifts, reduce
 from halfmask.models.verdict import Verdict, judge
 
@@ -96,8 +96,11 @@ class BetaLikeness:
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
         return {
-            "model": "beta-likeness", "beta": self.beta, "column": self.column, "kind": self.kind
-        }  # fmt: skip
+            "model": "beta-likeness",
+            "beta": plain(self.beta),
+            "column": self.column,
+            "kind": self.kind,
+        }
 
 
 def _within_caps(values: Histogram) -> NDArray[np.bool_]:

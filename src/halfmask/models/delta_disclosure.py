@@ -12,12 +12,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models.exact import below, exponential, fraction, largest, power, require_number
+from halfmask.models.exact import (
+    below,
+    exponential,
+    fraction,
+    largest,
+    plain,
+    power,
+    require_number,
+)
 from halfmask.models.statistics import every, histogram, kept, lifts
 from halfmask.models.verdict import Verdict, judge
 
@@ -109,16 +118,15 @@ class DeltaDisclosure:
         """Return the model's name and parameters."""
         return {
             "model": "delta-disclosure",
-            "delta": self.delta,
+            "delta": plain(self.delta),
             "column": self.column,
-            "base": self.base,
+            "base": None if self.base is None else plain(self.base),
             "absent": self.absent,
         }
 
     def _factor(self) -> tuple[Fraction, Fraction]:
         """Bounds of b^delta."""
-        delta = fraction(self.delta)
-        return exponential(delta, _ONE) if self.base is None else power(fraction(self.base), delta)
+        return _bounds(fraction(self.delta), None if self.base is None else fraction(self.base))
 
     def _achieved(self, classes: Classes, values: Histogram) -> float:
         lengths = np.diff(values.starts)[classes.rows > 0]
@@ -145,3 +153,8 @@ class DeltaDisclosure:
         if self.absent == "ignored":
             return certain + "the model bounds nothing here."
         return certain + "only that no other value may be absent bounds them."
+
+
+@lru_cache(maxsize=256)
+def _bounds(delta: Fraction, base: Fraction | None) -> tuple[Fraction, Fraction]:
+    return exponential(delta, _ONE) if base is None else power(base, delta)

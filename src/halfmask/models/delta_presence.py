@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import InternalError, ParameterError
-from halfmask.models.exact import at_most, fraction, largest, require_number
+from halfmask.models.exact import at_most, fraction, largest, plain, require_number
 from halfmask.models.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class DeltaPresence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
-        return {"model": self.name, "lower": self.lower, "upper": self.upper}
+        return {"model": self.name, "lower": plain(self.lower), "upper": plain(self.upper)}
 
 
 def _counts(classes: Classes) -> NDArray[np.int64]:

@@ -28,42 +28,36 @@ def equal(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - one signat
     """The distance where every two values are equally far apart: half the sum of differences."""
     total = values.totals()
     rows, size = _sizes(values.counts, values.starts, factor=4)
-    moved = _differences(
-        values.values, _like(values.counts, rows), values.starts, total, rows, size
-    )
-    return moved, 2 * size * rows
+    full = 2 * size * rows
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        moved = distance.differences(values.values, values.counts, values.starts, total, rows, size)
+        return np.asarray(moved), full
+    counts = values.counts.astype(object)
+    return _differences(values.values, counts, values.starts, total, rows, size), full
 
 
 def ordered(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
-    """The distance over values in their order: the running sums' differences, by (m - 1).
-
-    Between two values of a class its running sum stands still while the table's rises, so that the
-    places where the difference changes its sign are found by bisection and nothing is written out.
-    """
+    """The distance over values in their order: the running sums' differences, by (m - 1)."""
     total = values.totals()
     order = np.flatnonzero(total)
-    place = np.cumsum(total > 0) - 1
-    places = len(order)
-    rows, size = _sizes(values.counts, values.starts, factor=4 * max(places, 1))
-    owners = values.owners
-    rank = place[values.values]
-    by_place = np.lexsort((rank, owners))
-    rank, counts = rank[by_place], _like(values.counts[by_place], rows)
+    places = (np.cumsum(total > 0) - 1)[values.values]
     reached = np.cumsum(total[order])
-    before = np.concatenate(([0], np.cumsum(_like(reached, rows))))
-    running = np.cumsum(counts)
-    running = running - np.concatenate(([0], running))[values.starts[:-1]][owners]
-    until = np.append(rank[1:], places)
-    until[values.starts[1:][np.diff(values.starts) > 0] - 1] = places
-    n = rows[owners]
-    turn = np.searchsorted(reached, (running * size // n).astype(np.int64), side="right")
-    turn = np.clip(turn, rank, until)
-    above = running * size * (turn - rank) - n * (before[turn] - before[rank])
-    under = n * (before[until] - before[turn]) - running * size * (until - turn)
-    moved = reduce(np.add, above + under, values.starts)
-    first = values.starts[:-1][rows > 0]
-    moved[rows > 0] += rows[rows > 0] * before[rank[first]]
-    return moved, max(places - 1, 1) * size * rows
+    rows, size = _sizes(values.counts, values.starts, factor=4 * max(len(order), 1))
+    full = max(len(order) - 1, 1) * size * rows
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        moved = distance.ordered(places, values.counts, values.starts, reached, rows, size)
+        return np.asarray(moved), full
+    moved = np.zeros_like(rows)
+    for i in range(len(rows)):
+        inside = slice(values.starts[i], values.starts[i + 1])
+        dense = np.zeros(len(order), dtype=object)
+        dense[places[inside]] = values.counts[inside].astype(object)
+        moved[i] = np.abs(np.cumsum(dense) * size - reached.astype(object) * rows[i]).sum()
+    return moved, full
 
 
 def hierarchical(values: Histogram, column: str) -> Ratio:
@@ -80,16 +74,28 @@ def hierarchical(values: Histogram, column: str) -> Ratio:
             "declare one in the schema."
         )
     # Where the top level keeps several labels, the root stands one level above it.
-    levels = tree.height if len(tree.labels[-1]) == 1 else tree.height + 1
-    total = values.totals()
-    rows, size = _sizes(values.counts, values.starts, factor=4 * max(levels, 1))
+    levels = max(tree.height if len(tree.labels[-1]) == 1 else tree.height + 1, 1)
+    maps, total = tree.maps[:levels], values.totals()
+    known = max(len(labels) for labels in tree.labels)
+    totals = np.zeros((len(maps), known), dtype=np.int64)
+    for level, labels in enumerate(maps):
+        np.add.at(totals[level], labels, total)
+    rows, size = _sizes(values.counts, values.starts, factor=4 * levels)
+    full = 2 * levels * size * rows
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        moved = distance.layered(
+            values.values, values.counts, values.starts, maps, totals, rows, size
+        )
+        return np.asarray(moved), full
     moved = np.zeros_like(rows)
-    for level in range(levels):
-        labels, known = tree.maps[level], len(tree.labels[level])
+    for level, labels in enumerate(maps):
         codes, counts, starts = _relabel(values, labels, known)
-        above = np.bincount(labels, weights=total, minlength=known).astype(np.int64)
-        moved = moved + _differences(codes, _like(counts, rows), starts, above, rows, size)
-    return moved, 2 * max(levels, 1) * size * rows
+        moved = moved + _differences(
+            codes, counts.astype(object), starts, totals[level], rows, size
+        )
+    return moved, full
 
 
 def _relabel(
@@ -115,11 +121,11 @@ def _differences(
     rows: NDArray[Any],
     size: int,
 ) -> NDArray[Any]:
-    """The sum of |c N - C n| over all values of the column, those that a class lacks included."""
+    """The sum of |c N - C n| over all values of the column, in Python's integers."""
     everywhere = total[codes]
     n = np.repeat(rows, np.diff(starts))
     inside = reduce(np.add, np.abs(counts * size - everywhere * n), starts)
-    missing = size - reduce(np.add, _like(everywhere, rows), starts)
+    missing = size - reduce(np.add, everywhere.astype(object), starts)
     return np.asarray(inside + missing * rows)
 
 
@@ -132,7 +138,3 @@ def _sizes(
     if factor * size * size >= _SAFE:
         rows = rows.astype(object)
     return rows, size
-
-
-def _like(numbers: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[Any]:
-    return numbers.astype(rows.dtype, copy=False)

@@ -36,6 +36,11 @@ def fraction(value: Number) -> Fraction:
     return Fraction(str(value))
 
 
+def plain(value: Number) -> float:
+    """The number as Python's own integer or float, as it stands in verdicts and documents."""
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def require_whole(name: str, value: Number, least: int) -> None:
     """Refuse ``value`` unless it is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
@@ -65,7 +70,7 @@ def at_most(
 ) -> NDArray[np.bool_]:
     """Tell where ``left <= ratio * right``; both hold integers that are not negative."""
     num, den = ratio.numerator, ratio.denominator
-    if int(left.max(initial=0)) * den < _SAFE and int(right.max(initial=0)) * num < _SAFE:
+    if int(left.max(initial=1)) * den < _SAFE and int(right.max(initial=1)) * num < _SAFE:
         return np.asarray(left * den <= right * num)
     x, y = left.astype(np.float64), right.astype(np.float64) * float(min(ratio, _HUGE))
     result = np.asarray(x <= y)

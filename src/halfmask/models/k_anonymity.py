@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.models.exact import require_whole
+from halfmask.models.exact import plain, require_whole
 from halfmask.models.statistics import filled, kept
 from halfmask.models.verdict import Verdict, judge
 
@@ -60,4 +60,4 @@ class KAnonymity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
-        return {"model": self.name, "k": self.k}
+        return {"model": self.name, "k": plain(self.k)}

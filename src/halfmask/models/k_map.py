@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import InternalError, ParameterError
-from halfmask.models.exact import require_whole
+from halfmask.models.exact import plain, require_whole
 from halfmask.models.statistics import filled, kept
 from halfmask.models.verdict import Verdict, judge
 
@@ -65,7 +65,7 @@ class KMap:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
-        return {"model": self.name, "k": self.k}
+        return {"model": self.name, "k": plain(self.k)}
 
 
 def _counts(classes: Classes) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ k-anonymity", 2007.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.models import entropy
-from halfmask.models.exact import below, fraction, require_number, require_whole
+from halfmask.models.exact import below, fraction, plain, require_number, require_whole
 from halfmask.models.statistics import filled, histogram, kept, reduce
 from halfmask.models.verdict import Verdict, judge
 
@@ -91,6 +92,15 @@ class LDiversity:
             passing = self._recursive(values, int(self.l))
         return kept(classes, passing)
 
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
+        """A lower bound of the rows that any finer grouping must lose.
+
+        Every kind needs at least l different values, which parts of a class cannot have if the
+        class has not.
+        """
+        few = np.diff(histogram(classes, self.column).starts) < math.ceil(self.l)
+        return int(classes.rows[few].sum())
+
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest l that they satisfy."""
         note = "" if self.c is None else f"With c = {self.c}."
@@ -102,15 +112,16 @@ class LDiversity:
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
         return {
-            "model": "l-diversity", "l": self.l, "column": self.column, "kind": self.kind,
-            "c": self.c,
-        }  # fmt: skip
+            "model": "l-diversity",
+            "l": plain(self.l),
+            "column": self.column,
+            "kind": self.kind,
+            "c": None if self.c is None else plain(self.c),
+        }
 
     def _recursive(self, values: Histogram, least: int) -> NDArray[np.bool_]:
-        if self.c is None:
-            return np.zeros(len(values.starts) - 1, dtype=np.bool_)
         top, tail = _top_and_tail(values, least)
-        return below(top, tail, fraction(self.c))
+        return below(top, tail, fraction(self.c or 0))
 
     def _achieved(self, values: Histogram) -> float:
         lengths = np.diff(values.starts)

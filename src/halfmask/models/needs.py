@@ -10,6 +10,7 @@ from halfmask.models.statistics import POLICY
 from halfmask.models.verdict import Model
 from halfmask.table.classes import distinct
 from halfmask.table.population import widen
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
         ParameterError: there are no models, or something that is none.
         SchemaError: with all that the table lacks.
     """
+    require_table(table)
     if not models:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
     for model in models:

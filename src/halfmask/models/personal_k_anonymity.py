@@ -21,7 +21,7 @@ from halfmask.table.classes import value_facts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes
+    from halfmask.table.classes import Classes, Histogram
     from halfmask.table.table import Table
 
 
@@ -70,6 +70,15 @@ class PersonalKAnonymity:
         """Tell for each class whether it meets the highest demand inside it."""
         return kept(classes, classes.people >= self._demands(classes))
 
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
+        """A lower bound of the rows that any finer grouping must lose.
+
+        No part of a class holds more people than the class: whoever demands more must go.
+        """
+        demands = histogram(classes, POLICY + "k")
+        people = np.repeat(classes.people, np.diff(demands.starts))
+        return int(demands.counts[self._stated(demands)[demands.values] > people].sum())
+
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``.
 
@@ -98,9 +107,11 @@ class PersonalKAnonymity:
 
     def _demands(self, classes: Classes) -> NDArray[np.float64]:
         demands = histogram(classes, POLICY + "k")
+        return reduce(np.maximum, self._stated(demands)[demands.values], demands.starts)
+
+    def _stated(self, demands: Histogram) -> NDArray[np.float64]:
+        """The demand behind each code; one that is not stated cannot be met without a default."""
         if demands.numbers is None:
             raise SchemaError("The policy column for k holds text: give whole numbers.")
-        stated = demands.numbers
         unknown = np.inf if self.default is None else float(self.default)
-        stated = np.where(np.isnan(stated), unknown, stated)
-        return reduce(np.maximum, stated[demands.values], demands.starts)
+        return np.where(np.isnan(demands.numbers), unknown, demands.numbers)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from halfmask.models.exact import fraction, require_number
+from halfmask.models.exact import fraction, plain, require_number
 from halfmask.models.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -80,4 +80,4 @@ class SampleUniques:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
-        return {"model": self.name, "limit": self.limit}
+        return {"model": self.name, "limit": plain(self.limit)}

@@ -16,7 +16,7 @@ import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.models import distance
-from halfmask.models.exact import at_most, fraction, largest, require_number
+from halfmask.models.exact import at_most, fraction, largest, plain, require_number
 from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.verdict import Verdict, judge
 from halfmask.table.population import is_text
@@ -103,10 +103,10 @@ class TCloseness:
         """
         values = histogram(classes, self.column)
         total = values.totals()
-        if self.distance == "ordered" and total[total > 0].min(initial=0) <= limit:
+        if self.distance == "ordered" and total[total > 0].min(initial=limit + 1) <= limit:
             return 0  # a value could vanish, which would change the scale
         moved, full = DISTANCES[self.distance](values, self.column)
-        slack = self.t + limit / max(int(total.sum()), 1) + 1e-9
+        slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
             return 0
         live = filled(classes)
@@ -129,5 +129,8 @@ class TCloseness:
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
         return {
-            "model": "t-closeness", "t": self.t, "column": self.column, "distance": self.distance
-        }  # fmt: skip
+            "model": "t-closeness",
+            "t": plain(self.t),
+            "column": self.column,
+            "distance": self.distance,
+        }

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from halfmask.models.exact import plain
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -132,8 +134,8 @@ def judge(
     return Verdict(
         model=model.name,
         holds=rows > 0 and not bool(failing.any()),
-        required=_plain(required),
-        achieved=_plain(achieved),
+        required=plain(required),
+        achieved=plain(achieved),
         failing_classes=int(np.count_nonzero(failing)),
         failing_rows=int(classes.rows[failing].sum()),
         classes=int(np.count_nonzero(classes.rows)),
@@ -141,7 +143,3 @@ def judge(
         column=model.columns[0] if model.columns else None,
         note=note,
     )
-
-
-def _plain(value: Number) -> float:
-    return int(value) if isinstance(value, int | np.integer) else float(value)

@@ -43,7 +43,9 @@ def apply(recoding: Recoding, table: Table, *models: Model, suppression: float =
     stated = _stated(recoding, table)
     step = stated.assign(table)
     while (failing := _failing(stated, table, step, models)).any():
-        stated = _without(stated, table, np.where(failing, step, np.int32(-1)))
+        # Rows that an early step gives up may complete the classes of a later one.
+        first = failing & (step == step[failing].min())
+        stated = _without(stated, table, np.where(first, step, np.int32(-1)))
         step = stated.assign(table)
     suppressed = int(np.count_nonzero(step < 0))
     if suppressed > Fraction(str(suppression)) * len(table) or suppressed == len(table):
@@ -88,11 +90,10 @@ def _failing(
 
 def _without(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
     """The recoding without the classes that the rows of ``step`` fall into."""
-    gone = recoding.with_classes(table, step)
-    steps = [
-        replace(one, classes=tuple(c for c in one.classes or () if c not in set(out.classes or ())))
-        for one, out in zip(recoding.steps, gone.steps, strict=True)
-    ]
+    steps = []
+    for one, out in zip(recoding.steps, recoding.with_classes(table, step).steps, strict=True):
+        gone = set(out.classes or ())
+        steps.append(replace(one, classes=tuple(c for c in one.classes or () if c not in gone)))
     return replace(recoding, steps=tuple(steps))
 
 

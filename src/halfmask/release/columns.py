@@ -92,7 +92,7 @@ def _quasi(
         published=True,
         level=level,
         height=height,
-        before=len(np.unique(table.encode(name).codes)),
+        before=int(np.count_nonzero(np.bincount(table.encode(name).codes))),
         after=_distinct(published[name]),
         loss=loss,
         cells=cells,

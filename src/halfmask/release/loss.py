@@ -29,9 +29,10 @@ def column_loss(recoding: Recoding, table: Table, step: NDArray[np.int32], name:
     if size <= 1 or not len(table):
         return Fraction(0)
     covered = int(np.count_nonzero(step < 0)) * size
-    for index, one in enumerate(recoding.steps):
-        counts = np.bincount(codes[step == index], minlength=hierarchy.maps.shape[1])
-        level = one.levels[name]
+    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int8)[step]
+    levels[step < 0] = -1
+    for level in range(hierarchy.height + 2):
+        counts = np.bincount(codes[levels == level], minlength=hierarchy.maps.shape[1])
         if level > hierarchy.height:
             covered += int(counts.sum()) * size
         else:

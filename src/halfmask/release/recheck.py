@@ -5,11 +5,10 @@ Nothing here shares code with the search or its kernels; rows are grouped by Arr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from halfmask.errors import InternalError
 from halfmask.release.recoding import as_text, label_texts
@@ -44,10 +43,12 @@ def verdicts(
         recoding: how a population table is generalized alongside.
     """
     labels = [as_text(column) for column in quasi.columns]
+    alone = _ids(labels, len(kept))
     found = []
     for model in models:
-        classes, ids = regrouped(labels, table, kept, model, recoding)
+        classes, _ = regrouped(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
+    ids, _ = alone
     sizes = np.bincount(ids)
     return found, sizes[sizes > 0].astype(np.int64)
 
@@ -58,14 +59,19 @@ def regrouped(
     kept: NDArray[np.int64],
     model: Model,
     recoding: Recoding,
-) -> tuple[Classes, NDArray[np.int64]]:
-    """Group published rows by their labels, with what ``model`` reads; gives each row's class."""
+    alone: tuple[NDArray[Any], int] | None = None,
+) -> tuple[Classes, NDArray[Any]]:
+    """Group published rows by their labels, with what ``model`` reads; gives each row's class.
+
+    ``alone`` is the grouping of these rows without a population, where it is known already.
+    """
     own = len(kept)
     unplaced = 0
     if model.population is not None:
+        alone = None
         population, unplaced = _population(recoding, model.population)
         labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
-    ids, count = _ids(labels, len(labels[0]) if labels else own)
+    ids, count = alone or _ids(labels, len(labels[0]))
     count += unplaced > 0  # people of the population whom no class takes stand in one of their own
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
@@ -85,47 +91,52 @@ def regrouped(
 
 def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.int32]) -> None:
     """Demand that every published label is the original value's label at the level of its step."""
+    kept = np.flatnonzero(step >= 0)
     for name in recoding.columns:
-        codes = table.encode(name).codes[step >= 0]
+        levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)
         labels = as_text(quasi[name])
-        pairs = pa.table({"value": codes, "step": step[step >= 0], "label": labels})
+        pairs = pa.table(
+            {
+                "value": table.encode(name).codes[kept],
+                "level": levels[step[kept]],
+                "label": labels,
+            }
+        )
         seen = pairs.group_by(pairs.column_names).aggregate([])
         values = seen["value"].to_numpy()
-        steps, texts = seen["step"].to_numpy(), seen["label"].to_pylist()
-        for index, one in enumerate(recoding.steps):
-            level_map, right = label_texts(table, name, one.levels[name])
-            at = np.flatnonzero(steps == index)
-            wrong = sum(texts[i] != right[level_map[values[i]]] for i in at)
-            if wrong:
-                raise InternalError(
-                    f"Column {name!r}: {wrong} published labels do not cover their value."
-                )
+        found, texts = seen["level"].to_numpy(), seen["label"].to_pylist()
+        wrong = 0
+        for level in np.unique(found).tolist():
+            level_map, right = label_texts(table, name, level)
+            at = np.flatnonzero(found == level)
+            wrong += sum(texts[i] != right[level_map[values[i]]] for i in at)
+        if wrong:
+            raise InternalError(
+                f"Column {name!r}: {wrong} published labels do not cover their value."
+            )
 
 
-def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], int]:
+def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:
     """The class of each row, by Arrow's own grouping; the missing value is a group of its own."""
-    if not labels:
-        return np.zeros(rows, dtype=np.int64), min(rows, 1)
     names = [str(i) for i in range(len(labels))]
-    table = pa.table([*labels, np.arange(rows, dtype=np.int64)], names=[*names, _ID])
-    groups = table.group_by(names).aggregate([(_ID, "list")])[f"{_ID}_list"].combine_chunks()
-    if isinstance(groups, pa.ChunkedArray):
-        groups = groups.chunk(0)
-    ids = np.empty(rows, dtype=np.int64)
+    place = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
+    table = pa.table([*labels, place], names=[*names, _ID])
+    groups = pa.concat_arrays(table.group_by(names).aggregate([(_ID, "list")])[-1].chunks)
+    ids = np.empty(rows, dtype=place.dtype)
     members = groups.flatten().to_numpy(zero_copy_only=False)
-    ids[members] = pc.list_parent_indices(groups).to_numpy(zero_copy_only=False)
+    ids[members] = np.repeat(
+        np.arange(len(groups), dtype=place.dtype), np.diff(groups.offsets.to_numpy())
+    )
     return ids, len(groups)
 
 
 def _people(
-    table: Table, kept: NDArray[np.int64], ids: NDArray[np.int64], rows: NDArray[np.int64]
+    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """How many different people stand in each class."""
     if table.schema.person is None:
         return rows
-    person = table.arrow[table.schema.person].take(pa.array(kept))
-    if pa.types.is_dictionary(person.type):
-        person = person.cast(person.type.value_type)
+    person = table.encode(table.schema.person).codes[kept]
     pairs = pa.table({_ID: ids, "person": person})
     distinct = pairs.group_by([_ID, "person"]).aggregate([])
     counts = distinct.group_by(_ID).aggregate([([], "count_all")])
@@ -135,7 +146,7 @@ def _people(
 
 
 def _histogram(
-    table: Table, kept: NDArray[np.int64], name: str, ids: NDArray[np.int64], count: int
+    table: Table, kept: NDArray[np.int64], name: str, ids: NDArray[Any], count: int
 ) -> Histogram:
     pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept]})
     counted = (

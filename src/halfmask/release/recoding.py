@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import HierarchyError, SchemaError
+from halfmask.table.classes import tuple_codes
 from halfmask.table.hierarchy import TOP
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -119,7 +120,7 @@ class Recoding:
     ) -> pa.Array:
         encoded, hierarchy = table.encode(name), table.hierarchy(name)
         per_step = np.array([s.levels[name] for s in self.steps], dtype=np.int64)
-        used = np.unique(per_step[np.unique(taken)])
+        used = np.unique(per_step[np.flatnonzero(np.bincount(taken))])
         codes = encoded.codes[kept]
         kind = table.arrow.schema.field(name).type
         if used.tolist() in ([], [0]):
@@ -140,21 +141,20 @@ class Recoding:
     def assign(self, table: Table) -> NDArray[np.int32]:
         """The step that each row takes; -1 where no step's classes hold the row's labels."""
         bound = self.bind(table)
+        if self.steps[0].classes is None:
+            return np.zeros(len(table), dtype=np.int32)
         names = list(self.columns)
-        codes = [bound.encode(name).codes for name in names]
-        key = combine(codes, [len(bound.encode(name).values) for name in names])
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        units = [c[first] for c in codes]
-        taken = np.full(len(first), -1, dtype=np.int32)
+        units, unit = tuple_codes(bound, names)
+        labels = [_labels(bound, name, {one.levels[name] for one in self.steps}) for name in names]
+        taken = np.full(len(units[0]), -1, dtype=np.int32)
         for index, step in enumerate(self.steps):
             open_ = np.flatnonzero(taken < 0)
             if step.classes is None:
                 taken[open_] = index
                 break
-            hit = _match(bound, names, step, [u[open_] for u in units])
+            hit = _match(names, step, labels, [codes[open_] for codes in units])
             taken[open_[hit]] = index
-        per_row: NDArray[np.int32] = taken[inverse.reshape(-1)]
-        return per_row
+        return np.asarray(taken[unit])
 
     def with_classes(self, table: Table, step: NDArray[np.int32]) -> Recoding:
         """State the published classes of every step, as ``step`` assigns the rows of ``table``."""
@@ -242,17 +242,17 @@ def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
 
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values as they are written in text; the missing value stays missing."""
+    """Values as they are written in text, dictionary-encoded; the missing value stays missing."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    return values.cast(pa.string())
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
-def combine(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
+def combine(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
     """One integer per row that is equal exactly where all columns are equal."""
-    key = np.zeros(len(columns[0]) if columns else 0, dtype=np.int64)
+    key = np.zeros(1, dtype=np.int64)
     span = 1
     for codes, size in zip(columns, sizes, strict=True):
         if span * max(size, 1) >= 2**62:
@@ -263,21 +263,38 @@ def combine(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np
     return key
 
 
+def _labels(
+    table: Table, name: str, levels: set[int]
+) -> tuple[dict[Label, int], dict[int, NDArray[np.int64]]]:
+    """A number for each label text of a column, and per level the number of each value's label."""
+    place: dict[Label, int] = {}
+    look = {}
+    for level in sorted(levels):
+        level_map, labels = label_texts(table, name, level)
+        numbers = np.array([place.setdefault(t, len(place)) for t in labels], dtype=np.int64)
+        look[level] = numbers[level_map]
+    return place, look
+
+
 def _match(
-    table: Table, names: list[str], step: Step, units: list[NDArray[np.int32]]
+    names: list[str],
+    step: Step,
+    labels: list[tuple[dict[Label, int], dict[int, NDArray[np.int64]]]],
+    units: list[NDArray[np.int32]],
 ) -> NDArray[np.bool_]:
     """Which tuples fall into the classes of ``step``."""
-    assert step.classes is not None  # noqa: S101 - the caller looked
-    parts, sizes, known = [], [], np.ones(len(step.classes), dtype=np.bool_)
-    for position, name in enumerate(names):
-        level_map, labels = label_texts(table, name, step.levels[name])
-        place: dict[Label, int] = {}
-        same = np.array([place.setdefault(t, len(place)) for t in labels], dtype=np.int64)
-        listed = np.array([place.get(c[position], -1) for c in step.classes], dtype=np.int64)
-        known &= listed >= 0
-        parts.append(np.concatenate((same[level_map][units[position]], np.maximum(listed, 0))))
-        sizes.append(len(place))
-    key = combine(parts, sizes)
+    classes = step.classes or ()
+    known = np.ones(len(classes), dtype=np.bool_)
+
+    def columns() -> Iterator[NDArray[np.int64]]:  # one at a time: there may be many tuples
+        nonlocal known
+        for position, (name, (place, look)) in enumerate(zip(names, labels, strict=True)):
+            listed = np.array([place.get(c[position], -1) for c in classes], dtype=np.int64)
+            known &= listed >= 0
+            own = look[step.levels[name]][units[position]]
+            yield np.concatenate((own, np.maximum(listed, 0)))
+
+    key = combine(columns(), [len(place) for place, _ in labels])
     count = len(units[0])
     return np.isin(key[:count], key[count:][known])
 
@@ -286,10 +303,9 @@ def _as(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Arr
     """The values at ``codes`` as ``kind``; a dictionary holds used values only, in order."""
     if not pa.types.is_dictionary(kind):
         return values.take(pa.array(codes))
-    used = np.unique(codes)
-    nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
-    missing = np.isin(codes, nulls)
-    keep = used[~np.isin(used, nulls)]
+    gone = values.is_null().to_numpy(zero_copy_only=False)
+    missing = gone[codes]
+    keep = np.flatnonzero((np.bincount(codes, minlength=len(values)) > 0) & ~gone)
     rank = np.zeros(len(values) + 1, dtype=np.int32)
     rank[keep] = np.arange(len(keep), dtype=np.int32)
     indices = pa.array(rank[codes], mask=missing)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import EngineUnavailableError, InputError, PrivacyError
+from halfmask.errors import EngineUnavailableError, PrivacyError
 from halfmask.release.files import whole_file
-from halfmask.release.write import write_table
+from halfmask.release.write import plain, report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,7 +91,8 @@ class Release:
 
     def to_arrow(self) -> pa.Table:
         """The published rows as an Arrow table."""
-        return self._arrow
+        # A text file is held as dictionaries to save memory; its reader never asked for them.
+        return plain(self._arrow) if self.origin == "csv" else self._arrow
 
     def to_pandas(self) -> Any:
         """The published rows as a pandas frame."""
@@ -100,7 +100,7 @@ class Release:
             import pandas  # noqa: F401 - only whether it is there
         except ImportError as error:
             raise EngineUnavailableError("pandas", "pip install pandas") from error
-        return self._arrow.to_pandas()
+        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """The published rows as a Polars frame."""
@@ -108,7 +108,7 @@ class Release:
             import polars
         except ImportError as error:
             raise EngineUnavailableError("Polars", "pip install polars") from error
-        return polars.from_arrow(self._arrow)
+        return polars.from_arrow(self.to_arrow())
 
     def to_duckdb(self) -> Any:
         """The published rows as a DuckDB relation."""
@@ -116,7 +116,7 @@ class Release:
             import duckdb
         except ImportError as error:
             raise EngineUnavailableError("DuckDB", "pip install duckdb") from error
-        return duckdb.from_arrow(self._arrow)
+        return duckdb.from_arrow(self.to_arrow())
 
     def native(self) -> Any:
         """The published rows as the kind that came in."""
@@ -129,7 +129,7 @@ class Release:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the published rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self._arrow, path)
+        write_table(self.to_arrow(), path)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""
@@ -139,12 +139,7 @@ class Release:
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".json", ".html", ".htm"):
-            raise InputError(
-                f"The report {Path(path).name!r} can be .json or .html: end its name in either."
-            )
-        if suffix == ".json":
+        if report_kind(path) == ".json":
             text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         else:
             from halfmask.report import render

@@ -5,6 +5,8 @@ classes hold the row, and gives the labels of that step; other rows do not come 
 compared as numbers, so that the missing value matches itself and joins stay hash joins.
 """
 
+# ruff: noqa: S608 - writing SQL is what this file is for; dialects.py quotes names and values
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -35,17 +37,17 @@ def statement(recoding: Recoding, table: Table, *, name: str, dialect: str) -> s
         for position, column in enumerate(recoding.columns)
     ]
     parts = [mapping.cte(writer) for mapping in mappings if mapping.present]
-    parts += [_classes(step, i, mappings) for i, step in enumerate(recoding.steps) if step.classes]
-    parts.append(_coded(mappings, names, name, writer))
-    parts.append(_placed(recoding.steps, mappings))
+    listed = _step_tables(recoding.steps, mappings)
+    parts += [*listed, _coded(mappings, names, name, writer)]
+    parts += _found(recoding.steps, mappings, listed=bool(listed))
     by_name = {mapping.column: mapping for mapping in mappings}
-    cells = [
+    rows = ",\n".join(
         f"  {_published(recoding.steps, by_name.get(column), position)} AS {writer.name(column)}"
         for position, column in enumerate(names)
-    ]
-    rows = ",\n".join(cells)
+    )
     ctes = ",\n".join(parts)
-    return f"WITH {ctes}\nSELECT\n{rows}\nFROM hm_placed\nWHERE step IS NOT NULL"
+    same = " AND ".join(f"r.v{m.position} = f.v{m.position}" for m in mappings)
+    return f"WITH {ctes}\nSELECT\n{rows}\nFROM hm_coded r\nJOIN hm_found f ON {same}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class _Mapping:
     def cte(self, writer: Dialect) -> str:
         values = self.table.encode(self.column).values
         rows = [
-            [writer.value(value, values.type, self.column)]
+            [writer.value(value, values.type, self.column), str(i)]
             + [
                 cell
                 for texts, numbers in self.levels.values()
@@ -93,15 +95,17 @@ class _Mapping:
             for i, value in enumerate(values.to_pylist())
             if value is not None and self.known[i]
         ]
-        head = ["v", *(f"{kind}{level}" for level in self.levels for kind in "kt")]
+        head = ["v", "i", *(f"{kind}{level}" for level in self.levels for kind in "kt")]
         return _values(f"hm_map_{self.position}", head, rows)
 
     def coded(self, writer: Dialect) -> list[str]:
-        """Per level, the number and the text of a row's label; NULL for an unknown value."""
+        """A row's value as a number, and its labels; NULL for a value that no class holds."""
         cell = f"hm_rows.{writer.name(self.column)}"
-        missing = len(self.table.encode(self.column).values) - 1
-        has_missing = bool(self.table.encode(self.column).values.null_count)
-        out = []
+        has_missing = bool(self.table.encode(self.column).values.null_count) and self.known[-1]
+        missing = len(self.known) - 1
+        found = f"m{self.position}.i" if self.present else "NULL"
+        number = str(missing) if has_missing else "NULL"
+        out = [f"CASE WHEN {cell} IS NULL THEN {number} ELSE {found} END AS v{self.position}"]
         for level, (texts, numbers) in self.levels.items():
             label = texts[missing] if has_missing else None
             number = str(numbers[label]) if has_missing else "NULL"
@@ -121,18 +125,23 @@ def _values(name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     return f"{name}({', '.join(head)}) AS (VALUES\n{lines}\n)"
 
 
-def _classes(step: Step, index: int, mappings: Sequence[_Mapping]) -> str:
-    """The published classes of one step, as label numbers; labels without a value are left out."""
-    found = []
-    for one in step.classes or ():
-        numbers = [
-            m.levels[step.levels[m.column]][1].get(label)
-            for m, label in zip(mappings, one, strict=True)
-        ]
-        if None not in numbers:
-            found.append([str(number) for number in numbers])
-    head = [f"k{m.position}" for m in mappings]
-    return _values(f"hm_step_{index}", head, found or [["-1"] * len(head)])
+def _step_tables(steps: Sequence[Step], mappings: Sequence[_Mapping]) -> list[str]:
+    """The levels and the published classes of all steps that list their classes."""
+    levels, classes = [], []
+    for index, step in enumerate(steps):
+        used = [m.levels[step.levels[m.column]][1] for m in mappings]
+        if step.classes:
+            levels.append([str(index), *(str(step.levels[m.column]) for m in mappings)])
+        for one in step.classes or ():
+            numbers = [places.get(label) for places, label in zip(used, one, strict=True)]
+            if None not in numbers:  # else a label that no value of this table has
+                classes.append([str(index), *map(str, numbers)])
+    if not classes:
+        return []
+    return [
+        _values("hm_levels", ["step", *(f"l{m.position}" for m in mappings)], levels),
+        _values("hm_classes", ["step", *(f"k{m.position}" for m in mappings)], classes),
+    ]
 
 
 def _coded(
@@ -148,33 +157,51 @@ def _coded(
     )
 
 
-def _placed(steps: Sequence[Step], mappings: Sequence[_Mapping]) -> str:
-    cases, joins = [], []
-    for index, step in enumerate(steps):
-        keys = {m.position: f"hm_coded.k{m.position}_{step.levels[m.column]}" for m in mappings}
-        if step.classes is None:
-            known = " AND ".join(f"{key} IS NOT NULL" for key in keys.values())
-            cases.append(f"WHEN {known} THEN {index}")
-        elif step.classes:
-            same = " AND ".join(f"{key} = s{index}.k{i}" for i, key in keys.items())
-            joins.append(f"  LEFT JOIN hm_step_{index} s{index} ON {same}")
-            cases.append(f"WHEN s{index}.k0 IS NOT NULL THEN {index}")
-    case = " ".join(cases)
-    return "\n".join(
-        [
-            f"hm_placed AS (\n  SELECT hm_coded.*, CASE {case} END AS step",
-            "  FROM hm_coded",
-            *joins,
-            ")",
-        ]
+def _found(steps: Sequence[Step], mappings: Sequence[_Mapping], *, listed: bool) -> list[str]:
+    """The first step of each combination of values; combinations without one do not come out."""
+    values = ", ".join(f"t.v{m.position}" for m in mappings)
+    labels = [f"t.k{m.position}_{level}" for m in mappings for level in m.levels]
+    known = " AND ".join(f"t.v{m.position} IS NOT NULL" for m in mappings)
+    parts = [
+        f"hm_tuples AS (\n  SELECT DISTINCT {values}, {', '.join(labels)}\n"
+        f"  FROM hm_coded t\n  WHERE {known}\n)"
+    ]
+    ways = []
+    if listed:
+        keys = ",\n    ".join(_key(mapping) for mapping in mappings)
+        parts.append(
+            f"hm_tried AS (\n  SELECT {values}, l.step,\n    {keys}\n"
+            "  FROM hm_tuples t CROSS JOIN hm_levels l\n)"
+        )
+        same = " AND ".join(f"t.k{m.position} = s.k{m.position}" for m in mappings)
+        ways.append(
+            f"  SELECT {values}, t.step FROM hm_tried t\n"
+            f"  JOIN hm_classes s ON t.step = s.step AND {same}"
+        )
+    anything = next((i for i, step in enumerate(steps) if step.classes is None), len(steps))
+    if anything < len(steps) or not listed:
+        only = f" WHERE {anything} < {len(steps)}"
+        ways.append(f"  SELECT {values}, {anything} AS step FROM hm_tuples t{only}")
+    ways_text = "\n  UNION ALL\n".join(ways)
+    parts.append(
+        f"hm_found AS (\n  SELECT {values}, MIN(t.step) AS step FROM (\n{ways_text}\n  ) t\n"
+        f"  GROUP BY {values}\n)"
     )
+    return parts
+
+
+def _key(mapping: _Mapping) -> str:
+    """The number of a label at the level that a step wants."""
+    position = mapping.position
+    cases = " ".join(f"WHEN {level} THEN t.k{position}_{level}" for level in mapping.levels)
+    return f"CASE l.l{position} {cases} END AS k{position}"
 
 
 def _published(steps: Sequence[Step], mapping: _Mapping | None, position: int) -> str:
     if mapping is None or mapping.typed:
-        return f"c{position}"
-    cases = " ".join(
-        f"WHEN {i} THEN t{mapping.position}_{step.levels[mapping.column]}"
-        for i, step in enumerate(steps)
-    )
-    return f"CASE step {cases} END"
+        return f"r.c{position}"
+    cases = []
+    for level in mapping.levels:
+        which = [str(i) for i, step in enumerate(steps) if step.levels[mapping.column] == level]
+        cases.append(f"WHEN f.step IN ({', '.join(which)}) THEN r.t{mapping.position}_{level}")
+    return f"CASE {' '.join(cases)} END"

@@ -98,8 +98,9 @@ def _columns(entries: dict[str, dict[str, Any]]) -> dict[str, Column]:
     columns = dict(schema_from_dict({"columns": entries}, Path()).columns)
     for name, content in contents.items():
         rule = columns[name].hierarchy
-        if isinstance(rule, Csv):
-            columns[name] = replace(columns[name], hierarchy=StoredCsv(rule, content))
+        if not isinstance(rule, Csv):
+            raise TypeError(name)
+        columns[name] = replace(columns[name], hierarchy=StoredCsv(rule, content))
     return columns
 
 

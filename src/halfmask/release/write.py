@@ -19,7 +19,7 @@ _KINDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow"
 
 def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
     """Write ``table`` to ``path``, whole or not at all."""
-    kind = _kind(Path(path))
+    kind = table_kind(path)
     with whole_file(path) as temporary:
         if kind == ".parquet":
             import pyarrow.parquet as pq
@@ -33,29 +33,45 @@ def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
             _write_text(table, temporary, kind)
 
 
-def _kind(path: Path) -> str:
-    name = path.name.lower()
+def plain(table: pa.Table) -> pa.Table:
+    """The table with values in place of dictionary codes."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def table_kind(path: str | PathLike[str]) -> str:
+    """The kind of table that the name of a file asks for."""
+    name = Path(path).name.lower()
     for kind in sorted(_KINDS, key=len, reverse=True):
         if name.endswith(kind) and name != kind:
             return kind
     raise InputError(
-        f"The file name {path.name!r} does not say which kind to write: end it in one of "
+        f"The file name {Path(path).name!r} does not say which kind to write: end it in one of "
         f"{', '.join(_KINDS)}."
     )
+
+
+def report_kind(path: str | PathLike[str]) -> str:
+    """The kind of report that the name of a file asks for."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".json", ".html", ".htm"):
+        raise InputError(
+            f"The report {Path(path).name!r} can be .json or .html: end its name in either."
+        )
+    return suffix
 
 
 def _write_text(table: pa.Table, path: Path, kind: str) -> None:
     import pyarrow.csv as csv
 
-    plain = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
     options = csv.WriteOptions(delimiter=_DELIMITERS[kind.removesuffix(".gz")])
     codec = "gzip" if kind.endswith(".gz") else None
     with pa.output_stream(str(path), compression=codec) as stream:
         try:
-            csv.write_csv(pa.table(plain, names=table.column_names), stream, options)
+            csv.write_csv(plain(table), stream, options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
                 "A column's type cannot be written as text: write .parquet or .arrow instead."

@@ -62,7 +62,7 @@ def _count(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value:.1%}"
+    return "under 0.1%" if 0 < value < 0.001 else f"{value:.1%}"
 
 
 def _figure(value: float | None) -> str:

@@ -58,7 +58,7 @@ def class_sizes(document: dict[str, Any]) -> dict[str, Any]:
             "type": "ordinal",
             "sort": None,
             "title": "rows in the class",
-            "axis": {"labelAngle": -40 if len(data) > 8 else 0, "labelOverlap": True},
+            "axis": {"labelAngle": -40 if len(data) > 8 else 0, "labelOverlap": "greedy"},
         },
         "y": {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"format": "~s"}},
         "tooltip": [

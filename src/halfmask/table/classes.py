@@ -245,6 +245,20 @@ def distinct(
     return classes, ids
 
 
+def tuple_codes(
+    table: Table, names: Sequence[str]
+) -> tuple[list[NDArray[np.int32]], NDArray[np.int32]]:
+    """The codes of the distinct tuples over ``names``, column by column, and each row's tuple."""
+    from halfmask.kernels import group
+
+    layout = Layout.of([len(table.encode(name).values) for name in names])
+    keys = _keys(table, names, layout, None)
+    nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+    weights = np.zeros(len(keys), dtype=np.int64)
+    ids, unique, _ = group.regroup(keys, weights, nothing, none, none, nothing, none)
+    return [layout.codes(unique, c).astype(np.int32) for c in range(len(names))], ids
+
+
 def _keys(
     table: Table, quasi: Sequence[str], layout: Layout, population: Table | None
 ) -> NDArray[np.uint64]:

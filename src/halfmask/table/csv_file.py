@@ -23,11 +23,12 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a text file is written."""
+    """How a text file is written; ``blank`` lines stand above its header."""
 
     delimiter: str
     encoding: str
     missing: tuple[str, ...]
+    blank: int = 0
 
 
 def read_csv(
@@ -50,7 +51,8 @@ def read_csv(
         raise InputError("The delimiter must be one character, such as ';' or a tab.")
     split = delimiter or text_file.detect_delimiter(sample, header=True)
     names = _header(source, sample, split)
-    dialect = Dialect(split, chosen, tuple(missing))
+    blank = next(n for n, line in enumerate(text_file.lines_of(sample)) if line.strip("\r\n"))
+    dialect = Dialect(split, chosen, tuple(missing), blank)
     table = _read(source, dialect, names)
     if table.num_rows == 0:
         raise InputError(f"{text_file.name_of(source)} has a header but no rows.")
@@ -58,7 +60,7 @@ def read_csv(
 
 
 def _header(source: Path | bytes, sample: str, delimiter: str) -> list[str]:
-    lines = (line for line in sample.splitlines(keepends=True) if line.strip("\r\n"))
+    lines = (line for line in text_file.lines_of(sample) if line.strip("\r\n"))
     try:
         names = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter))]
     except csv.Error:
@@ -78,7 +80,10 @@ def check_names(names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         listed = ", ".join(f"'{name}'" for name in twice)
-        raise InputError(f"Column names occur more than once: {listed}. Rename them.")
+        raise InputError(
+            f"Column names occur more than once: {listed}. Rename them (the first line of a file"
+            " must name the columns)."
+        )
 
 
 def _read(source: Path | bytes, dialect: Dialect, names: list[str]) -> pa.Table:
@@ -122,7 +127,11 @@ def _parse(
 ) -> pa.Table:
     codec = "utf8" if dialect.encoding in ("utf-8", "utf-8-sig") else dialect.encoding
     read = arrow_csv.ReadOptions(
-        use_threads=threads, encoding=codec, column_names=names, skip_rows=0, block_size=1 << 22
+        use_threads=threads,
+        encoding=codec,
+        column_names=names,
+        skip_rows=dialect.blank,
+        block_size=1 << 22,
     )
     read.skip_rows_after_names = 1
     parse = arrow_csv.ParseOptions(

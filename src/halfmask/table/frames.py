@@ -37,13 +37,23 @@ def from_frame(source: Any) -> tuple[pa.Table, str]:
 def _from_stream(source: Any) -> pa.Table:
     try:
         return pa.RecordBatchReader.from_stream(source).read_all()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
-        raise InputError(f"A {type(source).__name__} does not give a stream of rows.") from None
+    except Exception as error:  # noqa: BLE001 - each library has its own, and they quote cells
+        raise _failed(source, error) from None
+
+
+def _failed(source: object, error: Exception) -> InputError:
+    return InputError(
+        f"The {type(source).__name__} gave no rows: its library raised {type(error).__name__}."
+        " Does it work on its own?"
+    )
 
 
 def _from_polars(source: Any, name: str) -> pa.Table:
     if name == "LazyFrame":
-        source = source.collect()
+        try:
+            source = source.collect()
+        except Exception as error:  # noqa: BLE001 - Polars quotes cells in its messages
+            raise _failed(source, error) from None
     if type(source).__name__ != "DataFrame":
         raise InputError(f"A Polars {name} is no table: give a DataFrame or a LazyFrame.")
     nested = [column for column, kind in source.schema.items() if type(kind).__name__ == "Object"]
@@ -70,8 +80,8 @@ def _from_pandas(source: Any) -> pa.Table:
     if mixed or faults:
         listed = ", ".join(f"'{name}'" for name in [*mixed, *faults])
         raise InputError(
-            f"Columns hold values of several types: {listed}. Convert each to one, for example"
-            " with astype(str)."
+            f"Columns hold values of several types, or of none that Arrow knows: {listed}."
+            " Convert each to one, for example with astype(str)."
         )
     return pa.table(arrays, names=names)
 

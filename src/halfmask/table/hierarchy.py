@@ -51,6 +51,9 @@ class Hierarchy:
     leaves: tuple[NDArray[np.int64], ...]
     size: int
 
+    def __repr__(self) -> str:
+        return f"Hierarchy({len(self.labels[0])} values, {len(self.labels)} levels)"
+
     @property
     def height(self) -> int:
         """The coarsest level."""

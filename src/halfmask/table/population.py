@@ -36,13 +36,15 @@ def widen(table: Table, population: Table, names: Sequence[str]) -> Table:
     encoded = dict(table._encoded)  # noqa: SLF001 - a second view of the same table
     hierarchies = dict(table._hierarchies)  # noqa: SLF001
     for name in names:
-        own = table.encode(name)
-        both = encode(pa.chunked_array([own.values, _alike(population, name, own.values.type)]))
+        own, other = table.encode(name), population.encode(name).values
+        kind = other.type if pa.types.is_null(own.values.type) else own.values.type
+        values = own.values.cast(kind)
+        both = encode(pa.chunked_array([values, other.cast(kind)]))
         column = table.schema.columns.get(name)
         if column is not None and column.order is not None:
             both = in_order(name, both, column.order)
         if len(both.values) > len(own.values):
-            encoded[name] = Encoded(both.values, _places(own.values, both.values)[own.codes])
+            encoded[name] = Encoded(both.values, _places(values, both.values)[own.codes])
             hierarchies.pop(name, None)
     return replace(table, _encoded=encoded, _hierarchies=hierarchies)
 
@@ -50,7 +52,7 @@ def widen(table: Table, population: Table, names: Sequence[str]) -> Table:
 def codes(table: Table, population: Table, name: str) -> NDArray[np.int32]:
     """Per row of the population, the code that its value has in ``table``."""
     values = table.encode(name).values
-    places = _places(_alike(population, name, values.type), values)
+    places = _places(population.encode(name).values.cast(values.type), values)
     if (places < 0).any():
         raise InternalError(f"Column {name!r}: the table was not widened to its population.")
     return places[population.encode(name).codes]
@@ -60,10 +62,6 @@ def _places(values: pa.Array, known: pa.Array) -> NDArray[np.int32]:
     """The position of each value in ``known``; -1 where it is not there."""
     found = pc.fill_null(pc.index_in(values, known), -1)
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int32)
-
-
-def _alike(population: Table, name: str, wanted: pa.DataType) -> pa.Array:
-    return population.encode(name).values.cast(wanted)
 
 
 def _faults(table: Table, population: Table, names: Sequence[str]) -> list[str]:
@@ -89,7 +87,7 @@ def _faults(table: Table, population: Table, names: Sequence[str]) -> list[str]:
 
 
 def _comparable(own: pa.DataType, other: pa.DataType) -> bool:
-    if own == other or pa.types.is_null(other):
+    if own == other or pa.types.is_null(own) or pa.types.is_null(other):
         return True
     if pa.types.is_floating(own):
         return bool(pa.types.is_floating(other) or pa.types.is_integer(other))

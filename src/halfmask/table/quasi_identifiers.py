@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
     Codes = NDArray[np.int32]
+    Weights = NDArray[np.float64]
 
 _COUNTERS = 1 << 23  # up to here a plain array of counters is faster than sorting
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -73,17 +74,36 @@ def search(columns: dict[str, tuple[Codes, int]], limit: int, work: float = np.i
     Args:
         columns: per name, the code of each row and the number of codes.
         limit: the largest size.
-        work: stop before a size that would look at more rows than this, all sets together.
+        work: stop before a size that would look at more tuples than this, all sets together.
     """
     found: list[tuple[str, ...]] = []
+    rows: Weights | None = None
     for size in range(1, min(limit, len(columns)) + 1):
+        if size == 2:
+            columns = {name: columns[name] for name in columns if (name,) not in found}
+            columns, rows = _collapsed(columns)
         open_sets = list(_open_sets(list(columns), found, size))
-        rows = len(next(iter(columns.values()))[0])
-        work -= rows * len(open_sets)
+        if not open_sets:
+            continue
+        work -= len(columns[open_sets[0][0]][0]) * len(open_sets)
         if work < 0:
             return Found(tuple(found), size - 1)
-        found += [names for names in open_sets if _singles_out([columns[n] for n in names])]
+        found += [names for names in open_sets if _singles_out([columns[n] for n in names], rows)]
     return Found(tuple(found), limit)
+
+
+def _collapsed(
+    columns: dict[str, tuple[Codes, int]],
+) -> tuple[dict[str, tuple[Codes, int]], Weights | None]:
+    """The distinct tuples and how many rows have each, where that is much less than all rows."""
+    if len(columns) < 2:
+        return columns, None
+    key = _key(list(columns.values()))[0]
+    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    if 2 * len(first) > len(key):
+        return columns, None
+    kept = {name: (codes[first], count) for name, (codes, count) in columns.items()}
+    return kept, counts.astype(np.float64)
 
 
 def _open_sets(
@@ -98,8 +118,8 @@ def _open_sets(
             yield chosen
 
 
-def _singles_out(columns: list[tuple[Codes, int]]) -> bool:
-    """Whether some combination of codes occurs in exactly one row."""
+def _key(columns: list[tuple[Codes, int]]) -> tuple[NDArray[np.int64], int]:
+    """One number per combination of codes, and how large these numbers can be."""
     key = np.zeros(len(columns[0][0]), dtype=np.int64)
     space = 1
     for codes, count in sorted(columns, key=lambda column: column[1]):
@@ -108,12 +128,19 @@ def _singles_out(columns: list[tuple[Codes, int]]) -> bool:
             space = len(key)
         key = key * count + codes
         space *= count
+    return key, space
+
+
+def _singles_out(columns: list[tuple[Codes, int]], rows: Weights | None) -> bool:
+    """Whether some combination of codes occurs in exactly one row."""
+    key, space = _key(columns)
     if space <= _COUNTERS:
-        return bool((np.bincount(key) == 1).any())
+        return bool((np.bincount(key, rows) == 1).any())
     places = (key.view(np.uint64) * _MIX) >> np.uint64(64 - 22)
-    if (np.bincount(places.astype(np.int64)) == 1).any():
+    if (np.bincount(places.astype(np.int64), rows) == 1).any():
         return True  # a row alone in its place is alone in its class
-    return bool((np.unique(key, return_counts=True)[1] == 1).any())
+    classes = np.unique(key, return_inverse=True)[1]
+    return bool((np.bincount(classes, rows) == 1).any())
 
 
 def codes_of(column: pa.ChunkedArray) -> tuple[Codes, int]:

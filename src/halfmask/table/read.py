@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, SchemaError
 from halfmask.table import text_file
 from halfmask.table.csv_file import TEXT, read_csv
-from halfmask.table.dictionary import dictionary_of
+from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
 from halfmask.table.normalize import normalize
@@ -85,9 +85,11 @@ def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
     if all(name in arrow.column_names for name in schema.policy.values()):
         arrow, more = whole_demands(arrow, schema)
         faults += more
+    table = Table(arrow, _with_orders(schema), origin)
+    faults += _order_faults(table)
     if faults:
         raise SchemaError(*faults)
-    return Table(arrow, _with_orders(schema), origin)
+    return table
 
 
 def _schema(schema: object) -> Schema:
@@ -119,7 +121,9 @@ def _rows(
     missing: Sequence[str] | None = None,
 ) -> tuple[pa.Table, str]:
     if isinstance(source, str | os.PathLike):
-        place: Path | bytes = Path(source)
+        path = Path(source)
+        pipe = path.exists() and not path.is_file() and not path.is_dir()
+        place: Path | bytes = path.read_bytes() if pipe else path  # a pipe is read only once
     elif isinstance(source, bytes) or hasattr(source, "read"):
         place = source if isinstance(source, bytes) else _content(source)
     else:
@@ -177,7 +181,8 @@ def _typed(arrow: pa.Table, schema: Schema) -> pa.Table:
         text = pa.chunked_array([dictionary_of(column)])
         entry = schema.columns.get(name)
         kept = entry is not None and (entry.kind == "nominal" or entry.order is not None)
-        columns.append(text if kept else inferred(text))
+        column = text if kept else inferred(text)
+        columns.append(ascending(column) if column.type == TEXT else column)
     return pa.table(columns, names=arrow.column_names)
 
 
@@ -230,4 +235,13 @@ def _with_orders(schema: Schema) -> Schema:
     return replace(schema, columns=columns)
 
 
-__all__ = ["TEXT", "bind", "read"]
+def _order_faults(table: Table) -> list[str]:
+    faults: list[str] = []
+    for name, column in table.schema.columns.items():
+        if column.order is None or name not in table.arrow.column_names:
+            continue
+        try:
+            table.encode(name)
+        except SchemaError as error:
+            faults += error.faults
+    return faults

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import SchemaError
+from halfmask.errors import InputError, SchemaError
 from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
@@ -33,6 +33,9 @@ class Encoded:
 
     values: pa.Array
     codes: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.values)} values, {len(self.codes)} rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +89,12 @@ def encode(column: pa.ChunkedArray) -> Encoded:
     used = pc.unique(indices.drop_null())
     order = pc.take(used, pc.sort_indices(pc.take(dictionary, used)))
     values = pc.take(dictionary, order)
+    places = order.to_numpy(zero_copy_only=False)
+    ready = np.array_equal(places, np.arange(len(dictionary))) and not array.null_count
+    if ready and indices.type == pa.int32():
+        return Encoded(values, indices.to_numpy())  # the memory is shared
     rank = np.full(len(dictionary) + 1, len(values), dtype=np.int32)
-    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(values), dtype=np.int32)
+    rank[places] = np.arange(len(values), dtype=np.int32)
     positions = pc.fill_null(indices, len(dictionary)).to_numpy(zero_copy_only=False)
     codes = rank[positions]
     if array.null_count:
@@ -105,9 +112,21 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     held = [None if value is None else canonical(value) for value in encoded.values.to_pylist()]
     absent = sum(text is not None and text not in places for text in held)
     if absent:
-        raise SchemaError(f"Column '{name}': {absent} distinct value(s) are not in its order.")
+        raise SchemaError(
+            f"Column '{name}': {absent} distinct value(s) are not in its order. Add them."
+        )
     ranks = np.array([len(places) if text is None else places[text] for text in held])
     sequence = np.argsort(ranks, kind="stable")
     position = np.empty(len(sequence), dtype=np.int32)
     position[sequence] = np.arange(len(sequence), dtype=np.int32)
     return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])
+
+
+def require_table(value: object) -> Table:
+    """Return ``value`` if it is a table; frames and files have to be read first."""
+    if not isinstance(value, Table):
+        raise InputError(
+            f"A {type(value).__name__} is not a table with a schema: read it first, "
+            'such as hm.read(frame, schema="people.toml").'
+        )
+    return value

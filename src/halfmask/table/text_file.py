@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -76,7 +77,7 @@ def detect_encoding(source: Path | bytes) -> str:
             first = False
         if b"\0" in block:
             raise InputError(f"{name_of(source)} is not text: it holds zero bytes.")
-        if utf8 and not block.isascii():
+        if utf8 and (decoder.getstate()[0] or not block.isascii()):
             utf8 = _decodes(decoder, block)
         if not utf8:
             controls = controls or any(byte in block for byte in range(0x80, 0xA0))
@@ -133,10 +134,12 @@ def _decode(source: Path | bytes, data: bytes, encoding: str) -> str:
 
 
 def read_sample(source: Path | bytes, encoding: str) -> str:
-    """The beginning of a text, in whole lines unless the first one is longer than the sample."""
+    """The beginning of a text: some lines, the last of which may be cut."""
     with open_stream(source) as stream:
         data = stream.read(_SAMPLE)
-        more = bool(stream.read(1))
+        while data.count(b"\n") < 2 and (more := stream.read(len(data))):
+            data += more  # a header of very many columns
+        more = stream.read(1)
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         text = decoder.decode(data, final=not more).removeprefix("\ufeff")
@@ -145,9 +148,14 @@ def read_sample(source: Path | bytes, encoding: str) -> str:
     return text
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines as CSV knows them; other line separators of Unicode are characters like others."""
+    return list(io.StringIO(text, newline=""))
+
+
 def detect_delimiter(sample: str, *, header: bool = False) -> str:
     """The delimiter that gives most lines the first line's number of fields, then most fields."""
-    lines = sample.splitlines(keepends=True)
+    lines = lines_of(sample)
     best, chosen = (0.0, 1), ","
     for delimiter in DELIMITERS:
         try:

@@ -103,7 +103,7 @@ class Csv:
         except InputError as error:
             raise HierarchyError(f"Column '{column}': hierarchy file: {error}") from None
         delimiter = self.delimiter or text_file.detect_delimiter(text)
-        reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+        reader = csv.reader(text_file.lines_of(text), delimiter=delimiter)
         rows = []
         widths: dict[int, list[int]] = {}
         for row in reader:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("widths", "origin", "bounds", "top")
 _FAR = 2**53  # beyond this many intervals from the origin a float no longer tells neighbours apart
+_LARGE = 2**62  # sums of whole numbers below this fit a machine word
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class Intervals:
             raise HierarchyError(*faults)
 
     def _width_faults(self) -> list[str]:
-        if not all(_is_number(width) and width > 0 for width in self.widths):
-            return ["hierarchy intervals: widths must be numbers above 0."]
-        if not _is_number(self.origin):
-            return ["hierarchy intervals: origin must be a number."]
+        if not all(_is_number(width) and 0 < width < _LARGE for width in self.widths):
+            return ["hierarchy intervals: widths must be numbers above 0 and below 2**62."]
+        if not _is_number(self.origin) or abs(self.origin) >= _LARGE:
+            return ["hierarchy intervals: origin must be a number within 2**62."]
         return [
             f"hierarchy intervals: width {coarse} is not a multiple of width {fine}, so the levels"
             " do not nest."
@@ -141,7 +142,8 @@ class Intervals:
 
 def _index(column: str, numbers: NDArray[Any], origin: Fraction, width: Fraction) -> NDArray[Any]:
     """The number of the interval that holds each value; exact for the bounds as printed."""
-    if numbers.dtype.kind == "i" and origin.denominator == 1 and width.denominator == 1:
+    small = bool(np.all((numbers > -_LARGE) & (numbers < _LARGE)))
+    if small and numbers.dtype.kind == "i" and origin.denominator == 1 and width.denominator == 1:
         return np.asarray((numbers - int(origin)) // int(width))
     place = np.floor((numbers.astype(np.float64) - float(origin)) / float(width))
     if not bool(np.all(np.abs(place) < _FAR)):

@@ -17,7 +17,7 @@ from halfmask.table.quasi_identifiers import codes_of
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
     """Counts of one column.
 
@@ -26,6 +26,7 @@ class Facts:
         rows: how many rows the table has.
         values: the distinct values in any order, without the missing one.
         codes: per row, a number for its value.
+        size: how many such numbers there may be, the missing value's among them.
         missing: how many rows have none.
     """
 
@@ -35,6 +36,9 @@ class Facts:
     codes: np.ndarray[tuple[int], np.dtype[np.int32]]
     size: int
     missing: int
+
+    def __repr__(self) -> str:
+        return f"Facts({self.name!r}, {self.distinct} values, {self.rows} rows)"
 
     @property
     def distinct(self) -> int:

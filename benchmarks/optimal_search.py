@@ -1,0 +1,140 @@
+"""How long the search takes, as a ratio to one ``numpy.unique`` over the same codes.
+
+Run: python benchmarks/optimal_search.py [--data ../shared/data/arx] [--rows 1000000]
+
+The yardstick U is ``numpy.unique(codes, axis=0, return_counts=True)`` over the int32 dictionary
+codes of all columns, in the same run. Kernels are warm; only the search is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import halfmask as hm
+from halfmask.anonymize import local, optimal
+from halfmask.anonymize.problem import Problem
+from halfmask.metrics.registry import METRICS
+from halfmask.models.needs import statistics
+
+COLUMNS = (
+    "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
+    "occupation", "salary-class",
+)  # fmt: skip
+
+
+def adult(folder: Path, sensitive: tuple[str, ...] = ()) -> hm.Table:
+    """Adult with its hierarchies."""
+    columns = {
+        name: {
+            "role": "sensitive" if name in sensitive else "quasi",
+            "hierarchy": {"csv": f"adult_hierarchy_{name}.csv"},
+        }
+        for name in COLUMNS
+    }
+    return hm.read(folder / "adult.csv", hm.Schema.from_dict({"columns": columns}, folder=folder))
+
+
+def enlarged(table: hm.Table, rows: int) -> hm.Table:
+    """Rows drawn from ``table``, every column redrawn among its values on a tenth of them."""
+    rng = np.random.default_rng(0)
+    pick = rng.integers(0, len(table), rows)
+    arrays = []
+    for name in COLUMNS:
+        encoded = table.encode(name)
+        codes = encoded.codes[pick]
+        redrawn = rng.random(rows) < 0.1
+        codes[redrawn] = rng.integers(0, len(encoded.values), int(redrawn.sum()))
+        arrays.append(pa.DictionaryArray.from_arrays(pa.array(codes), encoded.values))
+    return hm.Table(pa.table(arrays, names=COLUMNS), table.schema)
+
+
+def yardstick(table: hm.Table) -> float:
+    """The best of three runs of numpy.unique."""
+    codes = np.column_stack([table.encode(name).codes for name in COLUMNS])
+    return min(_timed(lambda: np.unique(codes, axis=0, return_counts=True)) for _ in range(3))
+
+
+def _timed(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def measure(table: hm.Table, models: tuple, suppression: float, method: str = "optimal") -> dict:
+    """Time the search alone, best of three."""
+    tuples, _ = statistics(table, models)
+    hierarchies = [table.hierarchy(name) for name in table.schema.quasi]
+    solve = {"optimal": optimal.solve, "local": local.solve}[method]
+    best, solution, problem = np.inf, None, None
+    for _ in range(3):
+        problem = Problem(tuples, hierarchies, models, METRICS["loss"], suppression=suppression)
+        start = time.perf_counter()
+        solution = solve(problem, seed=None, time_limit=None)
+        best = min(best, time.perf_counter() - start)
+    return {
+        "seconds": best,
+        "loss": solution.value,
+        "evaluated": problem.evaluations,
+        "tuples": len(tuples),
+    }
+
+
+def main() -> None:
+    """Print one line per question."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/arx"))
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    nine, eight = adult(options.data), adult(options.data, ("occupation",))
+    k, t = hm.KAnonymity(5), hm.TCloseness(0.2, "occupation")
+    unit = yardstick(nine)
+    questions = [
+        ("Adult, 9 columns, k = 5, no suppression", nine, (k,), 0.0, "optimal", unit, 1),
+        ("Adult, 9 columns, k = 5, 5%", nine, (k,), 0.05, "optimal", unit, 5),
+        ("Adult, 9 columns, k = 5, unlimited", nine, (k,), 1.0, "optimal", unit, 10),
+        ("Adult, 8 columns, t = 0.2, 5%", eight, (t,), 0.05, "optimal", unit, 6),
+        ("Adult, 8 columns, k = 5 and t = 0.2, 5%", eight, (k, t), 0.05, "optimal", unit, 6),
+        ("Adult, 9 columns, k = 5, local", nine, (k,), 0.05, "local", unit, 20),
+    ]
+    print(f"U = {unit * 1000:.1f} ms (Adult)")
+    report(questions, as_json=options.json)
+    big = enlarged(nine, options.rows)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = yardstick(big)
+    print(f"U = {unit:.2f} s ({options.rows:,} rows)")
+    report(
+        [
+            (f"{options.rows:,} rows, k = 5, 5%", big, (k,), 0.05, "optimal", unit, 3),
+            (f"{options.rows:,} rows, k = 5, local", big, (k,), 0.05, "local", unit, 20),
+        ],
+        as_json=options.json,
+    )
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"peak memory: {before / 1024:.0f} MiB with the table, {after / 1024:.0f} MiB in all")
+
+
+def report(questions: list, *, as_json: bool) -> None:
+    """Measure and print."""
+    for name, table, models, suppression, method, unit, goal in questions:
+        found = measure(table, models, suppression, method)
+        ratio = found["seconds"] / unit
+        if as_json:
+            print(json.dumps({"question": name, "ratio": ratio, "goal": goal, **found}))
+        else:
+            print(
+                f"{name:45} {ratio:6.2f} U (goal {goal:2d})  {found['seconds']:7.3f} s  "
+                f"loss {found['loss']:.4f}  {found['evaluated']} evaluated  "
+                f"{found['tuples']:,} tuples"
+            )
+
+
+if __name__ == "__main__":
+    main()

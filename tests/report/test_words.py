@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import halfmask.models
+from halfmask.report.words import WORDS, effort, words
+
+NO_MODELS = {"check", "distance", "entropy", "exact", "needs", "statistics", "verdict"}
+MODELS = sorted({m.name for m in pkgutil.iter_modules(halfmask.models.__path__)} - NO_MODELS)
+
+
+@pytest.mark.parametrize("module", MODELS)
+def test_every_model_has_its_words(module):
+    source = importlib.import_module(f"halfmask.models.{module}").__doc__ or ""
+    name = source.split(":")[0].strip().lower()
+    assert words(name) in WORDS.values(), name
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("entropy l-diversity", "l-diversity"),
+        ("personal k-anonymity", "personal k-anonymity"),
+        ("(alpha, k)-anonymity", "(alpha, k)-anonymity"),
+        ("t-closeness (equal distance)", "t-closeness"),
+        ("relaxed delta-disclosure", "delta-disclosure"),
+    ],
+)
+def test_kinds_of_a_model_share_its_words(name, key):
+    assert words(name) is WORDS[key]
+
+
+def test_an_unknown_model_points_to_its_documentation():
+    assert "documentation" in words("something new").promise
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"gap": 0.0}, "proven"),
+        ({"gap": None}, "heuristic"),
+        ({"gap": 0.0125}, "0.0125"),
+        ({"method": "recoding", "gap": None}, "other rows"),
+    ],
+)
+def test_the_effort_is_told_as_it_was(document, changes, part):
+    assert part in effort(document | changes)

@@ -1,0 +1,105 @@
+"""Minimal quasi-identifiers: the footballers, and brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import halfmask as hm
+from halfmask.errors import InputError, ParameterError
+from halfmask.table import quasi_identifiers
+from halfmask.table.quasi_identifiers import codes_of, minimal_quasi_identifiers, search
+
+# Table T1 of Nguyen and Castelluccia, 2020.
+T1 = pa.table(
+    {
+        "age": [35, 32, 20, 27, 32, 32],
+        "club": ["PSG", "PSG", "PSG", "PSG", "OM", "OM"],
+        "salary": [1160, 1500, 1730, 3060, 500, 500],
+    }
+)
+
+
+def test_footballers_are_singled_out_by_age_and_by_salary() -> None:
+    assert minimal_quasi_identifiers(hm.read(T1)) == (("age",), ("salary",))
+
+
+def test_age_and_club_single_out_where_age_alone_does_not() -> None:
+    rows = pa.table(
+        {"age": [32, 32, 32, 32, 27, 27], "club": ["PSG", "PSG", "PSG", "OM", "OM", "OM"]}
+    )
+    assert minimal_quasi_identifiers(hm.read(rows)) == (("age", "club"),)
+    assert minimal_quasi_identifiers(hm.read(rows), limit=1) == ()
+    assert minimal_quasi_identifiers(hm.read(rows), ["club"]) == ()
+
+
+def brute_force(rows: list[tuple[object, ...]], names: str, limit: int) -> set[tuple[str, ...]]:
+    """All sets with a value combination that occurs once, then those without a smaller one."""
+    places = range(len(names))
+    single = [
+        chosen
+        for size in range(1, limit + 1)
+        for chosen in combinations(places, size)
+        if 1 in Counter(tuple(row[p] for p in chosen) for row in rows).values()
+    ]
+    return {
+        tuple(names[p] for p in chosen)
+        for chosen in single
+        if not any(set(other) < set(chosen) for other in single)
+    }
+
+
+VALUE = st.sampled_from([None, 1, 2, 3])
+REPEATED = st.tuples(st.tuples(VALUE, VALUE, VALUE, VALUE), st.integers(1, 4))
+
+
+@given(st.lists(st.tuples(VALUE, VALUE, VALUE, VALUE), min_size=2, max_size=14), st.integers(1, 4))
+def test_the_search_equals_brute_force(rows: list[tuple[object, ...]], limit: int) -> None:
+    columns = [pa.array([row[i] for row in rows], pa.int64()) for i in range(4)]
+    table = hm.read(pa.table(columns, names=list("abcd")))
+    found = minimal_quasi_identifiers(table, limit=limit)
+    assert set(found) == brute_force(rows, "abcd", limit)
+    assert [len(names) for names in found] == sorted(len(names) for names in found)
+
+
+@given(st.lists(REPEATED, min_size=2, max_size=8))
+def test_rows_that_repeat_are_counted_as_often(pairs: list[tuple[tuple[object, ...], int]]) -> None:
+    rows = [row for row, count in pairs for _ in range(count)]
+    columns = [pa.array([row[i] for row in rows], pa.int64()) for i in range(4)]
+    table = hm.read(pa.table(columns, names=list("abcd")))
+    assert set(minimal_quasi_identifiers(table)) == brute_force(rows, "abcd", 3)
+
+
+@given(st.lists(st.tuples(VALUE, VALUE), min_size=2, max_size=14))
+def test_hashed_counters_decide_the_same(rows: list[tuple[object, ...]]) -> None:
+    columns = {
+        name: codes_of(pa.chunked_array([pa.array([row[i] for row in rows], pa.int64())]))
+        for i, name in enumerate("ab")
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quasi_identifiers, "_COUNTERS", 0)
+        assert set(search(columns, 2).sets) == brute_force(rows, "ab", 2)
+
+
+def test_a_search_without_time_says_how_far_it_came() -> None:
+    columns = {
+        "club": codes_of(T1["club"]),
+        "pair": codes_of(pa.chunked_array([[1, 1, 2, 2, 2, 3]])),
+        "trio": codes_of(pa.chunked_array([[1, 2, 1, 2, 1, 2]])),
+    }
+    assert search(columns, 3).sets == (("pair",), ("club", "trio"))
+    assert search(columns, 3, work=18).sets == (("pair",),)
+    assert search(columns, 3, work=18).size == 1
+    assert search(columns, 3, work=17).size == 0
+
+
+def test_unknown_columns_and_limits() -> None:
+    with pytest.raises(InputError, match="Unknown columns: clb"):
+        minimal_quasi_identifiers(hm.read(T1), ["clb"])
+    with pytest.raises(ParameterError):
+        minimal_quasi_identifiers(hm.read(T1), limit=0)

@@ -1,0 +1,156 @@
+"""Schemas: from TOML and Python, back to TOML, and every fault at once."""
+
+from __future__ import annotations
+
+import string
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import halfmask as hm
+from halfmask.errors import InputError, SchemaError
+from halfmask.table import toml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOML = """
+[table]
+person = "id"
+missing = ["", "?"]
+[policy]
+k = "k_i"
+l = "l_i"
+[columns.age]
+role = "quasi"
+kind = "numeric"
+hierarchy = { intervals = [5, 10, 20, 40] }
+[columns.zip]
+role = "quasi"
+hierarchy = { mask = 5 }
+[columns.workclass]
+role = "quasi"
+weight = 2.5
+hierarchy = { csv = "workclass.csv" }
+[columns."how are you"]
+role = "quasi"
+kind = "ordinal"
+order = ["bad", "good"]
+[columns.disease]
+role = "sensitive"
+"""
+
+
+def test_a_schema_file_says_what_each_column_is(tmp_path: Path) -> None:
+    path = tmp_path / "people.toml"
+    path.write_text(TOML)
+    schema = hm.Schema.read(path)
+    assert schema.quasi == ("age", "zip", "workclass", "how are you")
+    assert schema.sensitive == ("disease",)
+    assert schema.person == "id"
+    assert schema.private == ("id", "k_i", "l_i")
+    assert schema.policy == {"k": "k_i", "l": "l_i"}
+    assert schema.columns["age"].hierarchy == hm.hierarchies.Intervals([5, 10, 20, 40])
+    assert schema.columns["workclass"].weight == 2.5
+    assert schema.undeclared(["age", "id", "l_i", "new"]) == ("new",)
+
+
+def test_a_schema_comes_back_from_its_own_toml(tmp_path: Path) -> None:
+    schema = hm.Schema.from_dict(tomllib.loads(TOML), folder=tmp_path)
+    (tmp_path / "again.toml").write_text(schema.to_toml())
+    assert hm.Schema.read(tmp_path / "again.toml") == schema
+    assert hm.Schema.from_dict(schema.to_dict()) == schema
+
+
+PLAIN = st.recursive(
+    st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inside: (
+        st.lists(inside, max_size=3)
+        | st.dictionaries(st.text(string.printable, min_size=0), inside, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), PLAIN, max_size=4))
+def test_any_plain_value_comes_back_from_toml(data: dict[str, object]) -> None:
+    text = toml.section("a.b", data, "A comment\nof two lines")
+    assert tomllib.loads(text) == {"a": {"b": data}}
+
+
+def test_a_mapping_of_columns_alone_is_a_schema() -> None:
+    schema = hm.Schema.from_dict({"age": "quasi", "city": {"role": "other"}})
+    assert schema == hm.Schema.from_dict({"columns": {"age": "quasi", "city": "other"}})
+    assert schema == hm.Schema({"age": hm.Column("quasi"), "city": hm.Column("other")})
+
+
+FAULTS = [
+    ({"columns": {"a": {"role": "quasi"}}, "colums": {}}, "did you mean 'columns'"),
+    ({"columns": {"a": {"role": "quasi", "knd": "date"}}}, "did you mean 'kind'"),
+    ({"columns": {"a": "quasy"}}, "did you mean 'quasi'"),
+    ({"columns": {"a": {"role": "quasi", "kind": "number"}}}, "unknown kind"),
+    ({"columns": {"a": {"role": ["quasi", "sensitive"]}}}, "has 2 roles"),
+    ({"columns": {"a": {"kind": "date"}}}, "has no role"),
+    ({"columns": {"a": 5}}, "give its role"),
+    ({"columns": {"a": {"role": "quasi", "weight": -1}}}, "weight"),
+    ({"columns": {"a": {"role": "quasi", "weight": True}}}, "weight"),
+    ({"columns": {"a": {"role": "quasi", "hierarchy": {"interval": [5]}}}}, "'intervals'"),
+    ({"columns": {"a": {"role": "quasi", "hierarchy": {"mask": 1, "flat": True}}}}, "exactly one"),
+    ({"columns": {"a": {"role": "quasi", "hierarchy": {"intervals": [5, 7]}}}}, "not a multiple"),
+    ({"columns": {"a": {"role": "quasi", "order": "abc"}}}, "order must be a list"),
+    ({"columns": {"a": {"role": "quasi", "kind": "date", "order": ["x"]}}}, "only an ordinal"),
+    ({"table": {"persn": "id"}}, "did you mean 'person'"),
+    ({"table": {"person": 7}}, "must be a text"),
+    ({"table": {"missing": 7}}, "missing must be a list"),
+    ({"policy": {"k": 7}}, "name of a column"),
+    ({"policy": {"epsilon": "e"}}, "Unknown key 'epsilon'"),
+    ({"policy": {"file": "p.csv"}}, "needs [table] person"),
+    ({"table": {"person": "a"}, "columns": {"a": "quasi"}}, "the person column and quasi"),
+    ({"policy": {"k": "a"}, "columns": {"a": "sensitive"}}, "two roles"),
+    ({"table": {"person": "a"}, "policy": {"k": "a"}}, "two roles: person and policy"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "message"), FAULTS, ids=[message for _, message in FAULTS])
+def test_each_fault_of_a_schema_is_named(data: dict[str, object], message: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        hm.Schema.from_dict(data)
+    assert len(caught.value.faults) == 1
+    assert message in caught.value.faults[0]
+
+
+def test_faults_of_a_schema_come_together() -> None:
+    data = {"columns": {"a": "x", "b": {"role": "quasi", "hierarchy": {"mask": 0}}}, "tabel": {}}
+    with pytest.raises(SchemaError) as caught:
+        hm.Schema.from_dict(data)
+    assert len(caught.value.faults) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[columns.a]\nrole = \n", "syntax error at line 2"),
+        ("[columns.a]\nrole = 'quasi'\n[columns.a]\nrole = 'other'\n", "twice"),
+    ],
+)
+def test_invalid_toml_names_the_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(text)
+    with pytest.raises(SchemaError, match=message):
+        hm.Schema.read(path)
+
+
+def test_a_schema_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        hm.Schema.read(tmp_path / "no.toml")
+    with pytest.raises(InputError, match="is a folder"):
+        hm.Schema.read(tmp_path)
+    (tmp_path / "l.toml").write_bytes("a = 'é'".encode("latin-1"))
+    with pytest.raises(InputError, match="UTF-8"):
+        hm.Schema.read(tmp_path / "l.toml")
