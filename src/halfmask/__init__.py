@@ -30,9 +30,13 @@ if TYPE_CHECKING:
         Verdict,
     )
     from halfmask.models.check import check
+    from halfmask.query.explain import explain
+    from halfmask.query.ledger import Ledger
     from halfmask.query.policies import Policies
     from halfmask.query.run import query
+    from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
+    from halfmask.release.answer import Answer
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlphaKAnonymity",
+    "Answer",
     "AverageRisk",
     "BetaLikeness",
     "Column",
@@ -50,6 +55,7 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "Ledger",
     "PersonalKAnonymity",
     "Policies",
     "Recoding",
@@ -65,15 +71,19 @@ __all__ = [
     "compare",
     "describe",
     "errors",
+    "explain",
     "hierarchies",
     "query",
     "read",
+    "suggest",
 ]
 
 # Where a name lives; the models are the rest.
 _HOMES = {
+    "Answer": "halfmask.release.answer",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
+    "Ledger": "halfmask.query.ledger",
     "Policies": "halfmask.query.policies",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
@@ -84,8 +94,10 @@ _HOMES = {
     "check": "halfmask.models.check",
     "compare": "halfmask.metrics.utility",
     "describe": "halfmask.table.describe",
+    "explain": "halfmask.query.explain",
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",
+    "suggest": "halfmask.query.suggest",
 }
 
 _MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}

@@ -105,15 +105,14 @@ def _labels(groups: Groups, published: Published, i: int, *, generalized: bool) 
     key = groups.keys[i]
     if not generalized:
         return key.values.take(pa.array(key.codes[published.first]))
-    shown: list[object] = [None] * len(published)
+    texts: list[object] = []
+    index = np.zeros(len(published), dtype=np.int64)
     for level in range(groups.top + 1):
         inside = np.flatnonzero(published.level == level)
-        depth = key.depths[level]
-        texts = [None if v is None else str(v) for v in key.labels[depth]]
-        for at, code in zip(inside.tolist(), key.at(level, published.first[inside]).tolist(),
-                            strict=True):
-            shown[at] = texts[code]
-    return pa.array(shown, type=pa.string())
+        index[inside] = key.at(level, published.first[inside]) + len(texts)
+        texts += key.labels[key.depths[level]]
+    shown = pa.array([None if t is None else str(t) for t in texts], pa.string())
+    return shown.take(pa.array(index))
 
 
 def _value(

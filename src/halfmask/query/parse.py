@@ -11,6 +11,7 @@ plain SQL for sqlglot.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -59,8 +60,10 @@ def parse(text: str) -> Statement:
 
     if notation.is_notation(text):
         return notation.parse(text)
-    tokens = tokens_of(text)
-    explain = bool(tokens) and tokens[0].text.upper() in ("EXPLAIN", "DESCRIBE")
+    asked = re.match(r"\s*EXPLAIN\b", text, re.IGNORECASE)
+    start = asked.end() if asked else 0
+    # Blank it out: places in the text stay as they are.
+    tokens = tokens_of(" " * start + text[start:])
     cut = _clause_start(tokens)
     if cut is None:
         raise QueryError(
@@ -68,12 +71,11 @@ def parse(text: str) -> Statement:
             text=text,
             start=len(text.rstrip()),
         )
-    start = tokens[1].start if explain and len(tokens) > 1 else 0
     plain = " " * start + text[start : tokens[cut].start]
     clause = _Clause(text, tokens[cut:])
     chain, semantics, bound = clause.read()
     check_chain(text, chain)
-    return Statement(text, select_of(text, plain), chain, semantics, bound, explain)
+    return Statement(text, select_of(text, plain), chain, semantics, bound, asked is not None)
 
 
 def tokens_of(text: str) -> list[Token]:

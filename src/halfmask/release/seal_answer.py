@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.sql import apply
+from halfmask.engines.sql import generalized
 from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.answer import Answer, AnswerLevel
@@ -22,9 +22,11 @@ from halfmask.release.document import versions
 from halfmask.release.release import DOOR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from numpy.typing import NDArray
 
-    from halfmask.engines.request import Key, Request
+    from halfmask.engines.request import Request
+
+    Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class AnswerCandidate:
 
     rows: pa.Table
     groups: pa.Table
-    places: np.ndarray[tuple[int], np.dtype[np.int64]]
+    places: Counts
     request: Request
     promises: tuple[Promise, ...]
     steps: tuple[str, ...]
@@ -91,8 +93,8 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
     """
     engine = DuckDB({"groups": candidate.groups, "places": _places(candidate)})
     try:
-        found = {p: _achieved(engine, p) for p in candidate.promises}
-        people = _people(engine, candidate.promises[0])
+        found = [_achieved(engine, candidate, p) for p in candidate.promises]
+        people = _people(engine, candidate)
         _check_levels(engine)
         _check_demands(engine, candidate)
         _check_keys(engine, candidate)
@@ -116,7 +118,7 @@ def _run(engine: DuckDB, text: str) -> pa.Table:
     return engine.run(parse_one(text, read="duckdb"))
 
 
-def _achieved(engine: DuckDB, promise: Promise) -> dict[int, int]:
+def _achieved(engine: DuckDB, candidate: AnswerCandidate, promise: Promise) -> Counts:
     """Per place, how many; distinct values that are not all listed count as ``cap`` at least."""
     if promise.values is None:
         query = f'SELECT place, SUM("{promise.count}") AS n FROM groups WHERE place >= 0 GROUP BY place'  # noqa: S608
@@ -126,19 +128,24 @@ def _achieved(engine: DuckDB, promise: Promise) -> dict[int, int]:
             f'WHERE place >= 0 AND "{promise.count}" < {promise.cap}), '
             "few AS (SELECT place, COUNT(DISTINCT v) AS n FROM listed GROUP BY place), "
             f'many AS (SELECT place, MAX("{promise.count}") AS n FROM groups '
-            f"WHERE place >= 0 GROUP BY place) "
+            "WHERE place >= 0 GROUP BY place) "
             "SELECT many.place, GREATEST(COALESCE(few.n, 0), many.n) AS n FROM many "
             "LEFT JOIN few ON few.place = many.place"
         )
-    rows = _run(engine, query)
-    return dict(zip(rows["place"].to_pylist(), map(int, rows["n"].to_pylist()), strict=True))
+    return _per_place(candidate, _run(engine, query))
 
 
-def _people(engine: DuckDB, promise: Promise) -> dict[int, int]:
+def _people(engine: DuckDB, candidate: AnswerCandidate) -> Counts:
     """Per place, the people of its groups; somebody who stands in several groups counts in each."""
-    rows = _run(engine, f'SELECT place, SUM("{promise.count}") AS n FROM groups '  # noqa: S608
-                "WHERE place >= 0 GROUP BY place")
-    return dict(zip(rows["place"].to_pylist(), map(int, rows["n"].to_pylist()), strict=True))
+    count = candidate.promises[0].count
+    query = f'SELECT place, SUM("{count}") AS n FROM groups WHERE place >= 0 GROUP BY place'  # noqa: S608
+    return _per_place(candidate, _run(engine, query))
+
+
+def _per_place(candidate: AnswerCandidate, rows: pa.Table) -> Counts:
+    counts = np.zeros(len(candidate.places), dtype=np.int64)
+    counts[rows["place"].to_numpy()] = rows["n"].cast(pa.float64()).to_numpy().astype(np.int64)
+    return counts
 
 
 def _check_levels(engine: DuckDB) -> None:
@@ -165,25 +172,23 @@ def _covered(candidate: AnswerCandidate, worst: pa.Table) -> None:
 
 def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
     """Groups that leave as one row must have one key at its level, and no two rows the same."""
-    for level in np.unique(candidate.places).tolist():
-        keys = [exp.alias_(_at_level(key, i, level), f"x{i}")
-                for i, key in enumerate(candidate.request.keys)]
-        query = (
-            exp.select(exp.column("place", table="groups"), *keys).distinct().from_("groups")
-            .join("places", on="groups.place = places.place").where(f"places.at = {level}")
-        )
-        rows = engine.run(query)
-        expected = int((candidate.places == level).sum())
-        distinct = rows.drop_columns(["place"]).group_by(
-            [n for n in rows.column_names if n != "place"]).aggregate([]) if keys else rows
-        if rows.num_rows != expected or distinct.num_rows != expected:
-            raise InternalError("Rows of the answer do not match the groups they are made of.")
-
-
-def _at_level(key: Key, index: int, level: int) -> exp.Expression:
-    value = exp.column(f"g{index}", table="groups")
-    depth = key.depths[level]
-    return apply(key.rules[depth - 1], value, key) if depth else value
+    keys = candidate.request.keys
+    raw = [exp.alias_(exp.column(f"g{i}", table="groups"), f"r{i}", quoted=True)
+           for i in range(len(keys))]
+    placed = (
+        exp.select(exp.column("place", table="groups"), exp.alias_("places.at", "level"), *raw)
+        .from_("groups").join("places", on="groups.place = places.place")
+    )
+    shown = [exp.alias_(generalized(key, i), f"x{i}") for i, key in enumerate(keys)]
+    distinct = exp.select("place", "level", *shown).distinct().from_(placed.subquery("a"))
+    names = ["level", *(f"x{i}" for i in range(len(keys)))]
+    count = exp.alias_("COUNT(*)", "n")
+    rows = engine.run(exp.select(count).from_(distinct.subquery("d")))
+    different = engine.run(exp.select(count.copy()).from_(
+        exp.select(*names).distinct().from_(distinct.subquery("d")).subquery("e")))
+    expected = len(candidate.places)
+    if rows["n"][0].as_py() != expected or different["n"][0].as_py() != expected:
+        raise InternalError("Rows of the answer do not match the groups they are made of.")
 
 
 def _check_second_look(candidate: AnswerCandidate) -> None:
@@ -202,28 +207,25 @@ def _check_second_look(candidate: AnswerCandidate) -> None:
         _covered(candidate, worst)
 
 
-def _verdicts(
-    candidate: AnswerCandidate, found: Mapping[Promise, Mapping[int, int]]
-) -> list[Verdict]:
+def _verdicts(candidate: AnswerCandidate, found: list[Counts]) -> list[Verdict]:
     verdicts = []
     for level, (at, step) in enumerate(
         zip(candidate.request.guarantees, candidate.steps, strict=True)
     ):
-        inside = np.flatnonzero(candidate.places == level).tolist()
-        if not inside:
+        inside = np.flatnonzero(candidate.places == level)
+        if not len(inside):
             continue
-        for promise in candidate.promises:
+        for promise, reached in zip(candidate.promises, found, strict=True):
             required = promise.thresholds[level]
-            reached = [found[promise].get(place, 0) for place in inside]
-            failing = [p for p, n in zip(inside, reached, strict=True) if n < required]
+            failing = int(np.count_nonzero(reached[inside] < required))
             verdicts.append(Verdict(
                 model={"diversity": "l-diversity"}.get(promise.what, "k-anonymity"),
                 holds=not failing,
                 required=required,
                 # How far a row is above its guarantee is not the asker's to know.
-                achieved=required if not failing else min(reached),
-                failing_classes=len(failing),
-                failing_rows=len(failing),
+                achieved=min(required, int(reached[inside].min())),
+                failing_classes=failing,
+                failing_rows=failing,
                 classes=len(inside),
                 rows=len(inside),
                 column=promise.column if promise.what != "people" else None,
@@ -233,19 +235,20 @@ def _verdicts(
 
 
 def _released(
-    candidate: AnswerCandidate, people: Mapping[int, int], verdicts: tuple[Verdict, ...]
+    candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict, ...]
 ) -> Answer:
-    shown = candidate.rows["hm_row"].to_pylist()
-    if len(set(shown)) != len(shown) or any(not 0 <= p < len(candidate.places) for p in shown):
+    shown = candidate.rows["hm_row"].to_numpy().astype(np.int64)
+    if len(np.unique(shown)) != len(shown) or (
+        len(shown) and not 0 <= shown.min() <= shown.max() < len(candidate.places)
+    ):
         raise InternalError("The answer has rows that were not checked.")
-    at = candidate.places[np.array(shown, dtype=np.int64)]
-    if candidate.rows["level"].to_pylist() != (at + candidate.first).tolist():
+    at = candidate.places[shown]
+    if not np.array_equal(candidate.rows["level"].to_numpy(), at + candidate.first):
         raise InternalError("The answer states other levels than were checked.")
     guarantees = candidate.request.guarantees
     rows = candidate.rows.drop_columns(["hm_row"])
-    rows = rows.append_column("guarantee", pa.array(
-        [f"k>={guarantees[x][0]}, l>={guarantees[x][1]}" for x in at.tolist()], pa.string()))
-    counts = {p: people.get(p, 0) for p in range(len(candidate.places))}
+    words = pa.array([f"k>={k}, l>={l}" for k, l in guarantees], pa.string())
+    rows = rows.append_column("guarantee", words.take(pa.array(at)))
     top = len(guarantees) - 1
     levels = tuple(
         AnswerLevel(
@@ -254,14 +257,14 @@ def _released(
         )
         for i in range(top + 1)
     )
-    depth = sum((top - int(candidate.places[p])) * n for p, n in counts.items())
-    total = sum(counts.values())
+    depth = int(((top - candidate.places) * people).sum())
+    total = int(people.sum())
     return Answer(
         verdicts=verdicts,
         levels=levels,
         people=total,
         depth=depth,
-        withheld=_withheld(candidate, total, total - sum(counts[p] for p in shown)),
+        withheld=_withheld(candidate, total, total - int(people[shown].sum())),
         semantics=candidate.semantics,
         gap=candidate.gap,
         engine=candidate.engine,

@@ -1,0 +1,238 @@
+"""``hm.suggest``: which guarantees keep most people, given what these people demand.
+
+Too low a promise and nobody takes part; too high a one and groups fall below it. The asker gives
+the query and its generalizations; this tries chains of guarantees on the counted groups (rows are
+read once) and proposes the one that keeps most people, then the finest levels.
+Shares are rounded to five percent: they are hints, not answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.engines.request import Key, Test, kind_of
+from halfmask.errors import QueryError
+from halfmask.query.collect import DROPPED, groups_of
+from halfmask.query.filter import publish
+from halfmask.query.run import Session
+from halfmask.query.semantics import selective
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.query.collect import Groups
+    from halfmask.query.plan import Plan
+
+Chain = tuple[tuple[int, int], ...]
+MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one chain of guarantees would keep.
+
+    Attributes:
+        guarantees: per level, (k, l).
+        contributing: the share of people who would take part at all.
+        people: the share of people who would be published.
+        groups: the share of published rows at the finest level's grouping.
+    """
+
+    guarantees: Chain
+    contributing: float
+    people: float
+    groups: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as plain values."""
+        return {"guarantees": [{"k": k, "l": l} for k, l in self.guarantees],
+                "contributing": self.contributing, "people": self.people, "groups": self.groups}
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """The asker's own chain, some others, and the one that keeps most.
+
+    Attributes:
+        asked: what the query's own guarantees would keep.
+        tried: some other chains, best first.
+        proposed: the best found.
+        clause: it, as it would stand in the query.
+    """
+
+    asked: Estimate
+    tried: tuple[Estimate, ...]
+    proposed: Estimate
+    clause: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The suggestion as plain values."""
+        return {"asked": self.asked.to_dict(), "tried": [e.to_dict() for e in self.tried],
+                "proposed": self.proposed.to_dict(), "clause": self.clause}
+
+
+def suggest(
+    table: object, sql: str, policies: object = None, engine: Any = None, *, schema: object = None
+) -> Suggestion:
+    """Estimate chains of guarantees for a query and propose one; takes what ``hm.query`` takes.
+
+    Raises:
+        QueryError: the query cannot be answered; says where and why.
+    """
+    with Session(table, engine=engine, schema=schema) as session:
+        plan = session.prepare(sql, policies).plan
+        return _Search(plan, session).run()
+
+
+class _Search:
+    def __init__(self, plan: Plan, session: Session) -> None:
+        self.plan = plan
+        self.groups, self.k, self.l = _counted(plan, session)
+        if not int(self.groups.people.sum()):
+            raise QueryError("no row satisfies the conditions of the query.")
+        self.scored: dict[Chain, tuple[int, int, int, int]] = {}
+
+    def run(self) -> Suggestion:
+        asked: Chain = self.plan.request.guarantees
+        self.score(asked)
+        ks, ls = _values(self.k, asked, 0), _values(self.l, asked, 1)
+        ls = [x for x in ls if x <= max(LARGEST_L, asked[-1][1])]
+        if not any(r.what == "diversity" for r in self.plan.requirements):
+            ls = [1]
+        levels = len(asked)
+        starts = [asked, *(((k, l),) * levels for k in ks for l in {ls[0], ls[-1]})]
+        for start in sorted(starts, key=self.score, reverse=True)[:3]:
+            self._climb(start, ks, ls)
+        ranked = sorted(self.scored, key=self.score, reverse=True)
+        return Suggestion(self.estimate(asked), tuple(self.estimate(c) for c in ranked[1:6]),
+                          self.estimate(ranked[0]), _clause(self.plan, ranked[0]))
+
+    def _climb(self, chain: Chain, ks: list[int], ls: list[int]) -> None:
+        """Change one number of one level at a time while that helps."""
+        best = chain
+        for _ in range(MOST_ROUNDS):
+            before = best
+            for level in range(len(best)):
+                options = [(k, best[level][1]) for k in ks] + [(best[level][0], l) for l in ls]
+                for option in options:
+                    trial = (*best[:level], option, *best[level + 1 :])
+                    if _rises(trial) and self.score(trial) > self.score(best):
+                        best = trial
+            if best == before:
+                return
+
+    def score(self, chain: Chain) -> tuple[int, int, int, int]:
+        """People published, depth, people contributing, rows; computed once per chain."""
+        if chain not in self.scored:
+            groups, inside = self._under(chain)
+            choice = selective.choose(groups)
+            rows = publish(groups, choice)
+            self.scored[chain] = (choice.people(groups), choice.depth(groups), inside, len(rows))
+        return self.scored[chain]
+
+    def estimate(self, chain: Chain) -> Estimate:
+        """Shares, rounded."""
+        people, _, inside, rows = self.score(chain)
+        total = int(self.groups.people.sum())
+        every, first = self.groups.nodes(0, np.arange(len(self.groups)))
+        return Estimate(chain, _rounded(inside / total), _rounded(people / total),
+                        _rounded(min(1.0, rows / max(1, len(first))) if len(every) else 0.0))
+
+    def _under(self, chain: Chain) -> tuple[Groups, int]:
+        """The groups as they would contribute under ``chain``."""
+        level = np.full(len(self.groups), DROPPED, dtype=np.int64)
+        for i in range(len(chain) - 1, -1, -1):
+            level[(self.k <= chain[i][0]) & (self.l <= chain[i][1])] = i
+        kept = np.flatnonzero(level >= 0)
+        thresholds = np.array([[r.threshold(k, l) for r in self.plan.requirements]
+                               for k, l in chain], dtype=np.int64)
+        return _picked(self.groups, kept, level[kept], thresholds), int(
+            self.groups.people[kept].sum())
+
+
+def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], NDArray[np.int64]]:
+    """Groups by the finest keys and by demand, with everybody in them."""
+    request = plan.request
+    asked = request.guarantees
+    keys, planned = list(request.keys), list(plan.keys)
+    demands = request.demands
+    extra: tuple[Key, ...] = ()
+    if demands is not None:
+        still = (0,) * len(asked)
+        extra = tuple(Key(d, "integer", still) for d in demands)
+        planned += [replace(planned[0], name=n, generalized=False, hierarchy=None) if planned
+                    else _plain_key(n) for n in ("k", "l")]
+    tests = tuple(Test(t.expression, max(t.cap, LARGEST_L, 64)) for t in request.tests)
+    everybody = replace(plan, request=replace(
+        request, keys=(*keys, *extra), demands=None, tests=tests), keys=tuple(planned))
+    groups = groups_of(everybody, session.engine.collect(everybody.request))
+    n = len(groups)
+    ones = np.ones(n, dtype=np.int64)
+    if demands is None:
+        return replace(groups, separate=False), ones, ones
+    k, l = (_demand(groups.keys[len(keys) + i]) for i in range(2))  # noqa: E741
+    if request.missing == 0:
+        k, l = np.where(k < 0, 1, k), np.where(l < 0, 1, l)  # noqa: E741
+    else:
+        k = np.where((k < 0) | (l < 0), np.iinfo(np.int64).max, k)
+    return replace(groups, keys=groups.keys[: len(keys)], separate=False), k, l
+
+
+def _plain_key(name: str) -> Any:
+    from halfmask.query.plan import PlannedKey
+
+    return PlannedKey(name, generalized=False)
+
+
+def _demand(key: Any) -> NDArray[np.int64]:
+    assert kind_of(key.values.type) != "text"  # noqa: S101 - demands are numbers
+    values = [-1 if v is None else int(np.ceil(float(v))) for v in key.values.to_pylist()]
+    return np.array(values, dtype=np.int64)[key.codes]
+
+
+def _picked(
+    groups: Groups, kept: NDArray[np.int64], level: NDArray[np.int64],
+    thresholds: NDArray[np.int64],
+) -> Groups:
+    from halfmask.query.collect import Distinct
+
+    counts: list[NDArray[np.int64] | Distinct] = []
+    for count in groups.counts:
+        if not isinstance(count, Distinct):
+            counts.append(count[kept])
+            continue
+        lengths = (count.starts[1:] - count.starts[:-1])[kept]
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        offsets = np.repeat(count.starts[kept] - starts[:-1], lengths)
+        values = count.values[offsets + np.arange(lengths.sum())]
+        counts.append(replace(count, counts=count.counts[kept], starts=starts, values=values))
+    keys = tuple(replace(k, codes=k.codes[kept]) for k in groups.keys)
+    return replace(groups, level=level, people=groups.people[kept], keys=keys,
+                   counts=tuple(counts), thresholds=thresholds)
+
+
+def _values(demands: NDArray[np.int64], asked: Chain, at: int) -> list[int]:
+    """The numbers worth promising: what is demanded, thinned out, and what was asked."""
+    stated = np.unique(demands[(demands > 0) & (demands < 2**31)])
+    if len(stated) > MOST_VALUES:
+        stated = np.unique(np.quantile(stated, np.linspace(0, 1, MOST_VALUES), method="nearest"))
+    return sorted({max(1, int(v)) for v in stated} | {g[at] for g in asked})
+
+
+def _rises(chain: Chain) -> bool:
+    return all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(chain, chain[1:], strict=False))
+
+
+def _rounded(share: float) -> float:
+    return round(round(share * 20) / 20, 2)
+
+
+def _clause(plan: Plan, chain: Chain) -> str:
+    parts = []
+    for level, (k, l) in zip(plan.chain.levels, chain, strict=True):
+        step = "" if level.step is None else f"THEN {level.step} "
+        parts.append(f"{step}GUARANTEE k = {k}, l = {l}")
+    return " ".join(parts)

@@ -1,0 +1,74 @@
+"""``halfmask query`` as a user would call it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from halfmask.sample import write
+
+ASK = ("SELECT education, age, AVG(salary) AS pay FROM people GROUP BY education, age "
+       "GUARANTEE k = 3, l = 2 THEN age -> 10 GUARANTEE k = 5, l = 3 "
+       "THEN education -> up GUARANTEE k = 10, l = 3")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    write(tmp_path, 600)
+    return tmp_path / "people.csv"
+
+
+def test_an_answer_as_a_table_and_as_json(halfmask, people):
+    shown = halfmask("query", people, ASK)
+    assert shown.code == 0
+    assert "guarantee" in shown.out
+    assert "people could be published" in shown.err
+    document = halfmask("query", people, ASK, "--json").json()
+    assert document["ok"]
+    assert {r["level"] for r in document["data"]} <= {0, 1, 2}
+    assert document["answer"]["rows"] == len(document["data"])
+
+
+def test_a_query_from_a_file_to_a_file(halfmask, people, tmp_path):
+    sql = tmp_path / "ask.sql"
+    sql.write_text(ASK)
+    done = halfmask("query", people, "-f", sql, "-o", tmp_path / "out.csv")
+    assert done.code == 0
+    assert (tmp_path / "out.csv").read_text().startswith('"education","age","pay","level"')
+
+
+@pytest.mark.parametrize("how", [("--explain", ASK), (f"EXPLAIN {ASK}",)])
+def test_the_plan(halfmask, people, how):
+    shown = halfmask("query", people, *how)
+    assert shown.code == 0
+    assert "Level 1: age -> 10; by education, age in steps of 10; k >= 5, l >= 3" in shown.out
+    assert "GROUP BY" in shown.out
+
+
+def test_a_suggestion(halfmask, people):
+    document = halfmask("query", people, ASK, "--suggest", "--json").json()["suggestion"]
+    assert document["proposed"]["people"] >= document["asked"]["people"]
+    assert document["clause"].startswith("GUARANTEE k = ")
+
+
+def test_a_fault_points_at_its_place(halfmask, people):
+    failed = halfmask("query", people, "SELECT id, COUNT(*)\nFROM people GROUP BY id GUARANTEE k = 3")
+    assert failed.code == 1
+    assert "line 1, column 8" in failed.err
+    assert "\n       ^^" in failed.err
+
+
+def test_the_ledger_refuses_a_difference(halfmask, people, tmp_path):
+    file = tmp_path / "ledger.json"
+    every = "SELECT sex, SUM(salary) AS s FROM people {} GROUP BY sex GUARANTEE k = 10, l = 3"
+    assert halfmask("query", people, every.format(""), "--ledger", file).code == 0
+    again = halfmask("query", people, every.format("WHERE age < 89"), "--ledger", file)
+    assert again.code == 2
+    assert "subtraction" in again.err
+
+
+def test_no_query_or_two(halfmask, people, tmp_path):
+    assert halfmask("query", people).code == 1
+    (tmp_path / "ask.sql").write_text(ASK)
+    assert halfmask("query", people, ASK, "-f", tmp_path / "ask.sql").code == 1
