@@ -1,0 +1,1 @@
+"""The same query without a trusted center: cells, a relay, and nobody who sees the rows."""
