@@ -193,7 +193,10 @@ class _Run:
         spill = FileSpill()
         for frame in self._taken(task):
             spill.append(frame)
-        return list(worker.swapped(self.bench, task, spill))
+        try:
+            return list(worker.swapped(self.bench, task, spill))
+        finally:
+            spill.close()
 
     def _taken(self, task: Task) -> list[bytes]:
         return [self.frames.pop(a) for a in task.inputs if a is not None]

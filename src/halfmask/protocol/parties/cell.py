@@ -7,7 +7,7 @@ transport (or a test) can drive them. What must outlast a session goes through `
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -264,15 +264,23 @@ class Cell:
         if self.spill is None:
             raise RoomError("This cell has no storage to swap to.")
         spill = self.spill()
-        start = 0
-        while start < len(task.inputs):
-            frames = yield from self._some(grant, start)
-            for frame in frames:
-                spill.append(frame)
-            start += len(frames)
+        try:
+            start = 0
+            while start < len(task.inputs):
+                frames = yield from self._some(grant, start)
+                for frame in frames:
+                    spill.append(frame)
+                start += len(frames)
+            if start != len(task.inputs):
+                raise TamperedMessageError("The relay sent more frames than the task has.")
+            yield from self._swap_back(grant, worker.swapped(bench, task, spill))
+        finally:
+            spill.close()
+
+    def _swap_back(self, grant: Grant, frames: Iterator[bytes]) -> Generator[Request, Reply, None]:
         batch: list[bytes] = []
         sent = 0
-        for frame in worker.swapped(bench, task, spill):
+        for frame in frames:
             batch.append(frame)
             if sum(map(len, batch)) + len(frame) > CHUNK:
                 yield from self._deliver(grant, batch, sent)

@@ -37,6 +37,10 @@ class Spill(Protocol):
         """Give one back."""
         ...
 
+    def close(self) -> None:
+        """Forget everything."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Bench:

@@ -62,3 +62,7 @@ class FileSpill:
         self._file.seek(start)
         self.read_back += length
         return self._file.read(length)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._file.close()

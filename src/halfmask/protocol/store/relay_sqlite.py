@@ -45,6 +45,10 @@ class RelayStore:
         except sqlite3.Error as error:
             raise PartyUnavailableError(f"The relay's store cannot be opened ({_word(error)}).") from None
 
+    def __del__(self) -> None:
+        if hasattr(self, "_db"):
+            self._db.close()
+
     def stop(self) -> None:
         """Close the file."""
         self._db.close()
