@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 import halfmask as hm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Compiled kernels make the first call slow.
 settings.register_profile("halfmask", deadline=None, max_examples=60)
@@ -87,11 +90,30 @@ def postgres() -> Iterator[str]:
     def run(*command: str) -> None:
         subprocess.run([*as_user, *command], check=True, capture_output=True, cwd="/")  # noqa: S603
 
-    run(str(folder / "initdb"), "-D", f"{place}/data", "-U", "halfmask", "--no-sync",
-        "--auth=trust", "-E", "UTF8", "--locale=C")
+    run(
+        str(folder / "initdb"),
+        "-D",
+        f"{place}/data",
+        "-U",
+        "halfmask",
+        "--no-sync",
+        "--auth=trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+    )
     options = f"-c listen_addresses='' -c unix_socket_directories={place} -c fsync=off"
-    run(str(folder / "pg_ctl"), "-D", f"{place}/data", "-w", "-l", f"{place}/log",
-        "-o", options, "start")
+    run(
+        str(folder / "pg_ctl"),
+        "-D",
+        f"{place}/data",
+        "-w",
+        "-l",
+        f"{place}/log",
+        "-o",
+        options,
+        "start",
+    )
     try:
         yield f"postgresql://halfmask@/postgres?host={place}"
     finally:
@@ -108,10 +130,14 @@ def spark() -> Iterator[object]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session = (
-            sql.SparkSession.builder.master("local[2]").appName("halfmask-tests")
-            .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
-            .config("spark.driver.host", "127.0.0.1").config("spark.log.level", "ERROR")
-            .config("spark.sql.session.timeZone", "UTC").getOrCreate()
+            sql.SparkSession.builder.master("local[2]")
+            .appName("halfmask-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.log.level", "ERROR")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
         )
         session.sparkContext.setLogLevel("ERROR")
         yield session

@@ -148,7 +148,7 @@ class UnsatisfiableError(PrivacyError):
 
 
 class LedgerError(PrivacyError):
-    """Together with an earlier release this one would isolate people; ``entry`` names the earlier one."""
+    """Together with an earlier release (``entry``) this one would isolate people."""
 
     code = "privacy.ledger"
 

@@ -96,7 +96,7 @@ def repeated_full_domain(table, k):
     problem = Problem(tuples, hierarchies, models, METRICS["loss"], suppression=1.0)
     left, paid = _all(problem), [0.0] * len(hierarchies)
     while len(left):
-        part = _part(problem, left, suppression=1.0)
+        part = _part(problem, problem.models, left, suppression=1.0)
         best = optimal.search(part).best
         if best is None:
             break
@@ -145,3 +145,20 @@ def test_greedy_is_feasible_when_the_top_is():
     tuples, _ = statistics(table, models)
     problem = Problem(tuples, [table.hierarchy(q) for q in "xyz"], models, METRICS["loss"])
     assert greedy(problem).levels == (0, 0, 0)
+
+
+def test_a_promise_that_follows_from_another_changes_nothing():
+    rows = [(VALUES[i % 8], VALUES[(i * i) % 8], VALUES[i % 3], "p") for i in range(200)]
+    plain = hm.anonymize(table_of(rows), hm.KAnonymity(4), method="local")
+    models = (hm.KAnonymity(4), hm.SampleUniques(0.5))
+    both = hm.anonymize(table_of(rows), *models, method="local")
+    assert (both.suppressed, both.loss) == (plain.suppressed, plain.loss)
+
+
+def test_an_average_bears_as_many_splits_as_it_allows():
+    rows = [(VALUES[i % 8], VALUES[(i * i) % 8], VALUES[i % 3], "p") for i in range(400)]
+    optimal_ = hm.anonymize(table_of(rows), hm.AverageRisk(0.05))
+    local = hm.anonymize(table_of(rows), hm.AverageRisk(0.05), method="local")
+    assert local.loss < optimal_.loss
+    sizes, _ = published(local)
+    assert len(sizes) <= 0.05 * 400

@@ -189,6 +189,18 @@ def test_a_search_that_runs_out_of_time_says_how_far_the_optimum_can_be():
     assert stopped.best.value - stopped.gap <= whole.best.value <= stopped.best.value
 
 
+def test_the_gap_of_a_listed_lattice_shrinks_with_what_is_ruled_out():
+    rng = np.random.default_rng(5)
+    quasi = [f"q{c}" for c in range(6)]
+    tree = {f"v{i}": (f"v{i}", f"a{i // 2}", f"b{i // 4}", "*") for i in range(8)}
+    rows = [{q: f"v{rng.integers(8)}" for q in quasi} | {"s": "a"} for _ in range(200)]
+    given = (rows, quasi, dict.fromkeys(quasi, tree), [KAnonymity(3)], "loss", 0.2)
+    whole = optimal.scan(as_problem(*given))
+    stopped = optimal.scan(as_problem(*given), deadline=0.0)
+    assert 0 < stopped.gap <= stopped.best.value
+    assert stopped.best.value - stopped.gap <= whole.best.value
+
+
 def test_keys_wider_than_one_word_give_the_same_classes():
     rng = np.random.default_rng(0)
     quasi = [f"q{c}" for c in range(30)]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from halfmask.sample import write
 
-ASK = ("SELECT education, age, AVG(salary) AS pay FROM people GROUP BY education, age "
-       "GUARANTEE k = 3, l = 2 THEN age -> 10 GUARANTEE k = 5, l = 3 "
-       "THEN education -> up GUARANTEE k = 10, l = 3")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ASK = (
+    "SELECT education, age, AVG(salary) AS pay FROM people GROUP BY education, age "
+    "GUARANTEE k = 3, l = 2 THEN age -> 10 GUARANTEE k = 5, l = 3 "
+    "THEN education -> up GUARANTEE k = 10, l = 3"
+)
 
 
 @pytest.fixture
@@ -53,7 +58,9 @@ def test_a_suggestion(halfmask, people):
 
 
 def test_a_fault_points_at_its_place(halfmask, people):
-    failed = halfmask("query", people, "SELECT id, COUNT(*)\nFROM people GROUP BY id GUARANTEE k = 3")
+    failed = halfmask(
+        "query", people, "SELECT id, COUNT(*)\nFROM people GROUP BY id GUARANTEE k = 3"
+    )
     assert failed.code == 1
     assert "line 1, column 8" in failed.err
     assert "\n       ^^" in failed.err

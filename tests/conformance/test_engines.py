@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 import random
-from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -19,8 +18,15 @@ from halfmask.engines.reference import Reference
 from halfmask.engines.spark import Spark
 from halfmask.table.hierarchies import Tree
 
-HIERARCHY = Tree({"North": {"N1": ["Lille", "Calais"], "N2": ["Arras"]},
-                  "South": {"S1": ["Nice", "Toulon"], "S2": ["Pau"]}})
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HIERARCHY = Tree(
+    {
+        "North": {"N1": ["Lille", "Calais"], "N2": ["Arras"]},
+        "South": {"S1": ["Nice", "Toulon"], "S2": ["Pau"]},
+    }
+)
 PEOPLE = hm.Schema(
     columns={
         "id": hm.Column("identifier"),
@@ -37,97 +43,130 @@ PEOPLE = hm.Schema(
     person="id",
     policy={"k": "k_i", "l": "l_i"},
 )
-VISITS = hm.Schema(columns={"id": hm.Column("identifier"), "ward": hm.Column("quasi"),
-                            "cost": hm.Column("sensitive")}, person="id")
+VISITS = hm.Schema(
+    columns={
+        "id": hm.Column("identifier"),
+        "ward": hm.Column("quasi"),
+        "cost": hm.Column("sensitive"),
+    },
+    person="id",
+)
 REGIONS = hm.Schema(columns={"city": hm.Column("quasi"), "region": hm.Column("quasi")})
 
 
 def people(n: int = 240, seed: int = 7) -> pa.Table:
     rng = random.Random(seed)
     cities = ["Lille", "Calais", "Arras", "Nice", "Toulon", "Pau", None]
-    rows = [{
-        "id": i,
-        "city": rng.choice(cities),
-        "age": rng.choice([None, *range(-3, 60)]),
-        "height": rng.choice([None, 1.5, 1.62, 1.7, 1.85, 2.01]),
-        "married": rng.choice([True, False, None]),
-        "born": datetime.date(1960 + rng.randrange(40), 1 + rng.randrange(12), 5),
-        "salary": rng.randrange(1000, 1040),
-        "bonus": rng.choice([None, None, 1, 2, 3, 5]),
-        "disease": rng.choice(["flu", "asthma", "gout", "angina", None]),
-        "rate": Decimal(rng.randrange(0, 900)) / 100,
-        "k_i": rng.choice([2, 2, 3, 5, 8, 40]),
-        "l_i": rng.choice([1, 2, 3]),
-    } for i in range(n)]
-    types = {"born": pa.date32(), "rate": pa.decimal128(10, 2), "age": pa.int64(),
-             "bonus": pa.int64(), "salary": pa.int64(), "id": pa.int64()}
+    rows = [
+        {
+            "id": i,
+            "city": rng.choice(cities),
+            "age": rng.choice([None, *range(-3, 60)]),
+            "height": rng.choice([None, 1.5, 1.62, 1.7, 1.85, 2.01]),
+            "married": rng.choice([True, False, None]),
+            "born": datetime.date(1960 + rng.randrange(40), 1 + rng.randrange(12), 5),
+            "salary": rng.randrange(1000, 1040),
+            "bonus": rng.choice([None, None, 1, 2, 3, 5]),
+            "disease": rng.choice(["flu", "asthma", "gout", "angina", None]),
+            "rate": Decimal(rng.randrange(0, 900)) / 100,
+            "k_i": rng.choice([2, 2, 3, 5, 8, 40]),
+            "l_i": rng.choice([1, 2, 3]),
+        }
+        for i in range(n)
+    ]
+    types = {
+        "born": pa.date32(),
+        "rate": pa.decimal128(10, 2),
+        "age": pa.int64(),
+        "bonus": pa.int64(),
+        "salary": pa.int64(),
+        "id": pa.int64(),
+    }
     return pa.table({n: pa.array([r[n] for r in rows], types.get(n)) for n in rows[0]})
 
 
 def visits(n: int = 240, seed: int = 8) -> pa.Table:
     rng = random.Random(seed)
     owners = [i for i in range(n) for _ in range(rng.choice([0, 1, 1, 2, 4]))]
-    return pa.table({"id": pa.array(owners, pa.int64()),
-                     "ward": [rng.choice(["a", "b", "c"]) for _ in owners],
-                     "cost": pa.array([rng.randrange(10, 60) for _ in owners], pa.int64())})
+    return pa.table(
+        {
+            "id": pa.array(owners, pa.int64()),
+            "ward": [rng.choice(["a", "b", "c"]) for _ in owners],
+            "cost": pa.array([rng.randrange(10, 60) for _ in owners], pa.int64()),
+        }
+    )
 
 
-TABLES = {"people": people(), "visits": visits(), "regions": pa.table({
-    "city": ["Lille", "Calais", "Arras", "Nice", "Toulon", "Pau"],
-    "region": ["north", "north", "north", "south", "south", "west"]})}
+TABLES = {
+    "people": people(),
+    "visits": visits(),
+    "regions": pa.table(
+        {
+            "city": ["Lille", "Calais", "Arras", "Nice", "Toulon", "Pau"],
+            "region": ["north", "north", "north", "south", "south", "west"],
+        }
+    ),
+}
 SCHEMAS = {"people": PEOPLE, "visits": VISITS, "regions": REGIONS}
-CHAIN = ("GUARANTEE k = 3, l = 2 THEN age -> 10 GUARANTEE k = 5, l = 2 THEN age -> 20 "
-         "GUARANTEE k = 5, l = 3 THEN city -> up GUARANTEE k = 6, l = 3 THEN city -> up "
-         "GUARANTEE k = 8, l = 3 THEN age -> del GUARANTEE k = 9, l = 3")
+CHAIN = (
+    "GUARANTEE k = 3, l = 2 THEN age -> 10 GUARANTEE k = 5, l = 2 THEN age -> 20 "
+    "GUARANTEE k = 5, l = 3 THEN city -> up GUARANTEE k = 6, l = 3 THEN city -> up "
+    "GUARANTEE k = 8, l = 3 THEN age -> del GUARANTEE k = 9, l = 3"
+)
+# fmt: off
+# ruff: noqa: E501
 QUERIES = {
     "a mean over a chain": f"SELECT city, age, AVG(salary) AS x FROM people GROUP BY city, age {CHAIN}",
     "complete": f"SELECT city, age, SUM(salary) AS x FROM people GROUP BY city, age {CHAIN} "
-                "SEMANTICS complete",
+    "SEMANTICS complete",
     "complete, greedily": f"SELECT city, age, SUM(salary) AS x FROM people GROUP BY city, age {CHAIN} "
-                          "SEMANTICS complete-greedy",
+    "SEMANTICS complete-greedy",
     "many aggregates": "SELECT city, COUNT(*) AS n, SUM(salary) AS s, AVG(rate) AS r, MIN(salary) AS a, "
-                       "MAX(rate) AS b, SUM(rate) AS t, VARIANCE(salary) AS v, STDDEV_POP(salary) AS p "
-                       "FROM people GROUP BY city GUARANTEE k = 8, l = 3",
+    "MAX(rate) AS b, SUM(rate) AS t, VARIANCE(salary) AS v, STDDEV_POP(salary) AS p "
+    "FROM people GROUP BY city GUARANTEE k = 8, l = 3",
     "aggregates that do not merge": "SELECT city, MEDIAN(salary) AS m, COUNT(DISTINCT disease) AS d "
-                                    "FROM people GROUP BY city GUARANTEE k = 3, l = 2 "
-                                    "THEN city -> up GUARANTEE k = 8, l = 3",
+    "FROM people GROUP BY city GUARANTEE k = 3, l = 2 "
+    "THEN city -> up GUARANTEE k = 8, l = 3",
     "missing values do not count": "SELECT city, AVG(bonus) AS b, COUNT(bonus) AS n FROM people "
-                                   "GROUP BY city GUARANTEE k = 8, l = 3 THEN city -> del "
-                                   "GUARANTEE k = 10, l = 3",
+    "GROUP BY city GUARANTEE k = 8, l = 3 THEN city -> del "
+    "GUARANTEE k = 10, l = 3",
     "a condition and an expression": "SELECT CASE WHEN age < 30 THEN 'young' ELSE 'old' END AS band, "
-                                     "SUM(salary * 2) AS x FROM people WHERE age IS NOT NULL AND "
-                                     "city IN ('Lille', 'Nice', 'Pau') GROUP BY band "
-                                     "GUARANTEE k = 8, l = 3",
+    "SUM(salary * 2) AS x FROM people WHERE age IS NOT NULL AND "
+    "city IN ('Lille', 'Nice', 'Pau') GROUP BY band "
+    "GUARANTEE k = 8, l = 3",
     "dates": "SELECT YEAR(born) AS y, COUNT(*) AS n FROM people GROUP BY y "
-             "GUARANTEE k = 3 THEN y -> 10 GUARANTEE k = 8",
+    "GUARANTEE k = 3 THEN y -> 10 GUARANTEE k = 8",
     "truth and fractions": "SELECT married, height, AVG(salary) AS x FROM people GROUP BY married, height "
-                           "GUARANTEE k = 5, l = 3 THEN height -> 1 GUARANTEE k = 8, l = 3 "
-                           "THEN married -> del GUARANTEE k = 9, l = 3",
+    "GUARANTEE k = 5, l = 3 THEN height -> 1 GUARANTEE k = 8, l = 3 "
+    "THEN married -> del GUARANTEE k = 9, l = 3",
     "having, order and limit": "SELECT city, AVG(salary) AS x FROM people GROUP BY city "
-                               "HAVING COUNT(*) > 12 ORDER BY x DESC LIMIT 3 "
-                               "GUARANTEE k = 8, l = 3",
+    "HAVING COUNT(*) > 12 ORDER BY x DESC LIMIT 3 "
+    "GUARANTEE k = 8, l = 3",
     "everybody at once": "SELECT AVG(salary) AS x, COUNT(DISTINCT id) AS n FROM people "
-                         "GUARANTEE k = 8, l = 3",
+    "GUARANTEE k = 8, l = 3",
     "diversity of a named column": "SELECT city, COUNT(*) AS n FROM people GROUP BY city "
-                                   "GUARANTEE k = 4, l = 2 OF disease THEN city -> up "
-                                   "GUARANTEE k = 8, l = 4",
+    "GUARANTEE k = 4, l = 2 OF disease THEN city -> up "
+    "GUARANTEE k = 8, l = 4",
     "people with several rows": "SELECT ward, AVG(cost) AS x, COUNT(*) AS n FROM visits GROUP BY ward "
-                                "GUARANTEE k = 5, l = 3",
+    "GUARANTEE k = 5, l = 3",
     "a lookup": "SELECT r.region, AVG(p.salary) AS x FROM people p JOIN regions r ON p.city = r.city "
-                "GROUP BY r.region GUARANTEE k = 8, l = 3",
+    "GROUP BY r.region GUARANTEE k = 8, l = 3",
     "a bounded join": "SELECT p.city, v.ward, SUM(v.cost) AS x FROM people p LEFT JOIN visits v "
-                      "ON p.id = v.id GROUP BY p.city, v.ward GUARANTEE k = 5, l = 3 "
-                      "THEN ward -> del GUARANTEE k = 8, l = 3 AT MOST 4 ROWS PER PERSON",
+    "ON p.id = v.id GROUP BY p.city, v.ward GUARANTEE k = 5, l = 3 "
+    "THEN ward -> del GUARANTEE k = 8, l = 3 AT MOST 4 ROWS PER PERSON",
 }
+# fmt: on
 POLICIES: dict[str, Any] = {"people with several rows": {"k": 3}}
 
 
 def rows_of(answer: Any) -> list[tuple[Any, ...]]:
     """The rows as comparable values: whole, decimal and fractional numbers alike."""
+
     def plain(v: Any) -> Any:
         if isinstance(v, bool) or v is None:
             return str(v)
         return f"{float(v):.6f}" if isinstance(v, int | float | Decimal) else str(v)
+
     rows = [tuple(plain(v) for v in r.values()) for r in answer.to_arrow().to_pylist()]
     return sorted(rows)
 
@@ -136,8 +175,9 @@ def rows_of(answer: Any) -> list[tuple[Any, ...]]:
 def expected() -> dict[str, Any]:
     answers = {}
     for name, sql in QUERIES.items():
-        answers[name] = hm.query(TABLES, sql, POLICIES.get(name), engine=Reference(TABLES),
-                                 schema=SCHEMAS)
+        answers[name] = hm.query(
+            TABLES, sql, POLICIES.get(name), engine=Reference(TABLES), schema=SCHEMAS
+        )
     return answers
 
 
@@ -160,8 +200,9 @@ def in_spark(spark: object) -> Iterator[Spark]:
 
 
 def agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
-    answer = hm.query(TABLES, QUERIES[name], POLICIES.get(name), engine=engine, schema=SCHEMAS,
-                      recheck="rows")
+    answer = hm.query(
+        TABLES, QUERIES[name], POLICIES.get(name), engine=engine, schema=SCHEMAS, recheck="rows"
+    )
     assert rows_of(answer) == rows_of(expected[name])
     assert answer.withheld == expected[name].withheld
     assert (answer.people, answer.depth) == (expected[name].people, expected[name].depth)
@@ -170,8 +211,12 @@ def agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_reference_publishes_something(name: str, expected: dict[str, Any]) -> None:
     assert len(expected[name]) > 0
-    assert all(math.isfinite(v) for r in expected[name].to_arrow().to_pylist()
-               for v in r.values() if isinstance(v, float))
+    assert all(
+        math.isfinite(v)
+        for r in expected[name].to_arrow().to_pylist()
+        for v in r.values()
+        if isinstance(v, float)
+    )
 
 
 @pytest.mark.parametrize("name", QUERIES)

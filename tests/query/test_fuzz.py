@@ -1,4 +1,4 @@
-"""Any text gives an answer whose rows keep their guarantee, or an error of ours: never a traceback."""
+"""Any text gives rows that keep their guarantee, or an error of ours: never a traceback."""
 
 from __future__ import annotations
 
@@ -14,42 +14,122 @@ from halfmask.errors import HalfmaskError, InternalError
 
 CANARY = "Zzyzx-canary"
 RNG = random.Random(5)
-ROWS = pa.table({
-    "id": list(range(60)),
-    "city": [RNG.choice(["Lille", "Pau", "Nice", None]) for _ in range(60)],
-    "age": [RNG.randrange(20, 40) for _ in range(60)],
-    "salary": [RNG.randrange(100) for _ in range(60)],
-    "note": [CANARY] * 60,
-    "k_i": [RNG.choice([1, 2, 5]) for _ in range(60)],
-})
-PEOPLE = hm.read(ROWS, {"table": {"person": "id"}, "policy": {"k": "k_i"}, "columns": {
-    "id": "identifier", "city": {"role": "quasi", "hierarchy": {"flat": True}}, "age": "quasi",
-    "salary": "sensitive", "note": "sensitive"}})
+ROWS = pa.table(
+    {
+        "id": list(range(60)),
+        "city": [RNG.choice(["Lille", "Pau", "Nice", None]) for _ in range(60)],
+        "age": [RNG.randrange(20, 40) for _ in range(60)],
+        "salary": [RNG.randrange(100) for _ in range(60)],
+        "note": [CANARY] * 60,
+        "k_i": [RNG.choice([1, 2, 5]) for _ in range(60)],
+    }
+)
+PEOPLE = hm.read(
+    ROWS,
+    {
+        "table": {"person": "id"},
+        "policy": {"k": "k_i"},
+        "columns": {
+            "id": "identifier",
+            "city": {"role": "quasi", "hierarchy": {"flat": True}},
+            "age": "quasi",
+            "salary": "sensitive",
+            "note": "sensitive",
+        },
+    },
+)
 
 COLUMNS = st.sampled_from(["city", "age", "salary", "id", "k_i", "note", "people.age", "nope", "*"])
 SCALARS = st.one_of(
     COLUMNS,
-    st.sampled_from(["1", "'x'", "NULL", "age + 1", "age / 0", "UPPER(city)", "age % 7", "-age",
-                     "CASE WHEN age > 30 THEN 'a' ELSE 'b' END", "CAST(age AS TEXT)",
-                     "CAST(city AS INT)", "random()", "getenv('HOME')", "age BETWEEN 1 AND 2",
-                     "ROW_NUMBER() OVER ()", "(SELECT 1)", "COALESCE(city, 'z')", "age::date"]),
+    st.sampled_from(
+        [
+            "1",
+            "'x'",
+            "NULL",
+            "age + 1",
+            "age / 0",
+            "UPPER(city)",
+            "age % 7",
+            "-age",
+            "CASE WHEN age > 30 THEN 'a' ELSE 'b' END",
+            "CAST(age AS TEXT)",
+            "CAST(city AS INT)",
+            "random()",
+            "getenv('HOME')",
+            "age BETWEEN 1 AND 2",
+            "ROW_NUMBER() OVER ()",
+            "(SELECT 1)",
+            "COALESCE(city, 'z')",
+            "age::date",
+        ]
+    ),
 )
 AGGREGATES = st.builds(
     "{}({}{})".format,
-    st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX", "MEDIAN", "STDDEV", "VAR_POP", "list",
-                     "first", "string_agg"]),
-    st.sampled_from(["", "DISTINCT "]), SCALARS)
-CONDITIONS = st.sampled_from(["", "WHERE age > 25", "WHERE city = 'Lille'", "WHERE id = 3",
-                              "WHERE salary IN (SELECT salary FROM people)", "WHERE 1 = 0",
-                              "WHERE age > 'x'", "WHERE"])
-TAILS = st.sampled_from(["", "HAVING COUNT(*) > 3", "ORDER BY 1", "ORDER BY age LIMIT 2", "LIMIT 3",
-                         "HAVING age > 3", "QUALIFY 1", "WINDOW w AS ()", "UNION SELECT 1"])
-STEPS = st.lists(st.builds("THEN {} -> {} GUARANTEE k = {}, l = {}".format,
-                           st.sampled_from(["city", "age", "salary", "nope"]),
-                           st.sampled_from(["up", "del", "5", "10", "0", "7", "x"]),
-                           st.integers(0, 12), st.integers(0, 5)), max_size=3)
-SEMANTICS = st.sampled_from(["", "SEMANTICS selective", "SEMANTICS complete",
-                             "SEMANTICS complete-greedy", "SEMANTICS none", "AT MOST 1 ROWS PER PERSON"])
+    st.sampled_from(
+        [
+            "COUNT",
+            "SUM",
+            "AVG",
+            "MIN",
+            "MAX",
+            "MEDIAN",
+            "STDDEV",
+            "VAR_POP",
+            "list",
+            "first",
+            "string_agg",
+        ]
+    ),
+    st.sampled_from(["", "DISTINCT "]),
+    SCALARS,
+)
+CONDITIONS = st.sampled_from(
+    [
+        "",
+        "WHERE age > 25",
+        "WHERE city = 'Lille'",
+        "WHERE id = 3",
+        "WHERE salary IN (SELECT salary FROM people)",
+        "WHERE 1 = 0",
+        "WHERE age > 'x'",
+        "WHERE",
+    ]
+)
+TAILS = st.sampled_from(
+    [
+        "",
+        "HAVING COUNT(*) > 3",
+        "ORDER BY 1",
+        "ORDER BY age LIMIT 2",
+        "LIMIT 3",
+        "HAVING age > 3",
+        "QUALIFY 1",
+        "WINDOW w AS ()",
+        "UNION SELECT 1",
+    ]
+)
+STEPS = st.lists(
+    st.builds(
+        "THEN {} -> {} GUARANTEE k = {}, l = {}".format,
+        st.sampled_from(["city", "age", "salary", "nope"]),
+        st.sampled_from(["up", "del", "5", "10", "0", "7", "x"]),
+        st.integers(0, 12),
+        st.integers(0, 5),
+    ),
+    max_size=3,
+)
+SEMANTICS = st.sampled_from(
+    [
+        "",
+        "SEMANTICS selective",
+        "SEMANTICS complete",
+        "SEMANTICS complete-greedy",
+        "SEMANTICS none",
+        "AT MOST 1 ROWS PER PERSON",
+    ]
+)
 
 
 @st.composite
@@ -58,9 +138,15 @@ def queries(draw: st.DrawFn) -> str:
     calls = draw(st.lists(AGGREGATES, max_size=3))
     items = ", ".join([*keys, *calls]) or "COUNT(*)"
     group = f"GROUP BY {', '.join(keys)}" if keys and draw(st.booleans()) else ""
-    parts = [f"SELECT {items} FROM people", draw(CONDITIONS), group, draw(TAILS),
-             f"GUARANTEE k = {draw(st.integers(1, 9))}, l = {draw(st.integers(1, 4))}",
-             *draw(STEPS), draw(SEMANTICS)]
+    parts = [
+        f"SELECT {items} FROM people",
+        draw(CONDITIONS),
+        group,
+        draw(TAILS),
+        f"GUARANTEE k = {draw(st.integers(1, 9))}, l = {draw(st.integers(1, 4))}",
+        *draw(STEPS),
+        draw(SEMANTICS),
+    ]
     return " ".join(p for p in parts if p)
 
 
@@ -70,7 +156,8 @@ def ask(text: str) -> None:
     except InternalError:
         raise
     except HalfmaskError as error:
-        assert CANARY not in str(error)
+        if CANARY in str(error):
+            pytest.fail("an error quotes a cell")
         return
     for row in answer.to_arrow().to_pylist():
         assert row["level"] >= 0
@@ -80,13 +167,13 @@ def ask(text: str) -> None:
     assert CANARY not in repr(answer)
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(queries())
 def test_any_query(text: str) -> None:
     ask(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(queries(), st.randoms(use_true_random=False))
 def test_any_broken_query(text: str, rng: random.Random) -> None:
     words = text.split(" ")
@@ -100,7 +187,9 @@ def test_any_broken_query(text: str, rng: random.Random) -> None:
         elif change == 2:
             words[at] = words[at][: rng.randrange(len(words[at]) + 1)]
         else:
-            words.insert(at, rng.choice(["(", ")", "'", ";", "--", "/*", "->", ",", '"', "GUARANTEE"]))
+            words.insert(
+                at, rng.choice(["(", ")", "'", ";", "--", "/*", "->", ",", '"', "GUARANTEE"])
+            )
         if not words:
             break
     ask(" ".join(words))
@@ -118,8 +207,19 @@ def test_any_text_in_the_papers_notation(text: str) -> None:
     ask("GB=" + text)
 
 
-@pytest.mark.parametrize("text", ["", " ", "GUARANTEE k = 3", "SELECT", "SELECT GUARANTEE k = 2",
-                                  "SELECT 1 GUARANTEE k = 2", "EXPLAIN", "((((((" * 200])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "GUARANTEE k = 3",
+        "SELECT",
+        "SELECT GUARANTEE k = 2",
+        "SELECT 1 GUARANTEE k = 2",
+        "EXPLAIN",
+        "((((((" * 200,
+    ],
+)
 def test_short_texts(text: str) -> None:
     with pytest.raises(HalfmaskError):
         hm.query(PEOPLE, text)
@@ -127,31 +227,66 @@ def test_short_texts(text: str) -> None:
 
 @st.composite
 def good_queries(draw: st.DrawFn) -> str:
-    keys = draw(st.lists(st.sampled_from(["city", "age", "age % 7", "UPPER(city)", "salary"]),
-                         unique=True, max_size=3))
-    calls = draw(st.lists(st.sampled_from(
-        ["COUNT(*)", "SUM(salary)", "AVG(salary)", "MIN(age)", "MAX(salary)", "COUNT(DISTINCT age)",
-         "MEDIAN(salary)", "VARIANCE(salary)", "SUM(CASE WHEN salary > 50 THEN 1 ELSE 0 END)",
-         "SUM(salary) FILTER (WHERE salary > 20)", "COUNT(DISTINCT id)"]),
-        unique=True, min_size=1, max_size=3))
+    keys = draw(
+        st.lists(
+            st.sampled_from(["city", "age", "age % 7", "UPPER(city)", "salary"]),
+            unique=True,
+            max_size=3,
+        )
+    )
+    calls = draw(
+        st.lists(
+            st.sampled_from(
+                [
+                    "COUNT(*)",
+                    "SUM(salary)",
+                    "AVG(salary)",
+                    "MIN(age)",
+                    "MAX(salary)",
+                    "COUNT(DISTINCT age)",
+                    "MEDIAN(salary)",
+                    "VARIANCE(salary)",
+                    "SUM(CASE WHEN salary > 50 THEN 1 ELSE 0 END)",
+                    "SUM(salary) FILTER (WHERE salary > 20)",
+                    "COUNT(DISTINCT id)",
+                ]
+            ),
+            unique=True,
+            min_size=1,
+            max_size=3,
+        )
+    )
     k, l = draw(st.integers(1, 6)), draw(st.integers(1, 3))
     of = draw(st.sampled_from([" OF age", " OF (salary, age)"])) if l > 1 else ""
     chain = [f"GUARANTEE k = {k}, l = {l}{of}"]
-    steps = [s for s in ("age -> 5", "city -> up", "age -> 10", "salary -> 20", "age -> del")
-             if s.split(" ")[0] in keys and draw(st.booleans())]
+    steps = [
+        s
+        for s in ("age -> 5", "city -> up", "age -> 10", "salary -> 20", "age -> del")
+        if s.split(" ")[0] in keys and draw(st.booleans())
+    ]
     for step in steps:
         k, l = k + draw(st.integers(0, 3)), l + draw(st.integers(0, 1)) if l > 1 else 1
         chain.append(f"THEN {step} GUARANTEE k = {k}, l = {l}")
-    where = draw(st.sampled_from(["", "WHERE age > 25", "WHERE city = 'Lille' OR city IS NULL",
-                                  "WHERE salary BETWEEN 10 AND 80"]))
+    where = draw(
+        st.sampled_from(
+            [
+                "",
+                "WHERE age > 25",
+                "WHERE city = 'Lille' OR city IS NULL",
+                "WHERE salary BETWEEN 10 AND 80",
+            ]
+        )
+    )
     group = f"GROUP BY {', '.join(keys)}" if keys else ""
     tail = draw(st.sampled_from(["", "HAVING COUNT(*) >= 4"]))
     semantics = draw(st.sampled_from(["selective", "complete", "complete-greedy"]))
-    return (f"SELECT {', '.join([*keys, *calls])} FROM people {where} {group} {tail} "
-            f"{' '.join(chain)} SEMANTICS {semantics}")
+    return (
+        f"SELECT {', '.join([*keys, *calls])} FROM people {where} {group} {tail} "
+        f"{' '.join(chain)} SEMANTICS {semantics}"
+    )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(good_queries())
 def test_good_queries_are_answered_alike_by_engine_and_reference(text: str) -> None:
     ask(text)

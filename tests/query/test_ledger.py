@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,32 @@ import halfmask as hm
 from halfmask.errors import InputError, LedgerError
 from halfmask.query.ledger import Ledger, _smallest_cut
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @pytest.fixture(params=[True, False], ids=["people are known", "one row, one person"])
 def people(request: pytest.FixtureRequest) -> hm.Table:
-    rows = pa.table({"id": list(range(20)), "name": [f"n{i}" for i in range(20)],
-                     "city": ["x"] * 12 + ["y"] * 8, "age": [30 + i % 3 for i in range(19)] + [99],
-                     "salary": [1000 + i for i in range(20)], "k": [2] * 20})
-    schema = {"policy": {"k": "k"}, "columns": {
-        "id": "identifier", "name": "quasi", "city": "quasi", "age": "quasi", "salary": "sensitive"}}
+    rows = pa.table(
+        {
+            "id": list(range(20)),
+            "name": [f"n{i}" for i in range(20)],
+            "city": ["x"] * 12 + ["y"] * 8,
+            "age": [30 + i % 3 for i in range(19)] + [99],
+            "salary": [1000 + i for i in range(20)],
+            "k": [2] * 20,
+        }
+    )
+    schema = {
+        "policy": {"k": "k"},
+        "columns": {
+            "id": "identifier",
+            "name": "quasi",
+            "city": "quasi",
+            "age": "quasi",
+            "salary": "sensitive",
+        },
+    }
     if request.param:
         schema["table"] = {"person": "id"}
     return hm.read(rows, schema)
@@ -43,8 +61,12 @@ def test_leaving_an_outlier_out_is_refused_under_another_alias(people: hm.Table)
     ledger = Ledger()
     hm.query(people, ALL, ledger=ledger)
     with pytest.raises(LedgerError):
-        hm.query(people, "SELECT q.city, AVG(q.salary) AS s FROM t q WHERE q.age < 90 GROUP BY q.city "
-                         "GUARANTEE k = 5, l = 2", ledger=ledger)
+        hm.query(
+            people,
+            "SELECT q.city, AVG(q.salary) AS s FROM t q WHERE q.age < 90 GROUP BY q.city "
+            "GUARANTEE k = 5, l = 2",
+            ledger=ledger,
+        )
 
 
 def test_the_same_question_again_is_answered(people: hm.Table) -> None:
@@ -57,8 +79,12 @@ def test_the_same_question_again_is_answered(people: hm.Table) -> None:
 def test_a_coarser_question_is_answered(people: hm.Table) -> None:
     ledger = Ledger()
     hm.query(people, ALL, ledger=ledger)
-    assert len(hm.query(people, "SELECT SUM(salary) AS s FROM t GUARANTEE k = 5, l = 2",
-                        ledger=ledger)) == 1
+    assert (
+        len(
+            hm.query(people, "SELECT SUM(salary) AS s FROM t GUARANTEE k = 5, l = 2", ledger=ledger)
+        )
+        == 1
+    )
 
 
 def test_a_total_that_uncovers_a_withheld_group_is_refused(people: hm.Table) -> None:
@@ -89,8 +115,9 @@ def test_a_ledger_survives_in_a_file(people: hm.Table, tmp_path: Path) -> None:
         Ledger.read(file)
 
 
-cells = st.dictionaries(st.tuples(st.integers(-1, 2), st.integers(-1, 2)), st.integers(1, 9),
-                        min_size=1, max_size=8)
+cells = st.dictionaries(
+    st.tuples(st.integers(-1, 2), st.integers(-1, 2)), st.integers(1, 9), min_size=1, max_size=8
+)
 
 
 @given(cells, st.integers(2, 8))
@@ -99,8 +126,9 @@ def test_the_cut_equals_trying_every_subset(shared: dict[tuple[int, int], int], 
     smallest = k
     for mask in range(1, 2 ** len(rows)):
         chosen = {r for i, r in enumerate(rows) if mask >> i & 1}
-        apart = sum(n for (a, b), n in shared.items()
-                    if (("o", a) in chosen) != (("n", b) in chosen))
+        apart = sum(
+            n for (a, b), n in shared.items() if (("o", a) in chosen) != (("n", b) in chosen)
+        )
         if 0 < apart < smallest:
             smallest = apart
     assert (_smallest_cut(shared, k) < k) == (smallest < k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,9 @@ from halfmask.query.collect import collect
 from halfmask.query.filter import choose, publish
 from halfmask.query.run import Session
 from halfmask.table.hierarchies import Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIG_4_5 = """GB= Age, Workclass, Education, Marital_status,
     Occupation, Race, Gender, Native_Country;
@@ -40,16 +43,20 @@ def table_4_1() -> hm.Table:
         ("Bourges", "Bv. Lahitolle", 1600, 3, 3, 5),
         ("Bourges", "elsewhere", 1400, 11, 7, 10),
     ):
-        values = {4: [1490, 1490, 1500, 1500, 1505, 1515],
-                  6: [1600, 1650, 1680, 1700, 1700, 1700, 1700, 1770, 1800],
-                  3: [1500, 1600, 1700],
-                  7: [1300, 1350, 1380, 1400, 1400, 1400, 1400, 1400, 1420, 1450, 1500]}[distinct]
+        values = {
+            4: [1490, 1490, 1500, 1500, 1505, 1515],
+            6: [1600, 1650, 1680, 1700, 1700, 1700, 1700, 1770, 1800],
+            3: [1500, 1600, 1700],
+            7: [1300, 1350, 1380, 1400, 1400, 1400, 1400, 1400, 1420, 1450, 1500],
+        }[distinct]
         assert (sum(values), len(values), len(set(values))) == (mean * people, people, distinct)
         rows += [(city, street, v, k, 3) for v in values]
     names = ("city", "street", "salary", "k_i", "l_i")
     columns = {n: [r[i] for r in rows] for i, n in enumerate(names)}
-    schema = {"policy": {"k": "k_i", "l": "l_i"},
-              "columns": {"city": "quasi", "street": "quasi", "salary": "sensitive"}}
+    schema = {
+        "policy": {"k": "k_i", "l": "l_i"},
+        "columns": {"city": "quasi", "street": "quasi", "salary": "sensitive"},
+    }
     return hm.read(pa.table(columns), schema)
 
 
@@ -61,7 +68,9 @@ def shown(answer: object) -> set[tuple[object, ...]]:
 def test_table_4_1_selective(table_4_1: hm.Table) -> None:
     answer = hm.query(table_4_1, TABLE_4_1 + "selective", recheck="rows")
     assert shown(answer) == {
-        ("Le Chesnay", "Dom. Voluceau", 1500.0, 0), ("Bourges", "*", 1442.86, 1)}
+        ("Le Chesnay", "Dom. Voluceau", 1500.0, 0),
+        ("Bourges", "*", 1442.86, 1),
+    }
     assert (answer.people, answer.depth) == (20, 6)
 
 
@@ -78,12 +87,32 @@ def test_table_4_1_never_says_how_few_were_left_out(table_4_1: hm.Table) -> None
 
 
 def test_figure_4_4_each_person_contributes_where_the_guarantee_suffices() -> None:
-    people = pa.table({"name": ["Alice", "Bob", "Charlie"], "city": ["x"] * 3, "street": ["y"] * 3,
-                       "consu": [1, 2, 3], "k": [5, 8, 20], "l": [3, 3, 3]})
-    table = hm.read(people, {"policy": {"k": "k", "l": "l"}, "columns": {
-        "name": "identifier", "city": "quasi", "street": "quasi", "consu": "sensitive"}})
-    sql = ("SELECT city, street, SUM(consu) FROM people GROUP BY city, street "
-           "GUARANTEE k = 5, l = 3 THEN street -> del GUARANTEE k = 10, l = 3")
+    people = pa.table(
+        {
+            "name": ["Alice", "Bob", "Charlie"],
+            "city": ["x"] * 3,
+            "street": ["y"] * 3,
+            "consu": [1, 2, 3],
+            "k": [5, 8, 20],
+            "l": [3, 3, 3],
+        }
+    )
+    table = hm.read(
+        people,
+        {
+            "policy": {"k": "k", "l": "l"},
+            "columns": {
+                "name": "identifier",
+                "city": "quasi",
+                "street": "quasi",
+                "consu": "sensitive",
+            },
+        },
+    )
+    sql = (
+        "SELECT city, street, SUM(consu) FROM people GROUP BY city, street "
+        "GUARANTEE k = 5, l = 3 THEN street -> del GUARANTEE k = 10, l = 3"
+    )
     with Session(table) as session:
         groups = collect(session.prepare(sql).plan, session.engine)
     assert sorted(groups.level.tolist()) == [0, 1]  # Alice fine, Bob by city
@@ -100,15 +129,21 @@ def figure_4_6() -> hm.Table:
     return hm.read(rows, hm.Schema(columns={"a": column}, policy={"k": "k"}))
 
 
-@pytest.mark.parametrize(("semantics", "rows", "f1", "f2"), [
-    ("selective", {("AB", 8), ("CD", 14)}, 22, 22),
-    ("complete", {("AB", 8), ("CD", 7), ("*", 10)}, 25, 15),
-    ("complete-greedy", {("*", 11), ("CD", 14)}, 25, 14),
-])
-def test_figure_4_6(figure_4_6: hm.Table, semantics: str, rows: set[tuple[str, int]],
-                    f1: int, f2: int) -> None:
-    sql = ("SELECT a, COUNT(*) AS n FROM t GROUP BY a GUARANTEE k = 5 "
-           f"THEN a -> up GUARANTEE k = 7 THEN a -> up GUARANTEE k = 10 SEMANTICS {semantics}")
+@pytest.mark.parametrize(
+    ("semantics", "rows", "f1", "f2"),
+    [
+        ("selective", {("AB", 8), ("CD", 14)}, 22, 22),
+        ("complete", {("AB", 8), ("CD", 7), ("*", 10)}, 25, 15),
+        ("complete-greedy", {("*", 11), ("CD", 14)}, 25, 14),
+    ],
+)
+def test_figure_4_6(
+    figure_4_6: hm.Table, semantics: str, rows: set[tuple[str, int]], f1: int, f2: int
+) -> None:
+    sql = (
+        "SELECT a, COUNT(*) AS n FROM t GROUP BY a GUARANTEE k = 5 "
+        f"THEN a -> up GUARANTEE k = 7 THEN a -> up GUARANTEE k = 10 SEMANTICS {semantics}"
+    )
     answer = hm.query(figure_4_6, sql, recheck="rows")
     assert {(r["a"], r["n"]) for r in answer.to_arrow().to_pylist()} == rows
     assert (answer.people, answer.depth) == (f1, f2)
@@ -116,22 +151,47 @@ def test_figure_4_6(figure_4_6: hm.Table, semantics: str, rows: set[tuple[str, i
 
 
 TREES = {
-    "workclass": {"Employed": {"Private": ["Private"],
-                               "Self": ["Self-emp-inc", "Self-emp-not-inc"],
-                               "gov": ["Federal-gov", "State-gov", "Local-gov"]},
-                  "Unpaid": {"Unpaid.": ["Without-pay", "Never-worked"]}},
-    "marital_status": {"Married": ["Married-civ-spouse", "Married-AF-spouse",
-                                   "Married-spouse-absent"],
-                       "Alone": ["Divorced", "Never-married", "Separated", "Widowed"]},
-    "occupation": {"White": ["Tech-support", "Exec-managerial", "Prof-specialty", "Adm-clerical",
-                             "Sales"],
-                   "Blue": ["Craft-repair", "Machine-op-inspct", "Transport-moving",
-                            "Handlers-cleaners", "Farming-fishing"],
-                   "Serv": ["Other-service", "Protective-serv", "Priv-house-serv",
-                            "Armed-Forces"]},
+    "workclass": {
+        "Employed": {
+            "Private": ["Private"],
+            "Self": ["Self-emp-inc", "Self-emp-not-inc"],
+            "gov": ["Federal-gov", "State-gov", "Local-gov"],
+        },
+        "Unpaid": {"Unpaid.": ["Without-pay", "Never-worked"]},
+    },
+    "marital_status": {
+        "Married": ["Married-civ-spouse", "Married-AF-spouse", "Married-spouse-absent"],
+        "Alone": ["Divorced", "Never-married", "Separated", "Widowed"],
+    },
+    "occupation": {
+        "White": ["Tech-support", "Exec-managerial", "Prof-specialty", "Adm-clerical", "Sales"],
+        "Blue": [
+            "Craft-repair",
+            "Machine-op-inspct",
+            "Transport-moving",
+            "Handlers-cleaners",
+            "Farming-fishing",
+        ],
+        "Serv": ["Other-service", "Protective-serv", "Priv-house-serv", "Armed-Forces"],
+    },
 }
-ADULT = ("age", "workclass", "fnlwgt", "_education", "education", "marital_status", "occupation",
-         "relationship", "race", "gender", "gain", "loss", "hours", "native_country", "salary")
+ADULT = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "_education",
+    "education",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "gender",
+    "gain",
+    "loss",
+    "hours",
+    "native_country",
+    "salary",
+)
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +204,20 @@ def adult_rows(data: Path) -> dict[str, list[object]]:
     return {n: [int(c[i]) if n in numeric else c[i] for c in cells] for i, n in enumerate(ADULT)}
 
 
-def adult_query(rows: dict[str, list[object]], k: int, l: int) -> tuple[object, ...]:  # noqa: E741
-    keys = ("age", "workclass", "education", "marital_status", "occupation", "race", "gender",
-            "native_country")
-    columns = {n: hm.Column("quasi", hierarchy=Tree(TREES[n]) if n in TREES else None) for n in keys}
+def adult_query(rows: dict[str, list[object]], k: int, l: int) -> tuple[object, ...]:
+    keys = (
+        "age",
+        "workclass",
+        "education",
+        "marital_status",
+        "occupation",
+        "race",
+        "gender",
+        "native_country",
+    )
+    columns = {
+        n: hm.Column("quasi", hierarchy=Tree(TREES[n]) if n in TREES else None) for n in keys
+    }
     columns["race"] = hm.Column("quasi", hierarchy=hm.hierarchies.Flat())
     columns["fnlwgt"] = hm.Column("sensitive")
     table = hm.read(pa.table({n: rows[n] for n in (*keys, "fnlwgt")}), hm.Schema(columns=columns))
@@ -163,8 +233,10 @@ def test_figure_4_5_on_adult(adult_rows: dict[str, list[object]]) -> None:
     assert len(groups) == 18_109  # type: ignore[arg-type]
     rows = [x.rows for x in answer.levels]  # type: ignore[attr-defined]
     assert rows == [887, 783, 30, 161, 155, 162, 48, 22, 64, 14]
-    people = [int(published.people[published.level == i].sum())  # type: ignore[attr-defined]
-              for i in range(10)]
+    people = [
+        int(published.people[published.level == i].sum())  # type: ignore[attr-defined]
+        for i in range(10)
+    ]
     assert people == [8185, 11059, 273, 1852, 1903, 2441, 683, 354, 2328, 285]
     assert answer.people == 29_363  # type: ignore[attr-defined]
     assert answer.withheld["below the guarantee"] == 799  # type: ignore[attr-defined]

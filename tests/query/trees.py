@@ -26,7 +26,9 @@ def groups_of(
     """
     leaves = len(parents[0]) if parents else 1 + max((m[1] for m in members), default=0)
     maps = [np.arange(leaves, dtype=np.int64), *(np.array(p, dtype=np.int64) for p in parents)]
-    labels = tuple([f"{d}:{i}" for i in range(int(m.max(initial=0)) + 1)] for d, m in enumerate(maps))
+    labels = tuple(
+        [f"{d}:{i}" for i in range(int(m.max(initial=0)) + 1)] for d, m in enumerate(maps)
+    )
     key = KeyColumn(
         np.array([m[1] for m in members], dtype=np.int64),
         pa.array(labels[0]),
@@ -39,16 +41,22 @@ def groups_of(
     if values is not None:
         cap = max(t[1] for t in thresholds)
         listed = [sorted(v) if len(v) < cap else [] for v in values]
-        counts.append(Distinct(
-            np.array([len(v) for v in values], dtype=np.int64),
-            np.concatenate(([0], np.cumsum([len(v) for v in listed]))).astype(np.int64),
-            np.array([x for v in listed for x in v], dtype=np.int64),
-            1 + max((x for v in values for x in v), default=0),
-            cap,
-        ))
+        counts.append(
+            Distinct(
+                np.array([len(v) for v in values], dtype=np.int64),
+                np.concatenate(([0], np.cumsum([len(v) for v in listed]))).astype(np.int64),
+                np.array([x for v in listed for x in v], dtype=np.int64),
+                1 + max((x for v in values for x in v), default=0),
+                cap,
+            )
+        )
     return Groups(
-        np.array([m[0] for m in members], dtype=np.int64), people, (key,), tuple(counts),
-        np.array([t[: len(counts)] for t in thresholds], dtype=np.int64), pa.table({}),
+        np.array([m[0] for m in members], dtype=np.int64),
+        people,
+        (key,),
+        tuple(counts),
+        np.array([t[: len(counts)] for t in thresholds], dtype=np.int64),
+        pa.table({}),
     )
 
 
@@ -64,7 +72,9 @@ def brute_force(groups: Groups, values: list[set[int]] | None = None) -> tuple[i
                 nodes.setdefault((t, int(key.maps[t][key.codes[g]])), []).append(g)
         if all(_meets(groups, values, t, inside) for (t, _), inside in nodes.items()):
             f1 = sum(int(groups.people[g]) for g, t in enumerate(targets) if t >= 0)
-            f2 = sum((groups.top - t) * int(groups.people[g]) for g, t in enumerate(targets) if t >= 0)
+            f2 = sum(
+                (groups.top - t) * int(groups.people[g]) for g, t in enumerate(targets) if t >= 0
+            )
             best = max(best, (f1, f2))
     return best
 
@@ -90,7 +100,6 @@ def random_tree(
     parents.append([0] * leaves)
     members = [(0, leaf, int(rng.integers(1, largest))) for leaf in range(leaves)]
     for level, nodes in enumerate(parents, start=1):
-        for node in sorted(set(nodes)):
-            if rng.random() < inner:
-                members.append((level, nodes.index(node), int(rng.integers(1, largest))))
+        picked = [n for n in sorted(set(nodes)) if rng.random() < inner]
+        members += [(level, nodes.index(n), int(rng.integers(1, largest))) for n in picked]
     return groups_of(parents, [[k] for k in ks], members)

@@ -6,12 +6,14 @@ import dataclasses
 import json
 import pickle
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+import halfmask as hm
 from halfmask.errors import EngineUnavailableError, InputError, PrivacyError
 from halfmask.release import Release, seal
 
@@ -192,3 +194,12 @@ def test_a_disk_that_refuses_is_an_input_error(release, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="No space left"):
         release.write(tmp_path / "a.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_text_goes_back_as_text_and_categories_as_categories():
+    frame = pd.DataFrame({"sex": ["f", "f"], "city": pd.Categorical(["a", "a"]), "d": ["x", "y"]})
+    table = hm.read(frame, schema={"sex": "quasi", "city": "quasi", "d": "sensitive"})
+    back = hm.anonymize(table, hm.KAnonymity(2)).native()
+    assert back["sex"].dtype == frame["sex"].dtype
+    assert back["city"].dtype == "category"
+    assert sorted(back["d"]) == ["x", "y"]

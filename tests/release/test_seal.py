@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError, SchemaError
 from halfmask.models.delta_presence import DeltaPresence
 from halfmask.models.k_anonymity import KAnonymity
@@ -259,9 +260,18 @@ def test_dictionaries_and_metadata_tell_nothing_of_the_original(lab):
     rows = rows.replace_schema_metadata({b"pandas": lab.CANARY.encode()})
     field = rows.schema.field("weight").with_metadata({b"note": lab.CANARY.encode()})
     rows = rows.cast(rows.schema.set(4, field))
-    out = seal(lab.candidate(Table(rows, table.schema))).to_arrow()
+    given = Table(rows, table.schema, categorical=frozenset({"disease", "zip"}))
+    out = seal(lab.candidate(given)).to_arrow()
     assert out.schema.metadata is None
     assert all(field.metadata is None for field in out.schema)
     assert out["disease"].chunk(0).dictionary.to_pylist() == ["flu", "zoster"]
     assert out["zip"].chunk(0).dictionary.to_pylist() == ["35510", "35521"]
     assert all(column.num_chunks == 1 for column in out.columns)
+
+
+def test_a_value_spelled_like_a_label_is_pointed_out():
+    rows = pa.table({"a": ["*", "*", "*", "p", "q", "r"]})
+    table = hm.read(rows, schema={"a": "quasi"})
+    assert not hm.anonymize(table, hm.KAnonymity(3)).notes
+    local = hm.anonymize(table, hm.KAnonymity(3), method="local")
+    assert any("'a': 1 label(s) of different levels" in note for note in local.notes)

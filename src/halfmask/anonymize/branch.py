@@ -91,4 +91,5 @@ class _Waiting:
             scores[c] = problem.scores[c, levels[c]]
         if len(penalty):
             scores += penalty
-        return float(lattice.combine(scores, problem.weights, problem.geometric))
+        bound = float(lattice.combine(scores, problem.weights, problem.geometric))
+        return max(bound, problem.least)

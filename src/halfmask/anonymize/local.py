@@ -23,9 +23,12 @@ from halfmask.metrics.metric import CellMetric
 from halfmask.table.hierarchy import TOP, Hierarchy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.anonymize.problem import Outcome
+    from halfmask.models.verdict import Model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +43,8 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
     """Return a decision list that loses less than any single combination of levels."""
     _require(problem)
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    starts = [] if _global(problem) else [_blocks(problem)]
-    if _global(problem) or optimal.listable(problem):
-        found = optimal.search(problem, time_limit=time_limit)
-        if found.best is not None:
-            starts.append([_block(problem, found.best, _all(problem))])
-    tried = [_finished(problem, blocks, deadline) for blocks in starts if blocks is not None]
+    partitions = [_partition(problem, blocks) for blocks in _starts(problem, time_limit)]
+    tried = [specialize(problem, p, deadline) for p in partitions if p.holds(problem)]
     if not tried:
         closest = optimal.search(problem, time_limit=time_limit).closest
         return Solution(None, np.full(len(_all(problem)), -1, np.int32), np.inf, None, closest)
@@ -55,18 +54,30 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
     return Solution(steps, tuple_step, partition.value(problem), None, notes=notes)
 
 
-def _global(problem: Problem) -> bool:
-    """Whether a promise looks at all rows that leave, so that these must be fixed first."""
-    return any(model.relative or model.whole for model in problem.models)
+def _starts(problem: Problem, time_limit: float | None) -> Iterator[list[_Block]]:
+    """Recodings to start from; they satisfy all promises that look at single classes."""
+    alone = tuple(m for m in problem.models if not (m.relative or m.whole))
+    blocks = _blocks(problem, alone) if alone else None
+    if blocks is not None:
+        yield blocks
+    if len(alone) < len(problem.models) or optimal.listable(problem):
+        best = optimal.search(problem, time_limit=time_limit).best
+        if best is not None:
+            first = _block(problem, best, _all(problem))
+            yield [first]
+            left = np.setdiff1d(_all(problem), first.tuples, assume_unique=True)
+            if len(left):  # what it would suppress, as one class
+                top = [_with_cell_suppression(h).height for h in problem.hierarchies]
+                yield [first, _Block(tuple(top), left)]
 
 
-def _finished(problem: Problem, blocks: list[_Block], deadline: float | None) -> Partition:
+def _partition(problem: Problem, blocks: list[_Block]) -> Partition:
     partition = Partition.empty(problem, [_with_cell_suppression(h) for h in problem.hierarchies])
     for number, block in enumerate(blocks):
         partition.block[block.tuples] = number
         partition.level[block.tuples] = block.levels
     partition.form_classes()
-    return specialize(problem, partition, deadline)
+    return partition
 
 
 def _require(problem: Problem) -> None:
@@ -78,12 +89,12 @@ def _require(problem: Problem) -> None:
         raise ParameterError("method", "local", "optimal, which can compare with a population")
 
 
-def _blocks(problem: Problem) -> list[_Block] | None:
+def _blocks(problem: Problem, models: Sequence[Model]) -> list[_Block] | None:
     """Recode what is left again and again; what stands in no block at the end is suppressed."""
     blocks: list[_Block] = []
     left = _all(problem)
     while len(left):
-        part = _part(problem, left, suppression=1.0)
+        part = _part(problem, models, left, suppression=1.0)
         best = greedy(part)
         if best is None:
             break
@@ -91,7 +102,7 @@ def _blocks(problem: Problem) -> list[_Block] | None:
         left = np.setdiff1d(left, blocks[-1].tuples, assume_unique=True)
     rows = problem.groupings.tuples.rows
     while rows[left].sum() > problem.limit:
-        part = _part(problem, left, suppression=0.0)
+        part = _part(problem, models, left, suppression=0.0)
         best = greedy(part)
         if best is not None:
             return [*blocks, _block(part, best, left)]
@@ -109,7 +120,9 @@ def _block(problem: Problem, outcome: Outcome, tuples: NDArray[np.int64]) -> _Bl
     return _Block(outcome.levels, tuples[problem.members(outcome)])
 
 
-def _part(problem: Problem, tuples: NDArray[np.int64], *, suppression: float) -> Problem:
+def _part(
+    problem: Problem, models: Sequence[Model], tuples: NDArray[np.int64], *, suppression: float
+) -> Problem:
     """The same task on some of the tuples; where nothing may be lost, cells can be suppressed."""
     mask = np.zeros(len(problem.groupings.tuples), dtype=bool)
     mask[tuples] = True
@@ -119,7 +132,7 @@ def _part(problem: Problem, tuples: NDArray[np.int64], *, suppression: float) ->
     return Problem(
         problem.groupings.tuples.select(mask),
         hierarchies,
-        problem.models,
+        models,
         problem.metric,
         suppression=suppression,
         weights=problem.weights.tolist(),

@@ -69,29 +69,21 @@ def scan(problem: Problem, deadline: float | None = None) -> Found:
     descend(problem, top, incumbent)
     heights, scores, weights = problem.heights, problem.scores, problem.weights
     floor = np.asarray(lattice.bounds(heights, scores, weights, problem.geometric))
+    floor = np.maximum(floor, problem.least)
     order = _dearest_first(floor, heights, incumbent.limit)
     state = np.zeros(len(floor), dtype=np.int8)
     source = np.full(len(floor), -1, dtype=np.int32)
     penalties = np.zeros((64, len(heights)))
     known = position = 0
     while True:
-        position = lattice.advance(
-            order,
-            position,
-            floor,
-            heights,
-            scores,
-            weights,
-            problem.geometric,
-            state,
-            source,
-            penalties,
-            incumbent.limit,
-        )
+        known_facts = (
+            floor, heights, scores, weights, problem.geometric, state, source, penalties
+        )  # fmt: skip
+        position = lattice.advance(order, position, *known_facts, incumbent.limit)
         if position == len(order):
             return incumbent.found(problem)
         if deadline is not None and time.monotonic() > deadline:
-            return incumbent.found(problem, float(floor[order[position:]].min()))
+            return incumbent.found(problem, lattice.lowest(order, position, *known_facts))
         node = int(order[position])
         outcome = problem.evaluate(_levels(node, heights))
         incumbent.see(outcome)

@@ -115,6 +115,12 @@ class Problem:
                 saved = counts @ costs.extra[0][hierarchy.maps[0]]
                 self._worst.append(float(costs.scores[0] + saved))
         self.tuple_rows = tuples.rows[tuples.rows > 0]
+        # No merging and no suppressed row makes a metric of whole classes smaller than this.
+        self.least = 0.0
+        if not self._cellwise:
+            everyone = tuples.rows > 0
+            grouping = self._grouping([0] * columns, tuples, everyone, 0)
+            self.least = cast("ClassMetric", self.metric).value(grouping)
 
     def evaluate(self, levels: Sequence[int]) -> Outcome:
         """Return what generalizing column c to ``levels[c]`` gives."""

@@ -43,8 +43,8 @@ class Partition:
     """
 
     hierarchies: Sequence[Hierarchy]
-    codes: NDArray[np.int64]
-    level: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    level: NDArray[np.int16]
     block: NDArray[np.int64]
     rank: NDArray[np.int64]
     group: NDArray[np.int64]
@@ -61,8 +61,8 @@ class Partition:
         saved = [_savings(hierarchy, problem.savings(c)) for c, hierarchy in enumerate(hierarchies)]
         return cls(
             hierarchies,
-            np.column_stack(codes),
-            np.zeros((size, columns), dtype=np.int64),
+            np.column_stack(codes).astype(np.int32),
+            np.zeros((size, columns), dtype=np.int16),
             np.full(size, -1, dtype=np.int64),
             np.zeros(size, dtype=np.int64),
             np.zeros(size, dtype=np.int64),
@@ -79,6 +79,14 @@ class Partition:
             level, code = self.level[:, c], self.codes[:, c]
             self.group = _number(self.group, hierarchy.maps[level, code])
             self.saved[c] = np.sum(self.rows * self.extra[c][level, code], where=live)
+
+    def holds(self, problem: Problem) -> bool:
+        """Whether the classes satisfy all models."""
+        live = self.block >= 0
+        if not live.any():
+            return False
+        classes = _regrouped(problem.groupings.tuples.select(live), _dense(self.group[live]))
+        return all(bool(model.passes(classes).all()) for model in problem.models)
 
     def value(self, problem: Problem) -> float:
         """The metric of the whole partition."""
@@ -110,19 +118,17 @@ class _Split:
         score: per class, what it saves per bit of class size; 0 where it cannot be done.
         moves: per tuple, whether it goes to a child of its own.
         label: per tuple, its label one level below.
-        saving: per tuple, what moving it saves.
     """
 
     score: NDArray[np.float64]
     moves: NDArray[np.bool_]
-    label: NDArray[np.int64]
-    saving: NDArray[np.float64]
+    label: NDArray[np.int32]
 
 
 def specialize(problem: Problem, partition: Partition, deadline: float | None = None) -> Partition:
     """Split classes, all of them in one round, until no split saves anything."""
     relative = any(model.relative or model.whole for model in problem.models)
-    whole = [model for model in problem.models if model.whole]
+    whole = any(model.whole for model in problem.models)
     tuples = problem.groupings.tuples
     live = partition.block >= 0
     active = live.copy()
@@ -134,14 +140,23 @@ def specialize(problem: Problem, partition: Partition, deadline: float | None = 
         splits = [
             _split(problem, partition, c, view, groups, stats) for c in range(problem.columns)
         ]
+        score = np.max([s.score for s in splits], axis=0)
         best = np.argmax([s.score for s in splits], axis=0)
-        gains = np.max([s.score for s in splits], axis=0) > 0
-        before = replace(partition, level=partition.level.copy(), saved=partition.saved.copy())
-        _apply(partition, splits, best, gains, view, groups)
-        if whole and not _hold(whole, tuples.select(live), partition.group[live]):
-            return before
+        chosen = np.flatnonzero(score > 0)
+        wanted = len(chosen)
+        after = _applied(partition, splits, best, chosen, view, groups)
+        while whole and wanted and not after.holds(problem):
+            # An average bears only some of the splits: try the better half.
+            chosen = chosen[np.argsort(-score[chosen], kind="stable")][: len(chosen) // 2]
+            after = _applied(partition, splits, best, chosen, view, groups)
+            if not len(chosen):
+                return partition
+        partition = after
         active[:] = False
-        active[view[gains[groups]]] = True
+        if 8 * len(chosen) >= wanted:  # else the average is all but used up
+            gained = np.zeros(len(score), dtype=bool)
+            gained[score > 0] = True
+            active[view[gained[groups]]] = True
     return partition
 
 
@@ -156,7 +171,7 @@ def _split(
     count = int(groups.max()) + 1
     level, code = partition.level[view, column], partition.codes[view, column]
     finer = np.maximum(level - 1, 0)
-    label = partition.hierarchies[column].maps[finer, code].astype(np.int64)
+    label = partition.hierarchies[column].maps[finer, code]
     child = _number(groups, label)
     owner = np.zeros(int(child.max()) + 1, dtype=np.int64)
     owner[child] = groups
@@ -174,7 +189,7 @@ def _split(
     bits = _sums(owner, -shares * np.log2(shares), count)
     bits -= np.where(rest > 0, rest * np.log2(np.maximum(rest, 1e-300)), 0.0)
     score = saved * (1 - rest / 2) / (bits + _BIT)
-    return _Split(np.where(score > 1e-15, score, 0.0), moves, label, saving)
+    return _Split(np.where(score > 1e-15, score, 0.0), moves, label)
 
 
 def _settle(
@@ -225,32 +240,32 @@ def _rest_passes(
     return sound
 
 
-def _apply(
+def _applied(
     partition: Partition,
     splits: Sequence[_Split],
     best: NDArray[np.intp],
-    gains: NDArray[np.bool_],
+    chosen: NDArray[np.int64],
     view: NDArray[np.int64],
     groups: NDArray[np.int64],
-) -> None:
-    """Carry out the best split of each class."""
+) -> Partition:
+    """The partition after the best split of each chosen class."""
+    after = replace(partition, level=partition.level.copy(), saved=partition.saved.copy())
     part = np.zeros(len(partition.group), dtype=np.int64)
     behind = np.zeros(len(partition.group), dtype=np.int64)
+    column = np.full(len(best), -1)
+    column[chosen] = best[chosen]
     for c, split in enumerate(splits):
-        chosen = (best[groups] == c) & gains[groups]
-        going = chosen & split.moves
+        here = column[groups] == c
+        going = here & split.moves
         moved = view[going]
-        partition.level[moved, c] -= 1
-        partition.saved[c] += split.saving[going].sum()
+        after.level[moved, c] -= 1
+        extra, code, level = after.extra[c], after.codes[moved, c], after.level[moved, c]
+        after.saved[c] += np.sum(after.rows[moved] * (extra[level, code] - extra[level + 1, code]))
         part[moved] = 1 + split.label[going]
-        behind[view[chosen & ~split.moves]] = 1
-    partition.group = _number(partition.group, part)
-    partition.rank = np.unique(2 * partition.rank + behind, return_inverse=True)[1].reshape(-1)
-
-
-def _hold(models: Sequence[object], tuples: Classes, groups: NDArray[np.int64]) -> bool:
-    classes = _regrouped(tuples, _dense(groups))
-    return all(bool(model.passes(classes).all()) for model in models)  # type: ignore[attr-defined]
+        behind[view[here & ~split.moves]] = 1
+    after.group = _number(partition.group, part)
+    after.rank = np.unique(2 * partition.rank + behind, return_inverse=True)[1].reshape(-1)
+    return after
 
 
 def _sums(

@@ -117,7 +117,8 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
         raise SchemaError(*faults)
     if not seen:
         return table
-    return Table(table.arrow, replace(table.schema, columns=columns), table.origin)
+    schema = replace(table.schema, columns=columns)
+    return Table(table.arrow, schema, table.origin, table.categorical)
 
 
 def names(listed: str | None) -> list[str]:

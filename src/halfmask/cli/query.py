@@ -14,7 +14,9 @@ from halfmask.cli.options import STDOUT, as_json, load, output, source
 @click.command("query")
 @source
 @click.argument("sql", required=False)
-@click.option("-f", "--sql-file", type=click.Path(allow_dash=True), help="Read the query from here.")
+@click.option(
+    "-f", "--sql-file", type=click.Path(allow_dash=True), help="Read the query from here."
+)
 @click.option("--policies", type=click.Path(), help="People's demands: .toml, .csv or .parquet.")
 @click.option("--engine", help="duckdb, spark or reference; postgres:// needs none.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
@@ -36,8 +38,12 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
 
     text = _text(sql, given["sql_file"])
     explain = given["explain"] or parse(text).explain
-    with show.working("Answering"), Session(_tables(file, given), engine=given["engine"],
-                                            schema=_schema(file, given)) as session:
+    with (
+        show.working("Answering"),
+        Session(
+            _tables(file, given), engine=given["engine"], schema=_schema(file, given)
+        ) as session,
+    ):
         work = session.prepare(text, given["policies"])
         if explain:
             plan = explained(work.plan, session)
@@ -88,15 +94,25 @@ def _say(answer: Any) -> None:
 def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> None:
     from halfmask.query.suggest import suggest
 
-    found = suggest(_tables(file, given), text, given["policies"], given["engine"],
-                    schema=_schema(file, given))
+    found = suggest(
+        _tables(file, given), text, given["policies"], given["engine"], schema=_schema(file, given)
+    )
     if as_json:
         show.document("query", {"suggestion": found.to_dict()})
         return
-    rows = [[label, " · ".join(f"k={k} l={l}" for k, l in e.guarantees),
-             show.percent(e.contributing), show.percent(e.people)]
-            for label, e in (("asked", found.asked), ("proposed", found.proposed),
-                             *(("tried", e) for e in found.tried))]
+    rows = [
+        [
+            label,
+            " · ".join(f"k={k} l={l}" for k, l in e.guarantees),
+            show.percent(e.contributing),
+            show.percent(e.people),
+        ]
+        for label, e in (
+            ("asked", found.asked),
+            ("proposed", found.proposed),
+            *(("tried", e) for e in found.tried),
+        )
+    ]
     show.table("Guarantees", ["", "chain", "contribute", "published"], rows)
     click.echo(found.clause)
 
@@ -137,7 +153,8 @@ def _schema(file: str, given: dict[str, Any]) -> object:
 
 
 def _csv(rows: Any) -> None:
-    import pyarrow.csv as csv
+    import sys
 
-    with click.get_binary_stream("stdout") as stream:
-        csv.write_csv(rows, stream)
+    from pyarrow import csv
+
+    csv.write_csv(rows, sys.stdout.buffer)

@@ -1,0 +1,1 @@
+"""Where rows are read: DuckDB, PostgreSQL, Spark, and a plain-Python reference."""

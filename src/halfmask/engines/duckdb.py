@@ -38,16 +38,15 @@ class DuckDB:
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
-        import duckdb
-
-        quoted = '"' + table.replace('"', '""') + '"'
-        try:
-            found = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0").to_arrow_table()  # noqa: S608
-        except duckdb.Error:
+        # Only what is listed: DuckDB would also take the name of a file or of a Python variable.
+        listed = "SELECT 1 FROM information_schema.tables WHERE table_name = ?"
+        if not self._connection.execute(listed, [table]).fetchall():
             return None
+        quoted = '"' + table.replace('"', '""') + '"'
+        found = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0").to_arrow_table()  # noqa: S608
         return {field.name: field.type for field in found.schema}
 
-    def run(self, query: exp.Expression) -> pa.Table:
+    def run(self, query: exp.Expr) -> pa.Table:
         """Run one query."""
         import duckdb
 
@@ -56,7 +55,7 @@ class DuckDB:
         except duckdb.Error as error:
             raise refusal("duckdb", error) from None
 
-    def sql(self, query: exp.Expression) -> str:
+    def sql(self, query: exp.Expr) -> str:
         """The text of a query in this engine's dialect."""
         return query.sql(dialect=self.dialect, pretty=True)
 
@@ -74,7 +73,7 @@ class DuckDB:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
 
-    def capped(self, value: exp.Expression, count: int) -> exp.Expression:
+    def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""
         from sqlglot import exp
 
@@ -91,13 +90,14 @@ class DuckDB:
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):
             quoted, path = name.replace('"', '""'), rows.replace("'", "''")
-            self._connection.execute(f"CREATE TEMPORARY VIEW \"{quoted}\" AS SELECT * FROM '{path}'")  # noqa: S608
+            view = f"CREATE TEMPORARY VIEW \"{quoted}\" AS SELECT * FROM '{path}'"  # noqa: S608
+            self._connection.execute(view)
         else:
             self._connection.register(name, rows)
             self._brought.append(name)
 
 
-def finish(rows: pa.Table, query: exp.Expression) -> pa.Table:
+def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
     """Run a query over published rows only (named ``published``), for every engine."""
     engine = DuckDB({"published": rows})
     try:
@@ -112,9 +112,27 @@ def refusal(engine: str, error: Exception) -> EngineError | QueryError:
     kind = first.split(":")[0] if ":" in first else type(error).__name__
     kind = re.sub(r"[^A-Za-z ]", "", kind)[:60]
     words = f"{type(error).__name__} {kind}".lower()
-    if any(w in words for w in ("binder", "conversion", "parser", "catalog", "invalid", "range",
-                                "undefined", "datatype", "syntax", "analysis", "mismatch",
-                                "overflow", "division", "cast", "numeric", "grouping")):
+    if any(
+        w in words
+        for w in (
+            "binder",
+            "conversion",
+            "parser",
+            "catalog",
+            "invalid",
+            "range",
+            "undefined",
+            "datatype",
+            "syntax",
+            "analysis",
+            "mismatch",
+            "overflow",
+            "division",
+            "cast",
+            "numeric",
+            "grouping",
+        )
+    ):
         return QueryError(
             f"{engine} cannot evaluate an expression of the query ({kind}). Check the types of the "
             "columns; a CAST may help."
@@ -135,4 +153,5 @@ def _database() -> Any:
         raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
     database = duckdb.connect(":memory:")
     database.execute("SET enable_progress_bar = false")
+    database.execute("SET python_enable_replacements = false")
     return database

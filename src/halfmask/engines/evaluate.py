@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,12 +12,14 @@ from sqlglot import exp
 from halfmask.errors import UnsupportedByEngineError
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
+    from collections.abc import Callable, Mapping
+
+    from sqlglot.expressions import Expr
 
 Row = dict[tuple[str, str], Any]
 
 
-def value(node: Expression, row: Row) -> Any:
+def value(node: Expr, row: Row) -> Any:
     """The value of an expression in a row.
 
     Raises:
@@ -34,51 +35,51 @@ def value(node: Expression, row: Row) -> Any:
     return None if any(a is None for a in arguments) else strict(*arguments)
 
 
-def _arguments(node: Expression) -> list[Expression]:
+def _arguments(node: Expr) -> list[Expr]:
     found = []
     for name in node.arg_types:
         part = node.args.get(name)
         if isinstance(part, list):
-            found += [p for p in part if isinstance(p, exp.Expression)]
-        elif isinstance(part, exp.Expression):
+            found += [p for p in part if isinstance(p, exp.Expr)]
+        elif isinstance(part, exp.Expr):
             found.append(part)
     return found
 
 
-def _column(node: Expression, row: Row) -> Any:
+def _column(node: Expr, row: Row) -> Any:
     key = (node.text("table"), node.name)
     if key in row:
         return row[key]
     return next(v for (_, name), v in row.items() if name == node.name)
 
 
-def _literal(node: Expression, _: Row) -> Any:
+def _literal(node: Expr, _: Row) -> Any:
     if node.args["is_string"]:
         return node.name
     return int(node.name) if node.name.isdigit() else float(node.name)
 
 
-def _and(node: Expression, row: Row) -> Any:
+def _and(node: Expr, row: Row) -> Any:
     left, right = value(node.this, row), value(node.expression, row)
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
 
 
-def _or(node: Expression, row: Row) -> Any:
+def _or(node: Expr, row: Row) -> Any:
     left, right = value(node.this, row), value(node.expression, row)
     if left is True or right is True:
         return True
     return None if left is None or right is None else False
 
 
-def _is(node: Expression, row: Row) -> Any:
+def _is(node: Expr, row: Row) -> Any:
     wanted = node.expression
     found = value(node.this, row)
     return found is None if isinstance(wanted, exp.Null) else found is value(wanted, row)
 
 
-def _in(node: Expression, row: Row) -> Any:
+def _in(node: Expr, row: Row) -> Any:
     found = value(node.this, row)
     options = [value(e, row) for e in node.expressions]
     if found is None:
@@ -88,7 +89,7 @@ def _in(node: Expression, row: Row) -> Any:
     return None if any(o is None for o in options) else False
 
 
-def _case(node: Expression, row: Row) -> Any:
+def _case(node: Expr, row: Row) -> Any:
     subject = node.args.get("this")
     for branch in node.args["ifs"]:
         test = value(branch.this, row)
@@ -98,17 +99,17 @@ def _case(node: Expression, row: Row) -> Any:
     return None if default is None else value(default, row)
 
 
-def _if(node: Expression, row: Row) -> Any:
+def _if(node: Expr, row: Row) -> Any:
     branch = node.args["true"] if value(node.this, row) is True else node.args.get("false")
     return None if branch is None else value(branch, row)
 
 
-def _coalesce(node: Expression, row: Row) -> Any:
+def _coalesce(node: Expr, row: Row) -> Any:
     parts = (value(p, row) for p in [node.this, *node.expressions])
     return next((p for p in parts if p is not None), None)
 
 
-def _cast(node: Expression, row: Row) -> Any:
+def _cast(node: Expr, row: Row) -> Any:
     found = value(node.this, row)
     if found is None:
         return None
@@ -135,26 +136,53 @@ def _modulo(left: Any, right: Any) -> Any:
     return None if right == 0 else type(left)(math.fmod(left, right))
 
 
-_SPECIAL: dict[type[Expression], Callable[[Any, Row], Any]] = {
-    exp.Column: _column, exp.Literal: _literal, exp.And: _and, exp.Or: _or, exp.Is: _is,
-    exp.In: _in, exp.Case: _case, exp.If: _if, exp.Coalesce: _coalesce, exp.Cast: _cast,
+_SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.And: _and,
+    exp.Or: _or,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _coalesce,
+    exp.Cast: _cast,
     exp.Null: lambda _node, _row: None,
     exp.Boolean: lambda node, _row: bool(node.this),
     exp.Paren: lambda node, row: value(node.this, row),
     exp.NullSafeEQ: lambda node, row: value(node.this, row) == value(node.expression, row),
 }
-_STRICT: dict[type[Expression], Callable[..., Any]] = {
-    exp.Not: lambda a: not a, exp.Neg: lambda a: -a,
-    exp.Add: lambda a, b: a + b, exp.Sub: lambda a, b: a - b, exp.Mul: lambda a, b: a * b,
-    exp.Div: lambda a, b: a / b if b else None, exp.IntDiv: lambda a, b: int(a / b) if b else None,
+_STRICT: dict[type[Expr], Callable[..., Any]] = {
+    exp.Not: lambda a: not a,
+    exp.Neg: lambda a: -a,
+    exp.Add: lambda a, b: a + b,
+    exp.Sub: lambda a, b: a - b,
+    exp.Mul: lambda a, b: a * b,
+    exp.Div: lambda a, b: a / b if b else None,
+    exp.IntDiv: lambda a, b: int(a / b) if b else None,
     exp.Mod: _modulo,
-    exp.EQ: lambda a, b: a == b, exp.NEQ: lambda a, b: a != b, exp.GT: lambda a, b: a > b,
-    exp.GTE: lambda a, b: a >= b, exp.LT: lambda a, b: a < b, exp.LTE: lambda a, b: a <= b,
-    exp.Between: lambda a, low, high: low <= a <= high, exp.Like: _like,
-    exp.Upper: str.upper, exp.Lower: str.lower, exp.Length: len, exp.Substring: _substring,
-    exp.Abs: abs, exp.Floor: math.floor, exp.Ceil: math.ceil, exp.Sqrt: math.sqrt,
-    exp.Greatest: max, exp.Least: min, exp.DPipe: lambda a, b: f"{a}{b}",
-    exp.Year: lambda d: d.year, exp.Month: lambda d: d.month, exp.Day: lambda d: d.day,
+    exp.EQ: lambda a, b: a == b,
+    exp.NEQ: lambda a, b: a != b,
+    exp.GT: lambda a, b: a > b,
+    exp.GTE: lambda a, b: a >= b,
+    exp.LT: lambda a, b: a < b,
+    exp.LTE: lambda a, b: a <= b,
+    exp.Between: lambda a, low, high: low <= a <= high,
+    exp.Like: _like,
+    exp.Upper: str.upper,
+    exp.Lower: str.lower,
+    exp.Length: len,
+    exp.Substring: _substring,
+    exp.Abs: abs,
+    exp.Floor: math.floor,
+    exp.Ceil: math.ceil,
+    exp.Sqrt: math.sqrt,
+    exp.Greatest: max,
+    exp.Least: min,
+    exp.DPipe: lambda a, b: f"{a}{b}",
+    exp.Year: lambda d: d.year,
+    exp.Month: lambda d: d.month,
+    exp.Day: lambda d: d.day,
 }
 
 
@@ -168,7 +196,7 @@ def joined_rows(tables: Mapping[str, pa.Table], source: exp.Select) -> list[Row]
     return rows if where is None else [r for r in rows if value(where.this, r) is True]
 
 
-def _table_rows(tables: Mapping[str, pa.Table], node: Expression) -> list[Row]:
+def _table_rows(tables: Mapping[str, pa.Table], node: Expr) -> list[Row]:
     alias = node.alias_or_name
     if isinstance(node, exp.Subquery):
         grouped = small_query(lambda s: joined_rows(tables, s), tables, node.this)
@@ -188,7 +216,7 @@ def _join(left: list[Row], right: list[Row], join: exp.Join) -> list[Row]:
 
 
 def small_query(
-    rows_of: Callable[[exp.Select], list[Row]], tables: Mapping[str, pa.Table], query: Expression
+    rows_of: Callable[[exp.Select], list[Row]], tables: Mapping[str, pa.Table], query: Expr
 ) -> pa.Table:
     """The queries of planning: a list of types (LIMIT 0), DISTINCT, or grouped counts."""
     if not isinstance(query, exp.Select):
@@ -196,8 +224,9 @@ def small_query(
     items = query.expressions
     limit = query.args.get("limit")
     if limit is not None and limit.expression.name == "0":
-        return pa.schema([pa.field(i.alias_or_name, type_of(i.unalias(), query, tables))
-                          for i in items]).empty_table()
+        return pa.schema(
+            [pa.field(i.alias_or_name, type_of(i.unalias(), query, tables)) for i in items]
+        ).empty_table()
     group = query.args.get("group")
     source = query.args.get("from_") or query.args.get("from")
     inner = source.this if source is not None else None
@@ -206,8 +235,9 @@ def small_query(
         rows: list[Row] = [{("", n): v for n, v in r.items()} for r in found]
     else:
         rows = rows_of(query)
-    buckets: dict[tuple[Any, ...], list[Row]] = {} if group or query.args.get("distinct") else {
-        (): rows}
+    buckets: dict[tuple[Any, ...], list[Row]] = (
+        {} if group or query.args.get("distinct") else {(): rows}
+    )
     if group or query.args.get("distinct"):
         keys = group.expressions if group else [i.unalias() for i in items]
         for row in rows:
@@ -218,11 +248,14 @@ def small_query(
         if having is not None and not _over(having.this, members):
             continue
         out.append({i.alias_or_name: _over(i.unalias(), members) for i in items})
-    return pa.Table.from_pylist(out, pa.schema([])) if not items else pa.table(
-        {i.alias_or_name: [o[i.alias_or_name] for o in out] for i in items})
+    return (
+        pa.Table.from_pylist(out, pa.schema([]))
+        if not items
+        else pa.table({i.alias_or_name: [o[i.alias_or_name] for o in out] for i in items})
+    )
 
 
-def _over(node: Expression, rows: list[Row]) -> Any:
+def _over(node: Expr, rows: list[Row]) -> Any:
     if isinstance(node, exp.Count):
         if isinstance(node.this, exp.Star):
             return len(rows)
@@ -239,7 +272,7 @@ def _over(node: Expression, rows: list[Row]) -> Any:
     return value(node, rows[0]) if rows else None
 
 
-def type_of(node: Expression, source: exp.Select, tables: Mapping[str, pa.Table]) -> pa.DataType:
+def type_of(node: Expr, source: exp.Select, tables: Mapping[str, pa.Table]) -> pa.DataType:
     """The type of an expression: of a column as declared, else of the values it takes."""
     if isinstance(node, exp.Column):
         for table in source.find_all(exp.Table):

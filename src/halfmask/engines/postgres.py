@@ -11,20 +11,35 @@ from halfmask.engines.duckdb import refusal
 from halfmask.errors import EngineError, EngineUnavailableError
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
+    from sqlglot.expressions import Expr
 
     from halfmask.engines.request import Measure, Request
 
 _TYPES = {
-    "bool": pa.bool_(), "int2": pa.int64(), "int4": pa.int64(), "int8": pa.int64(),
-    "float4": pa.float64(), "float8": pa.float64(), "text": pa.string(), "varchar": pa.string(),
-    "bpchar": pa.string(), "name": pa.string(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", tz="UTC"),
-    "unknown": pa.string(), "uuid": pa.string(),
+    "bool": pa.bool_(),
+    "int2": pa.int64(),
+    "int4": pa.int64(),
+    "int8": pa.int64(),
+    "float4": pa.float64(),
+    "float8": pa.float64(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "bpchar": pa.string(),
+    "name": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "unknown": pa.string(),
+    "uuid": pa.string(),
 }
-_NAMES = ((pa.types.is_boolean, "boolean"), (pa.types.is_integer, "bigint"),
-          (pa.types.is_floating, "double precision"), (pa.types.is_decimal, "numeric"),
-          (pa.types.is_date, "date"), (pa.types.is_timestamp, "timestamp"))
+_NAMES = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "bigint"),
+    (pa.types.is_floating, "double precision"),
+    (pa.types.is_decimal, "numeric"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "timestamp"),
+)
 
 
 class Postgres:
@@ -52,15 +67,24 @@ class Postgres:
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
+        import psycopg
         from sqlglot import exp
 
+        # Not the system's own tables: they hold samples of everybody's values.
+        listed = (
+            "SELECT 1 FROM information_schema.tables WHERE table_name = %s "
+            "AND table_schema NOT IN ('pg_catalog', 'information_schema')"
+        )
         try:
-            found = self.run(exp.select("*").from_(exp.to_table(table, quoted=True)).limit(0))
-        except (EngineError, ValueError):
-            return None
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                if not cursor.execute(listed, [table]).fetchall():
+                    return None
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
+        found = self.run(exp.select("*").from_(exp.to_table(table, quoted=True)).limit(0))
         return {f.name: f.type for f in found.schema}
 
-    def run(self, query: Expression) -> pa.Table:
+    def run(self, query: Expr) -> pa.Table:
         """Run one query."""
         import psycopg
 
@@ -76,7 +100,7 @@ class Postgres:
             columns[column.name] = pa.array(values, self._type(column, values))
         return pa.table(columns)
 
-    def sql(self, query: Expression) -> str:
+    def sql(self, query: Expr) -> str:
         """The text of a query in this engine's dialect."""
         from sqlglot import exp
 
@@ -84,12 +108,15 @@ class Postgres:
         for node in list(query.find_all(exp.Mod)):
             node.set("this", exp.paren(node.this))
         # A null key is a key: two rows of text are equal where their keys are, nulls included.
-        for node in list(query.find_all(exp.NullSafeEQ)):
-            node.replace(exp.EQ(this=_text(node.this), expression=_text(node.expression)))
-        for node in list(query.find_all(exp.Median)):
-            node.replace(exp.WithinGroup(
-                this=exp.PercentileCont(this=exp.Literal.number("0.5")),
-                expression=exp.Order(expressions=[exp.Ordered(this=node.this)])))
+        for same in list(query.find_all(exp.NullSafeEQ)):
+            same.replace(exp.EQ(this=_text(same.this), expression=_text(same.expression)))
+        for median in list(query.find_all(exp.Median)):
+            median.replace(
+                exp.WithinGroup(
+                    this=exp.PercentileCont(this=exp.Literal.number("0.5")),
+                    expression=exp.Order(expressions=[exp.Ordered(this=median.this)]),
+                )
+            )
         return query.sql(dialect=self.dialect, pretty=True)
 
     def add(self, name: str, rows: pa.Table) -> None:
@@ -119,14 +146,15 @@ class Postgres:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
 
-    def capped(self, value: Expression, count: int) -> Expression:
+    def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""
         from sqlglot import exp
 
         few = exp.LT(this=exp.Count(this=value.copy()), expression=exp.Literal.number(count))
         present = exp.Filter(
             this=exp.ArrayAgg(this=value),
-            expression=exp.Where(this=value.copy().is_(exp.null()).not_()))
+            expression=exp.Where(this=value.copy().is_(exp.null()).not_()),
+        )
         return exp.Case().when(few, present)
 
     def close(self) -> None:
@@ -141,8 +169,9 @@ class Postgres:
         if name == "numeric":
             scale = column.scale
             if scale is None:
-                scale = max((max(0, -v.as_tuple().exponent) for v in values if v is not None),
-                            default=0)
+                scale = max(
+                    (max(0, -v.as_tuple().exponent) for v in values if v is not None), default=0
+                )
             return pa.decimal128(38, scale)
         return _TYPES.get(name, pa.string())
 
@@ -154,7 +183,7 @@ class Postgres:
         return _TYPES.get(name, pa.string())
 
 
-def _text(value: Expression) -> Expression:
+def _text(value: Expr) -> Expr:
     from sqlglot import exp
 
     present = exp.DPipe(this=exp.Literal.string("v"), expression=exp.cast(value.copy(), "text"))

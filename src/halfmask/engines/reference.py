@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from decimal import Decimal
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from halfmask.engines import evaluate
 from halfmask.engines.request import (
@@ -22,7 +20,10 @@ from halfmask.engines.request import (
 )
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
+    from collections.abc import Callable, Mapping
+
+    from sqlglot import exp
+    from sqlglot.expressions import Expr
 
 Row = dict[tuple[str, str], Any]
 
@@ -41,7 +42,7 @@ class Reference:
         rows = self._tables.get(table)
         return None if rows is None else {f.name: f.type for f in rows.schema}
 
-    def sql(self, query: Expression) -> str:
+    def sql(self, query: Expr) -> str:
         """The text of a query."""
         return query.sql(dialect=self.dialect, pretty=True)
 
@@ -52,11 +53,11 @@ class Reference:
     def close(self) -> None:
         """Nothing was opened."""
 
-    def capped(self, value: Expression, count: int) -> Expression:  # noqa: ARG002
+    def capped(self, value: Expr, count: int) -> Expr:  # noqa: ARG002
         """Lists are never cut here."""
         return value
 
-    def run(self, query: Expression) -> pa.Table:
+    def run(self, query: Expr) -> pa.Table:
         """Evaluate the simple queries that planning asks: types, distinct values, counts."""
         return evaluate.small_query(self._rows, self._tables, query)
 
@@ -65,8 +66,10 @@ class Reference:
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in self._rows(request.source):
             level = self._level(request, row)
-            key = (level, *(generalize(k, level, evaluate.value(k.expression, row))
-                            for k in request.keys))
+            key = (
+                level,
+                *(generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys),
+            )
             groups.setdefault(key, []).append(row)
         return _table(request, groups, self._types(request))
 
@@ -79,8 +82,10 @@ class Reference:
         inside: dict[int, list[Row]] = {}
         for row in self._rows(request.source):
             level = self._level(request, row)
-            key = (level, *(generalize(k, level, evaluate.value(k.expression, row))
-                            for k in request.keys))
+            key = (
+                level,
+                *(generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys),
+            )
             if key in at:
                 inside.setdefault(at[key], []).append(row)
         out: dict[str, list[Any]] = {"place": list(inside)}
@@ -93,7 +98,7 @@ class Reference:
             return -2
         if request.demands is None:
             return 0
-        k, l = (evaluate.value(d, row) for d in request.demands)  # noqa: E741
+        k, l = (evaluate.value(d, row) for d in request.demands)
         if k is None or l is None:
             return request.missing
         for level, (k_level, l_level) in enumerate(request.guarantees):
@@ -105,8 +110,10 @@ class Reference:
         return evaluate.joined_rows(self._tables, source)
 
     def _types(self, request: Request) -> dict[int, pa.DataType]:
-        return {i: evaluate.type_of(k.expression, request.source, self._tables)
-                for i, k in enumerate(request.keys)}
+        return {
+            i: evaluate.type_of(k.expression, request.source, self._tables)
+            for i, k in enumerate(request.keys)
+        }
 
 
 def generalize(key: Key, level: int, value: Any) -> Any:
@@ -144,7 +151,7 @@ def _table(
     return pa.table(out)
 
 
-def _values(expression: Expression, rows: list[Row]) -> list[Any]:
+def _values(expression: Expr, rows: list[Row]) -> list[Any]:
     return [v for row in rows if (v := evaluate.value(expression, row)) is not None]
 
 
@@ -160,8 +167,13 @@ def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array
         return {
             f"s{i}_n": pa.array([len(f) for f in numbers], pa.int64()),
             f"s{i}_mean": pa.array(means, pa.float64()),
-            f"s{i}_m2": pa.array([sum((v - m) ** 2 for v in f) if m is not None else None
-                                  for f, m in zip(numbers, means, strict=True)], pa.float64()),
+            f"s{i}_m2": pa.array(
+                [
+                    sum((v - m) ** 2 for v in f) if m is not None else None
+                    for f, m in zip(numbers, means, strict=True)
+                ],
+                pa.float64(),
+            ),
         }
     if state.kind == "count":
         return {f"s{i}": pa.array([len(f) for f in found], pa.int64())}
@@ -170,10 +182,13 @@ def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array
             sums = [Decimal(sum(int(v) for v in f)) if f else None for f in found]
             return {f"s{i}": pa.array(sums, pa.decimal128(38, 0))}
         if state.of == "decimal":
-            return {f"s{i}": pa.array([sum(f, Decimal(0)) if f else None for f in found],
-                                      pa.decimal128(38, state.scale))}
-        return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found],
-                                  pa.float64())}
+            return {
+                f"s{i}": pa.array(
+                    [sum(f, Decimal(0)) if f else None for f in found],
+                    pa.decimal128(38, state.scale),
+                )
+            }
+        return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
     pick: Callable[[list[Any]], Any] = min if state.kind == "min" else max
     return {f"s{i}": pa.array([pick(f) if f else None for f in found])}
 
@@ -190,6 +205,7 @@ def _measured(measure: Measure, rows: list[Row]) -> Any:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    columns = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c
-               for c in rows.columns]
+    columns = [
+        c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in rows.columns
+    ]
     return pa.table(columns, names=rows.column_names)

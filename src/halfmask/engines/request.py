@@ -60,7 +60,7 @@ class Key:
         rules: per depth from 1, how a value as it stands in the rows is generalized.
     """
 
-    expression: exp.Expression
+    expression: exp.Expr
     kind: Kind
     depths: tuple[int, ...]
     rules: tuple[Rule, ...] = ()
@@ -70,7 +70,7 @@ class Key:
 class Test:
     """A number of distinct values that must reach a threshold; counted exactly below ``cap``."""
 
-    expression: exp.Expression
+    expression: exp.Expr
     cap: int
 
 
@@ -79,7 +79,7 @@ class State:
     """A part of an aggregate that merges: counts, sums, extremes, moments of one expression."""
 
     kind: StateKind
-    expression: exp.Expression
+    expression: exp.Expr
     of: Kind = "other"
     scale: int = 0
 
@@ -92,7 +92,7 @@ class Measure:
     """
 
     kind: MeasureKind
-    expression: exp.Expression
+    expression: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class Request:
     source: exp.Select
     keys: tuple[Key, ...]
     guarantees: tuple[tuple[int, int], ...]
-    demands: tuple[exp.Expression, exp.Expression] | None = None
-    person: exp.Expression | None = None
+    demands: tuple[exp.Expr, exp.Expr] | None = None
+    person: exp.Expr | None = None
     missing: int = WITHOUT_POLICY
     tests: tuple[Test, ...] = ()
     states: tuple[State, ...] = field(default=())
@@ -136,11 +136,11 @@ class Engine(Protocol):
         """The columns of a table; None where there is no such table."""
         ...
 
-    def run(self, query: exp.Expression) -> pa.Table:
+    def run(self, query: exp.Expr) -> pa.Table:
         """Run one query."""
         ...
 
-    def sql(self, query: exp.Expression) -> str:
+    def sql(self, query: exp.Expr) -> str:
         """The text of a query in this engine's dialect."""
         ...
 
@@ -158,7 +158,7 @@ class Engine(Protocol):
         """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
         ...
 
-    def capped(self, value: exp.Expression, count: int) -> exp.Expression:
+    def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The list of a group's (already distinct) values, or null or a part from ``count`` on."""
         ...
 
@@ -177,8 +177,12 @@ def kind_of(data_type: pa.DataType) -> Kind:
         ("integer", pa.types.is_integer(data_type)),
         ("decimal", pa.types.is_decimal(data_type)),
         ("float", pa.types.is_floating(data_type)),
-        ("text", pa.types.is_string(data_type) or pa.types.is_large_string(data_type)
-         or pa.types.is_string_view(data_type)),
+        (
+            "text",
+            pa.types.is_string(data_type)
+            or pa.types.is_large_string(data_type)
+            or pa.types.is_string_view(data_type),
+        ),
         ("boolean", pa.types.is_boolean(data_type)),
         ("temporal", pa.types.is_temporal(data_type)),
     )

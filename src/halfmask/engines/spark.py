@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from sqlglot.expressions import Expression
+    from sqlglot.expressions import Expr
 
     from halfmask.engines.request import Measure, Request
 
@@ -54,7 +54,7 @@ class Spark:
         found = self._session.table(table).limit(0).toArrow()
         return {f.name: f.type for f in found.schema}
 
-    def run(self, query: Expression) -> pa.Table:
+    def run(self, query: Expr) -> pa.Table:
         """Run one query."""
         from pyspark.errors import PySparkException
 
@@ -63,7 +63,7 @@ class Spark:
         except PySparkException as error:
             raise refusal("spark", error) from None
 
-    def sql(self, query: Expression) -> str:
+    def sql(self, query: Expr) -> str:
         """The text of a query in this engine's dialect."""
         return query.sql(dialect=self.dialect, pretty=True)
 
@@ -71,8 +71,9 @@ class Spark:
         """Bring a small table along, as a temporary view."""
         import pyarrow as pa
 
-        columns = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c
-                   for c in rows.columns]
+        columns = [
+            c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in rows.columns
+        ]
         plain = pa.table(columns, names=rows.column_names)
         self._session.createDataFrame(plain).createOrReplaceTempView(name)
         self._brought.append(name)
@@ -87,7 +88,7 @@ class Spark:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
 
-    def capped(self, value: Expression, count: int) -> Expression:
+    def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""
         from sqlglot import exp
 

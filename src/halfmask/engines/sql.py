@@ -50,7 +50,10 @@ def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
         *_demand_columns(request),
         *(part for i, state in enumerate(request.states) for part in _state(i, state)),
     ).from_(levelled(request).subquery("b"))
-    return [_grouped(main, request), *(_test(engine, request, j) for j in range(len(request.tests)))]
+    return [
+        _grouped(main, request),
+        *(_test(engine, request, j) for j in range(len(request.tests))),
+    ]
 
 
 def measure(
@@ -69,10 +72,10 @@ def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
     match = exp.and_(
         *(exp.NullSafeEQ(this=_column(n, "b"), expression=_column(n, "p")) for n in names)
     )
-    columns: list[exp.Expression] = [_column("place", "p")]
+    columns: list[exp.Expr] = [_column("place", "p")]
     for i, m in enumerate(measures):
         value = _column(f"m{i}", "b")
-        node: exp.Expression
+        node: exp.Expr
         if m.kind == "median":
             node = exp.Median(this=value)
         elif m.kind == "max":
@@ -87,7 +90,7 @@ def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
     return query.group_by(_column("place", "p"))
 
 
-def levelled(request: Request, extra: dict[str, exp.Expression] | None = None) -> exp.Select:
+def levelled(request: Request, extra: dict[str, exp.Expr] | None = None) -> exp.Select:
     """One row per row: its level, its keys as generalized at that level, and what is counted."""
     columns = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
     if request.demands is not None:
@@ -115,7 +118,7 @@ def levelled(request: Request, extra: dict[str, exp.Expression] | None = None) -
     ).from_(placed.subquery("c"))
 
 
-def level_of(request: Request) -> exp.Expression:
+def level_of(request: Request) -> exp.Expr:
     """The finest level whose guarantee covers a person's demands."""
     case = exp.Case()
     if request.person is not None:
@@ -123,7 +126,7 @@ def level_of(request: Request) -> exp.Expression:
     if request.demands is None:
         first = _number(0)
         return case.else_(first) if request.person is not None else first
-    k, l = _column("k"), _column("l")  # noqa: E741
+    k, l = _column("k"), _column("l")
     missing = exp.or_(k.is_(exp.null()), l.is_(exp.null()))
     case = case.when(missing, _number(request.missing))
     for level, (k_level, l_level) in enumerate(request.guarantees):
@@ -132,12 +135,13 @@ def level_of(request: Request) -> exp.Expression:
     return case.else_(_number(REFUSED))
 
 
-def generalized(key: Key, index: int) -> exp.Expression:
+def generalized(key: Key, index: int) -> exp.Expr:
     """The key at the row's own level; null where it has been taken away."""
     value = _column(f"r{index}")
     case = exp.Case()
     case = case.when(exp.LT(this=_column("level"), expression=_number(0)), exp.null())
-    current, result = 0, value
+    current = 0
+    result: exp.Expr = value
     for level, depth in enumerate(key.depths):
         if depth != current:
             if level:
@@ -147,7 +151,7 @@ def generalized(key: Key, index: int) -> exp.Expression:
     return case.else_(result)
 
 
-def apply(rule: Rule, value: exp.Expression, key: Key) -> exp.Expression:
+def apply(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
     """One generalization of a value as it stands in the rows."""
     if isinstance(rule, Interval):
         if key.kind in ("integer", "decimal"):
@@ -158,13 +162,15 @@ def apply(rule: Rule, value: exp.Expression, key: Key) -> exp.Expression:
             )
             return value.copy() - exp.paren(rest)
         width = exp.cast(_number(rule.width), "double")
-        return exp.Floor(this=exp.Div(this=value.copy(), expression=width, typed=True)) * width.copy()
+        return (
+            exp.Floor(this=exp.Div(this=value.copy(), expression=width, typed=True)) * width.copy()
+        )
     if isinstance(rule, Climb):
         return _climbed(rule, value)
     return exp.null()
 
 
-def _climbed(rule: Climb, value: exp.Expression) -> exp.Expression:
+def _climbed(rule: Climb, value: exp.Expr) -> exp.Expr:
     under: dict[object, list[object]] = {}
     for leaf, stand_in in rule.stand_ins.items():
         if leaf is not None:
@@ -212,7 +218,7 @@ def _test(engine: Engine, request: Request, j: int) -> exp.Select:
     return outer.group_by(*map(_column, names))
 
 
-def _state(i: int, state: State) -> list[exp.Expression]:
+def _state(i: int, state: State) -> list[exp.Expr]:
     value = _column(f"a{i}")
     if state.kind != "moments":
         return [exp.alias_(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
@@ -226,23 +232,23 @@ def _state(i: int, state: State) -> list[exp.Expression]:
     ]
 
 
-def _partial(i: int, state: State) -> list[exp.Expression]:
+def _partial(i: int, state: State) -> list[exp.Expr]:
     return [exp.alias_(_aggregate(state.kind, _column(f"a{i}")), f"p{i}")]
 
 
-def _total(i: int, state: State) -> list[exp.Expression]:
+def _total(i: int, state: State) -> list[exp.Expr]:
     part = _column(f"p{i}")
     if state.kind == "count":
         return [exp.alias_(exp.cast(exp.Sum(this=part), "bigint"), f"s{i}")]
     return [exp.alias_(_exact(state, _aggregate(state.kind, part)), f"s{i}")]
 
 
-def _aggregate(kind: str, value: exp.Expression) -> exp.Expression:
+def _aggregate(kind: str, value: exp.Expr) -> exp.Expr:
     nodes = {"count": exp.Count, "sum": exp.Sum, "min": exp.Min, "max": exp.Max}
     return nodes[kind](this=value)
 
 
-def _exact(state: State, total: exp.Expression) -> exp.Expression:
+def _exact(state: State, total: exp.Expr) -> exp.Expr:
     """Sums of whole and decimal numbers leave as decimals, so that merging them stays exact."""
     if state.kind != "sum":
         return total
@@ -251,7 +257,7 @@ def _exact(state: State, total: exp.Expression) -> exp.Expression:
     return total if state.of == "decimal" else exp.cast(total, "double")
 
 
-def _demand_columns(request: Request) -> list[exp.Expression]:
+def _demand_columns(request: Request) -> list[exp.Expr]:
     if request.demands is None:
         return []
     return [exp.alias_(exp.Max(this=_column(n)), n) for n in ("k", "l")]
@@ -261,7 +267,7 @@ def _key_names(request: Request) -> list[str]:
     return ["level", *(f"g{i}" for i in range(len(request.keys)))]
 
 
-def _keys(request: Request) -> list[exp.Expression]:
+def _keys(request: Request) -> list[exp.Expr]:
     return [_column(n) for n in _key_names(request)]
 
 
@@ -269,7 +275,7 @@ def _grouped(query: exp.Select, request: Request) -> exp.Select:
     return query.group_by(*_keys(request))
 
 
-def _select(*columns: exp.Expression) -> exp.Select:
+def _select(*columns: exp.Expr) -> exp.Select:
     return exp.select(*columns, copy=False)
 
 
@@ -277,7 +283,7 @@ def _column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(name, table=table, quoted=True)
 
 
-def _number(value: int) -> exp.Expression:
+def _number(value: int) -> exp.Expr:
     return exp.convert(value)
 
 

@@ -56,6 +56,50 @@ def bounds(
 
 
 @njit(cache=True, nogil=True)
+def judge(
+    node: int,
+    floor: NDArray[np.float64],
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+    state: NDArray[np.int8],
+    source: NDArray[np.int32],
+    penalties: NDArray[np.float64],
+) -> Any:
+    """A lower bound of what ``node`` costs; infinite if a node above it is hopeless.
+
+    The rows that a coarser node had to suppress (``penalties[source]``) are suppressed by every
+    finer node too; the best such source is handed on.
+    """
+    columns = len(heights)
+    picked = np.empty(columns, np.float64)
+    rest, stride = node, 1
+    best = floor[node]
+    for c in range(columns):
+        level = rest % (heights[c] + 1)
+        rest //= heights[c] + 1
+        if level < heights[c]:
+            above = node + stride
+            if state[above] == HOPELESS:
+                state[node] = HOPELESS
+                return np.inf
+            origin = source[above]
+            if origin >= 0 and origin != source[node]:
+                again = node
+                for d in range(columns):
+                    own = again % (heights[d] + 1)
+                    again //= heights[d] + 1
+                    picked[d] = scores[d, own] + penalties[origin, d]
+                bound = combine(picked, weights, geometric)
+                if bound > best:
+                    best = bound
+                    source[node] = origin
+        stride *= heights[c] + 1
+    return best
+
+
+@njit(cache=True, nogil=True)
 def advance(
     order: NDArray[np.int64],
     position: int,
@@ -71,43 +115,43 @@ def advance(
 ) -> int:
     """Return the next position in ``order`` that must be evaluated, or ``len(order)``.
 
-    A node is passed over when a node above it is hopeless (no finer node can satisfy the models),
-    or when the rows that a coarser node had to suppress (``penalties[source]``, which every finer
-    node suppresses too) or its own labels (``floor``) already make it cost more than ``limit``.
+    A node is passed over when it is hopeless or costs more than ``limit`` in any case.
     """
-    columns = len(heights)
-    picked = np.empty(columns, np.float64)
     while position < len(order):
         node = order[position]
-        rest, stride = node, 1
-        hopeless = False
-        best = floor[node]
-        for c in range(columns):
-            level = rest % (heights[c] + 1)
-            rest //= heights[c] + 1
-            if level < heights[c]:
-                above = node + stride
-                if state[above] == HOPELESS:
-                    hopeless = True
-                    break
-                origin = source[above]
-                if origin >= 0 and origin != source[node]:
-                    again = node
-                    for d in range(columns):
-                        own = again % (heights[d] + 1)
-                        again //= heights[d] + 1
-                        picked[d] = scores[d, own] + penalties[origin, d]
-                    bound = combine(picked, weights, geometric)
-                    if bound > best:
-                        best = bound
-                        source[node] = origin
-            stride *= heights[c] + 1
-        if hopeless:
-            state[node] = HOPELESS
-        elif best <= limit:
-            return position
+        if state[node] != HOPELESS:
+            bound = judge(
+                node, floor, heights, scores, weights, geometric, state, source, penalties
+            )
+            if bound <= limit:
+                return position
         position += 1
     return position
+
+
+@njit(cache=True, nogil=True)
+def lowest(
+    order: NDArray[np.int64],
+    position: int,
+    floor: NDArray[np.float64],
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+    state: NDArray[np.int8],
+    source: NDArray[np.int32],
+    penalties: NDArray[np.float64],
+) -> float:
+    """The smallest bound among the nodes from ``position`` on."""
+    least = np.inf
+    for i in range(position, len(order)):
+        node = order[i]
+        if state[node] != HOPELESS:
+            bound = judge(
+                node, floor, heights, scores, weights, geometric, state, source, penalties
+            )
+            least = min(least, bound)
+    return least
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,1 @@
+"""Aggregate SQL under guarantees: parse, plan, collect, filter, aggregate, seal."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.errors import InternalError
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
-    from halfmask.query.plan import Plan, PlannedAggregate
+    from halfmask.query.planned import Plan, PlannedAggregate
 
 
 def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:
@@ -65,8 +67,9 @@ def merge(plan: Plan, groups: Groups, published: Published) -> dict[str, pa.Arra
     done = table.group_by("hm_id").aggregate(wanted)
     order = np.empty(n, dtype=np.int64)
     order[done["hm_id"].to_numpy()] = np.arange(n)
-    out = {name: done[f"{name}_{how}"].take(pa.array(order)).combine_chunks()
-           for name, how in wanted}
+    out = {
+        name: done[f"{name}_{how}"].take(pa.array(order)).combine_chunks() for name, how in wanted
+    }
     for i, state in enumerate(plan.request.states):
         if state.kind == "moments":
             out |= _moments(taken, f"s{i}", ids, n)
@@ -77,7 +80,8 @@ def _moments(
     taken: pa.Table, name: str, ids: NDArray[np.int64], n: int
 ) -> dict[str, NDArray[np.float64]]:
     def numbers(part: str) -> NDArray[np.float64]:
-        return taken[f"{name}_{part}"].fill_null(0).to_numpy().astype(np.float64)
+        found: NDArray[np.float64] = taken[f"{name}_{part}"].fill_null(0).to_numpy()
+        return found.astype(np.float64)
 
     count, mean, m2 = numbers("n"), numbers("mean"), numbers("m2")
     total = np.bincount(ids, weights=count, minlength=n)
@@ -85,7 +89,7 @@ def _moments(
         middle = np.bincount(ids, weights=count * mean, minlength=n) / total
     apart = np.where(count > 0, mean - middle[ids], 0.0)
     spread = np.bincount(ids, weights=m2 + count * apart * apart, minlength=n)
-    return {f"{name}_n": total, f"{name}_m2": spread}
+    return {f"{name}_n": total.astype(np.float64), f"{name}_m2": spread.astype(np.float64)}
 
 
 def _measured(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table | None:
@@ -94,6 +98,8 @@ def _measured(plan: Plan, groups: Groups, published: Published, engine: Engine) 
     if not plan.measures or not len(published):
         return None
     found = engine.measure(plan.request, places(plan, groups, published), plan.measures)
+    if found.num_rows != len(published):
+        raise InternalError("The engine measured other groups than it counted.")
     order = np.empty(len(published), dtype=np.int64)
     order[found["place"].to_numpy()] = np.arange(found.num_rows)
     return found.take(pa.array(order))
@@ -132,7 +138,9 @@ def _value(
     if planned.kind == "avg":
         total = merged[name].cast(pa.float64())
         count = merged[f"s{planned.states[1]}"].cast(pa.float64())
-        return pc.if_else(pc.equal(count, 0.0), None, pc.divide(total, pc.max_element_wise(count, 1.0)))
+        return pc.if_else(
+            pc.equal(count, 0.0), None, pc.divide(total, pc.max_element_wise(count, 1.0))
+        )
     if planned.kind.startswith(("var", "stddev")):
         return _spread(planned.kind, merged[f"{name}_n"], merged[f"{name}_m2"])
     if planned.kind == "sum" and planned.of in ("integer", "boolean"):

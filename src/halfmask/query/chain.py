@@ -34,9 +34,9 @@ class Guarantee:
     """
 
     k: int
-    l: int = 1  # noqa: E741 - the name that the literature gives it
+    l: int = 1
 
-    def covers(self, k: float, l: float) -> bool:  # noqa: E741
+    def covers(self, k: float, l: float) -> bool:
         """Tell whether a person who demands ``k`` and ``l`` is content with this."""
         return k <= self.k and l <= self.l
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine, Key
-    from halfmask.query.plan import Plan, PlannedKey
+    from halfmask.query.planned import Plan, PlannedKey
 
 DROPPED = -1
 
@@ -178,7 +178,8 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
         for i, (key, planned) in enumerate(zip(plan.request.keys, plan.keys, strict=True))
     )
     counts = tuple(
-        _distinct(inside, r.test, plan.request.tests[r.test].cap) if r.test is not None
+        _distinct(inside, r.test, plan.request.tests[r.test].cap)
+        if r.test is not None
         else _numbers(inside, "rows" if r.state is None else f"s{r.state}")
         for r in plan.requirements
     )
@@ -190,8 +191,15 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
     if plan.request.demands is not None:
         demand = (_ceiling(inside, "k"), _ceiling(inside, "l"))
     return Groups(
-        level[kept], people[kept], keys, counts, thresholds, inside, demand,
-        int(people[level == REFUSED].sum()), int(people[level == WITHOUT_POLICY].sum()),
+        level[kept],
+        people[kept],
+        keys,
+        counts,
+        thresholds,
+        inside,
+        demand,
+        int(people[level == REFUSED].sum()),
+        int(people[level == WITHOUT_POLICY].sum()),
         _largest_refused(rows, level),
     )
 
@@ -200,8 +208,10 @@ def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
     """Groups in the order of their keys, so that every engine breaks ties the same way."""
     import pyarrow as pa
 
-    keys = [_key_column(k, p, rows[f"g{i}"]).codes
-            for i, (k, p) in enumerate(zip(plan.request.keys, plan.keys, strict=True))]
+    keys = [
+        _key_column(k, p, rows[f"g{i}"]).codes
+        for i, (k, p) in enumerate(zip(plan.request.keys, plan.keys, strict=True))
+    ]
     order = np.lexsort([*reversed(keys), rows["level"].to_numpy()])
     return rows.take(pa.array(order))
 
@@ -219,14 +229,17 @@ def _people(plan: Plan, rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _numbers(rows: pa.Table, name: str) -> NDArray[np.int64]:
-    return rows[name].fill_null(0).to_numpy().astype(np.int64)
+    found: NDArray[np.int64] = rows[name].fill_null(0).to_numpy().astype(np.int64)
+    return found
 
 
 def _ceiling(rows: pa.Table, name: str) -> NDArray[np.int64]:
     import pyarrow as pa
 
     values = rows[name].cast(pa.float64()).fill_null(0).to_numpy()
-    return np.minimum(np.ceil(np.nan_to_num(values, nan=2.0**62)), 2.0**62).astype(np.int64)
+    whole = np.minimum(np.ceil(np.nan_to_num(values, nan=2.0**62)), 2.0**62)
+    found: NDArray[np.int64] = whole.astype(np.int64)
+    return found
 
 
 def _distinct(rows: pa.Table, test: int, cap: int) -> Distinct:
@@ -247,8 +260,11 @@ def _distinct(rows: pa.Table, test: int, cap: int) -> Distinct:
     lengths[open_groups] = counts[open_groups]
     starts = np.concatenate(([0], np.cumsum(lengths)))
     return Distinct(
-        counts, starts, codes.indices.to_numpy(zero_copy_only=False).astype(np.int64),
-        len(codes.dictionary), cap,
+        counts,
+        starts,
+        codes.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+        len(codes.dictionary),
+        cap,
     )
 
 
@@ -262,7 +278,9 @@ def _reach(
         return holds
     owners, nodes = groups[rest], ids[rest]
     lengths = count.starts[owners + 1] - count.starts[owners]
-    offsets = np.repeat(count.starts[owners] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    offsets = np.repeat(
+        count.starts[owners] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths
+    )
     values = count.values[offsets + np.arange(lengths.sum())]
     pairs = np.unique(np.repeat(nodes, lengths) * max(1, count.domain) + values)
     sizes = np.bincount(pairs // max(1, count.domain), minlength=n)
@@ -278,7 +296,7 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
     for depth, rule in enumerate(key.rules, start=1):
         if isinstance(rule, Interval):
             found = _edges(plain, rule.width)
-            shown = [None if e is None else f"[{e}, {e + rule.width})" for e in found]
+            shown: list[object] = [None if e is None else f"[{e}, {e + rule.width})" for e in found]
         elif isinstance(rule, Climb):
             shown = _climbed(plain, planned, depth)
         else:
@@ -307,8 +325,10 @@ def _climbed(values: Sequence[object], planned: PlannedKey, depth: int) -> list[
     labels = hierarchy.labels[depth]
     if len(labels) == 1:
         return [labels[0]] * len(values)
-    at = {v: labels[c] for v, c in zip(hierarchy.labels[0], hierarchy.maps[depth].tolist(),
-                                       strict=True)}
+    at = {
+        v: labels[c]
+        for v, c in zip(hierarchy.labels[0], hierarchy.maps[depth].tolist(), strict=True)
+    }
     if any(v is not None and v not in at for v in values):
         raise InternalError("A value stands outside its hierarchy.")
     return [None if v is None else at[v] for v in values]

@@ -19,15 +19,18 @@ def by_person(old: Request, new: Request) -> exp.Select:
 
     joined = (
         exp.select(
-            exp.alias_(exp.Coalesce(this=_column("who", "a"), expressions=[_column("who", "b")]),
-                       "who"),
+            exp.alias_(
+                exp.Coalesce(this=_column("who", "a"), expressions=[_column("who", "b")]), "who"
+            ),
             exp.alias_(_column("place", "a"), "old"),
             exp.alias_(_column("place", "b"), "new"),
         )
         .from_(_placed(old, "hm_places_old").subquery("a"))
-        .join(_placed(new, "hm_places_new").subquery("b"),
-              on=exp.EQ(this=_column("who", "a"), expression=_column("who", "b")),
-              join_type="full")
+        .join(
+            _placed(new, "hm_places_new").subquery("b"),
+            on=exp.EQ(this=_column("who", "a"), expression=_column("who", "b")),
+            join_type="full",
+        )
     )
     counted = exp.Count(this=exp.Distinct(expressions=[_column("who")]))
     return _counted(joined, counted)
@@ -45,19 +48,25 @@ def by_row(old: Request, new: Request) -> exp.Select:
         columns = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
         if request.demands is not None:
             columns["k"], columns["l"] = request.demands
-        columns["in"] = exp.Case().when(where.this, exp.Literal.number(1)) if where else (
-            exp.Literal.number(1))
+        columns["in"] = (
+            exp.Case().when(where.this, exp.Literal.number(1)) if where else (exp.Literal.number(1))
+        )
         names[side] = list(columns)
         for name, expression in columns.items():
             rows = rows.select(exp.alias_(expression.copy(), f"{side}_{name}", quoted=True))
     joined = exp.select(
         exp.alias_(_column("place", "p"), "old"), exp.alias_(_column("place", "q"), "new")
     ).from_(_levels(rows, old, new).subquery("b"))
-    for side, request, alias, table in (("o", old, "p", "hm_places_old"),
-                                        ("n", new, "q", "hm_places_new")):
+    for side, request, alias, table in (
+        ("o", old, "p", "hm_places_old"),
+        ("n", new, "q", "hm_places_new"),
+    ):
         match = exp.and_(
-            *(exp.NullSafeEQ(this=_column(f"{side}_{n}", "b"), expression=_column(n, alias))
-              for n in ("level", *(f"g{i}" for i in range(len(request.keys))))))
+            *(
+                exp.NullSafeEQ(this=_column(f"{side}_{n}", "b"), expression=_column(n, alias))
+                for n in ("level", *(f"g{i}" for i in range(len(request.keys))))
+            )
+        )
         joined = joined.join(exp.to_table(table, alias=alias), on=match, join_type="left")
     return _counted(joined, exp.Count(this=exp.Star()))
 
@@ -70,10 +79,13 @@ def _levels(rows: exp.Select, old: Request, new: Request) -> exp.Select:
         level = _prefixed(sql.level_of(request), side)
         outside = exp.Case().when(_column(f"{side}_in").is_(exp.null()), exp.convert(-3))
         rows = exp.select("*", exp.alias_(outside.else_(level), f"{side}_level")).from_(
-            rows.subquery(f"l{side}"))
+            rows.subquery(f"l{side}")
+        )
     for side, request in (("o", old), ("n", new)):
-        keys = [exp.alias_(_prefixed(sql.generalized(key, i), side), f"{side}_g{i}")
-                for i, key in enumerate(request.keys)]
+        keys = [
+            exp.alias_(_prefixed(sql.generalized(key, i), side), f"{side}_g{i}")
+            for i, key in enumerate(request.keys)
+        ]
         rows = exp.select("*", *keys).from_(rows.subquery(f"g{side}"))
     return rows
 
@@ -85,23 +97,27 @@ def _placed(request: Request, table: str) -> exp.Select:
     rows = sql.levelled(request, {"who": request.person}).subquery("r")
     names = ["level", *(f"g{i}" for i in range(len(request.keys)))]
     match = exp.and_(
-        *(exp.NullSafeEQ(this=_column(n, "r"), expression=_column(n, "p")) for n in names))
+        *(exp.NullSafeEQ(this=_column(n, "r"), expression=_column(n, "p")) for n in names)
+    )
     return (
-        exp.select(_column("who", "r"), _column("place", "p")).distinct().from_(rows)
+        exp.select(_column("who", "r"), _column("place", "p"))
+        .distinct()
+        .from_(rows)
         .join(exp.to_table(table, alias="p"), on=match, join_type="inner")
     )
 
 
-def _counted(joined: exp.Select, count: exp.Expression) -> exp.Select:
+def _counted(joined: exp.Select, count: exp.Expr) -> exp.Select:
     from sqlglot import exp
 
     return (
         exp.select(_column("old"), _column("new"), exp.alias_(count, "n"))
-        .from_(joined.subquery("pairs")).group_by(_column("old"), _column("new"))
+        .from_(joined.subquery("pairs"))
+        .group_by(_column("old"), _column("new"))
     )
 
 
-def _table(request: Request) -> exp.Expression:
+def _table(request: Request) -> exp.Expr:
     from sqlglot import exp
 
     source = request.source.args.get("from_") or request.source.args["from"]
@@ -112,7 +128,7 @@ def _renamed(request: Request) -> Request:
     """The same request with every column named after the one table that both read."""
     from sqlglot import exp
 
-    def renamed(node: exp.Expression) -> exp.Expression:
+    def renamed(node: exp.Expr) -> exp.Expr:
         node = node.copy()
         for column in node.find_all(exp.Column):
             column.set("table", exp.to_identifier("hm_both", quoted=True))
@@ -129,7 +145,7 @@ def _renamed(request: Request) -> Request:
     return replace(request, keys=keys, demands=demands, source=source)
 
 
-def _prefixed(node: exp.Expression, side: str) -> exp.Expression:
+def _prefixed(node: exp.Expr, side: str) -> exp.Expr:
     from sqlglot import exp
 
     node = node.copy()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
     from halfmask.query.policies import Demand, Policies
     from halfmask.query.scope import Scope
 
@@ -32,29 +32,32 @@ def with_demands(plan: Plan, policies: Policies, engine: Engine) -> Plan:
         note = "Nobody states an own demand: everybody contributes at the finest level."
         return replace(plan, notes=(*plan.notes, note))
     source = plan.request.source.copy()
-    own: dict[str, exp.Expression | None] = {
-        "k": _from_columns(plan, policies, "k"), "l": _from_columns(plan, policies, "l")}
+    own: dict[str, exp.Expr | None] = {
+        "k": _from_columns(plan, policies, "k"),
+        "l": _from_columns(plan, policies, "l"),
+    }
     if any(e is not None for e in own.values()):
         own = dict(zip(("k", "l"), _pair(own), strict=True))
-    given: dict[str, exp.Expression | None] = dict(own)
+    given: dict[str, exp.Expr | None] = dict(own)
     if plan.repeat and any(e is not None for e in own.values()):
         source, given = _by_person(plan, source, own)
     if policies.people is not None:
         source, stated = _from_people(plan, policies.people, source, engine)
         given = {n: _first(stated[n], given[n]) for n in ("k", "l")}
     missing = 0 if policies.missing == "level 0" else WITHOUT_POLICY
-    return replace(plan, request=replace(
-        plan.request, source=source, demands=_pair(given), missing=missing))
+    return replace(
+        plan, request=replace(plan.request, source=source, demands=_pair(given), missing=missing)
+    )
 
 
-def _pair(given: dict[str, exp.Expression | None]) -> tuple[exp.Expression, exp.Expression]:
+def _pair(given: dict[str, exp.Expr | None]) -> tuple[exp.Expr, exp.Expr]:
     from sqlglot import exp
 
     one = exp.Literal.number(1)
     return given["k"] or one, given["l"] or one.copy()
 
 
-def _first(stated: exp.Expression, otherwise: exp.Expression | None) -> exp.Expression:
+def _first(stated: exp.Expr, otherwise: exp.Expr | None) -> exp.Expr:
     from sqlglot import exp
 
     if otherwise is None:
@@ -62,13 +65,11 @@ def _first(stated: exp.Expression, otherwise: exp.Expression | None) -> exp.Expr
     return exp.Coalesce(this=stated, expressions=[otherwise])
 
 
-def _from_columns(
-    plan: Plan, policies: Policies, name: Literal["k", "l"]
-) -> exp.Expression | None:
+def _from_columns(plan: Plan, policies: Policies, name: Literal["k", "l"]) -> exp.Expr | None:
     """The largest demand over the queried columns, null where one of them has none."""
     if not plan.queried:
         return _expression(plan.scope, policies.k if name == "k" else policies.l)
-    parts: list[exp.Expression] = []
+    parts: list[exp.Expr] = []
     for column in plan.queried:
         part = _expression(plan.scope, policies.demand(name, column))
         if part is not None and part not in parts:
@@ -76,7 +77,7 @@ def _from_columns(
     return _largest(parts)
 
 
-def _largest(parts: list[exp.Expression]) -> exp.Expression | None:
+def _largest(parts: list[exp.Expr]) -> exp.Expr | None:
     """The largest of several; null where any is null (engines differ on that in GREATEST)."""
     from sqlglot import exp
 
@@ -87,7 +88,7 @@ def _largest(parts: list[exp.Expression]) -> exp.Expression | None:
     return exp.Case().when(absent, exp.null()).else_(largest)
 
 
-def _expression(scope: Scope, demand: Demand) -> exp.Expression | None:
+def _expression(scope: Scope, demand: Demand) -> exp.Expr | None:
     from sqlglot import exp
 
     if demand is None:
@@ -103,8 +104,8 @@ def _expression(scope: Scope, demand: Demand) -> exp.Expression | None:
 
 
 def _by_person(
-    plan: Plan, source: exp.Select, own: dict[str, exp.Expression | None]
-) -> tuple[exp.Select, dict[str, exp.Expression | None]]:
+    plan: Plan, source: exp.Select, own: dict[str, exp.Expr | None]
+) -> tuple[exp.Select, dict[str, exp.Expr | None]]:
     """Somebody with several rows demands the most that any of them says."""
     from sqlglot import exp
 
@@ -120,13 +121,14 @@ def _by_person(
     grouped = exp.select(*columns).from_(table).group_by(person.copy())
     match = exp.EQ(this=person.copy(), expression=exp.column("person", table=BY_PERSON))
     source = source.join(grouped.subquery(BY_PERSON), on=match, join_type="left")
-    return source, {n: exp.column(n, table=BY_PERSON) if e is not None else None
-                    for n, e in own.items()}
+    return source, {
+        n: exp.column(n, table=BY_PERSON) if e is not None else None for n, e in own.items()
+    }
 
 
 def _from_people(
     plan: Plan, people: pa.Table, source: exp.Select, engine: Engine
-) -> tuple[exp.Select, dict[str, exp.Expression]]:
+) -> tuple[exp.Select, dict[str, exp.Expr]]:
     from sqlglot import exp
 
     person = plan.scope.person
@@ -134,7 +136,7 @@ def _from_people(
         raise SchemaError("Policies are keyed by person: declare the person column of the table.")
     main = plan.scope.tables[plan.scope.main]
     rows = for_columns(people, plan.queried)
-    key: exp.Expression = person.copy()
+    key: exp.Expr = person.copy()
     if rows.schema.field("person").type != main.columns[person.name]:
         import pyarrow as pa
 
@@ -161,13 +163,17 @@ def for_columns(people: pa.Table, queried: tuple[str, ...]) -> pa.Table:
         if not names:
             parts[demand] = f"COALESCE({general}, MAX({demand}))"
             continue
-        each = [f"COALESCE(MAX({demand}) FILTER (WHERE LOWER(\"column\") = '{_quoted(n)}'), {general})"
-                for n in names]
+        each = [
+            f"COALESCE(MAX({demand}) FILTER (WHERE LOWER(\"column\") = '{_quoted(n)}'), {general})"
+            for n in names
+        ]
         absent = " OR ".join(f"({e}) IS NULL" for e in each)
         largest = f"GREATEST({', '.join(each)})"
         parts[demand] = f"CASE WHEN {absent} THEN NULL ELSE {largest} END"
-    text = (f"SELECT person, {parts['k']} AS k, {parts['l']} AS l FROM published "  # noqa: S608
-            "WHERE person IS NOT NULL GROUP BY person")
+    text = (
+        f"SELECT person, {parts['k']} AS k, {parts['l']} AS l FROM published "  # noqa: S608
+        "WHERE person IS NOT NULL GROUP BY person"
+    )
     return finish(people, parse_one(text, read="duckdb"))
 
 

@@ -9,7 +9,7 @@ from halfmask.query.run import Session
 from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
 MEANINGS = {
     "selective": "what meets its guarantee is published where it stands, the rest moves up",
@@ -39,8 +39,11 @@ class Explanation:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"Level {x['level']}: {x['step']}; by {x['keys'] or 'nothing'}; "
-                 f"k >= {x['k']}, l >= {x['l']}" for x in self.levels]
+        lines = [
+            f"Level {x['level']}: {x['step']}; by {x['keys'] or 'nothing'}; "
+            f"k >= {x['k']}, l >= {x['l']}"
+            for x in self.levels
+        ]
         lines += [f"Every row: {p}" for p in self.promises]
         lines += [f"Semantics: {self.semantics}", *(f"Note: {n}" for n in self.notes)]
         for text in self.sql:
@@ -49,9 +52,14 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain values."""
-        return {"levels": list(self.levels), "promises": list(self.promises),
-                "semantics": self.semantics, "sql": list(self.sql), "engine": self.engine,
-                "notes": list(self.notes)}
+        return {
+            "levels": list(self.levels),
+            "promises": list(self.promises),
+            "semantics": self.semantics,
+            "sql": list(self.sql),
+            "engine": self.engine,
+            "notes": list(self.notes),
+        }
 
 
 def explain(
@@ -82,8 +90,11 @@ def explained(plan: Plan, session: Session) -> Explanation:
     if plan.measures:
         texts.append(session.engine.sql(measure_query(plan.request, plan.measures)))
     return Explanation(
-        tuple(_levels(plan)), tuple(_promises(plan)),
-        f"{plan.semantics}: {MEANINGS[plan.semantics]}", tuple(texts), session.engine.name,
+        tuple(_levels(plan)),
+        tuple(_promises(plan)),
+        f"{plan.semantics}: {MEANINGS[plan.semantics]}",
+        tuple(texts),
+        session.engine.name,
         plan.notes,
     )
 
@@ -114,6 +125,9 @@ def _keys(plan: Plan, level: int) -> str:
 
 
 def _promises(plan: Plan) -> list[str]:
-    words = {"people": "at least k people", "contributors": "at least k people with a value of {}",
-             "diversity": "at least l distinct values of {}"}
+    words = {
+        "people": "at least k people",
+        "contributors": "at least k people with a value of {}",
+        "diversity": "at least l distinct values of {}",
+    }
     return [words[r.what].format(r.column) for r in plan.requirements]

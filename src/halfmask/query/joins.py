@@ -36,7 +36,9 @@ def people_of(scope: Scope, source: exp.Select, engine: Engine, bound: int | Non
             f"{link.alias} has several rows for one row before it, so that the join would "
             "multiply a person's rows. Declare the person column and state a bound: "
             "AT MOST n ROWS PER PERSON.",
-            text=scope.text, start=link.place)
+            text=scope.text,
+            start=link.place,
+        )
     if person is None:
         return People(repeat=False)
     if bound is not None:
@@ -53,12 +55,12 @@ def _is_lookup(scope: Scope, link: Link, engine: Engine) -> bool:
 
     columns = [exp.column(right.name, quoted=True) for _, right in link.pairs]
     table = scope.tables[link.alias]
-    query = (
-        exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
-            exp.select(*columns).from_(exp.to_table(table.name))
-            .group_by(*[c.copy() for c in columns])
-            .having("COUNT(*) > 1").subquery("d")
-        )
+    query = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
+        exp.select(*columns)
+        .from_(exp.to_table(table.name))
+        .group_by(*[c.copy() for c in columns])
+        .having("COUNT(*) > 1")
+        .subquery("d")
     )
     return int(engine.run(query)["n"][0].as_py()) == 0
 
@@ -76,14 +78,13 @@ def _repeats(scope: Scope, engine: Engine) -> bool:
     return int(row["n"]) != int(row["d"])
 
 
-def _check_bound(
-    source: exp.Select, person: exp.Expression, engine: Engine, bound: int
-) -> None:
+def _check_bound(source: exp.Select, person: exp.Expr, engine: Engine, bound: int) -> None:
     from sqlglot import exp
 
     inner = source.copy().select(exp.alias_(person.copy(), "p"))
     counted = (
-        exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(inner.subquery("a"))
+        exp.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
+        .from_(inner.subquery("a"))
         .group_by("p")
     )
     query = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "n")).from_(counted.subquery("b"))
@@ -91,4 +92,5 @@ def _check_bound(
     if worst is not None and int(worst) > bound:
         raise PrivacyError(
             f"Somebody has more than {bound} rows in this query: raise the bound "
-            "(AT MOST n ROWS PER PERSON), or join less.")
+            "(AT MOST n ROWS PER PERSON), or join less."
+        )

@@ -24,12 +24,11 @@ from halfmask.errors import InputError, LedgerError, ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
-    from sqlglot import exp
 
     from halfmask.engines.request import Request
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
     from halfmask.query.run import Session, Work
 
 FORMAT = "halfmask.ledger/1"
@@ -92,18 +91,27 @@ class Ledger:
         """Note an answer that left."""
         from halfmask.query.aggregate import places
 
-        self.entries.append(Entry(plan.statement.text, _table(plan), plan.chain.guarantees[0].k,
-                                  places(plan, groups, published)))
+        self.entries.append(
+            Entry(
+                plan.statement.text,
+                _table(plan),
+                plan.chain.guarantees[0].k,
+                places(plan, groups, published),
+            )
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the ledger; it belongs beside the table, not to the asker."""
         from halfmask.release.files import whole_file
 
-        entries = [{"sql": e.sql, "table": e.table, "k": e.k, "places": _packed(e.places)}
-                   for e in self.entries]
+        entries = [
+            {"sql": e.sql, "table": e.table, "k": e.k, "places": _packed(e.places)}
+            for e in self.entries
+        ]
         with whole_file(path) as temporary:
-            temporary.write_text(json.dumps({"format": FORMAT, "entries": entries}, indent=1),
-                                 encoding="utf-8")
+            temporary.write_text(
+                json.dumps({"format": FORMAT, "entries": entries}, indent=1), encoding="utf-8"
+            )
 
     @classmethod
     def read(cls, path: str | Path, on_danger: Literal["refuse", "warn"] = "refuse") -> Ledger:
@@ -117,18 +125,23 @@ class Ledger:
             return cls(on_danger)
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError
-            entries = [Entry(e["sql"], e["table"], int(e["k"]), _unpacked(e["places"]))
-                       for e in document["entries"]]
+            known = document["format"] == FORMAT
+            entries = [
+                Entry(e["sql"], e["table"], int(e["k"]), _unpacked(e["places"]))
+                for e in document["entries"]
+            ]
         except (ValueError, KeyError, TypeError, OSError):
-            raise InputError(f"{file.name} is not a ledger that this version can read.") from None
+            known, entries = False, []
+        if not known:
+            raise InputError(f"{file.name} is not a ledger that this version can read.")
         return cls(on_danger, entries)
 
     def _danger(self, number: int, k: int) -> None:
-        message = (f"Together with answer {number} of the ledger this one would isolate fewer than "
-                   f"{k} people by subtraction; nothing was released. Ask with the same conditions "
-                   "and groups as before, or generalize further.")
+        message = (
+            f"Together with answer {number} of the ledger this one would isolate fewer than "
+            f"{k} people by subtraction; nothing was released. Ask with the same conditions "
+            "and groups as before, or generalize further."
+        )
         if self.on_danger == "refuse":
             raise LedgerError(message, entry=str(number))
         self.warnings.append(message)
@@ -151,8 +164,10 @@ def _cells(
     elif _alone(earlier.request) and _alone(plan.request):
         query = by_row(earlier.request, plan.request)
     else:
-        raise LedgerError("This answer cannot be compared with an earlier one: declare the person "
-                          "column, so that the ledger can tell who stands where.")
+        raise LedgerError(
+            "This answer cannot be compared with an earlier one: declare the person "
+            "column, so that the ledger can tell who stands where."
+        )
     rows = session.engine.run(query).to_pylist()
     return {(_place(r["old"]), _place(r["new"])): int(r["n"]) for r in rows}
 
@@ -172,8 +187,9 @@ def _smallest_cut(cells: dict[tuple[int, int], int], k: int) -> int:
     def node(side: str, place: int) -> int:
         return names.setdefault(("none", -1) if place < 0 else (side, place), len(names))
 
-    edges = [(node("old", a), node("new", b), n) for (a, b), n in cells.items()
-             if (a, b) != (-1, -1)]
+    edges = [
+        (node("old", a), node("new", b), n) for (a, b), n in cells.items() if (a, b) != (-1, -1)
+    ]
     heads = _merged(len(names), [(a, b) for a, b, n in edges if n >= k])
     light = [(heads[a], heads[b], n) for a, b, n in edges if n < k and heads[a] != heads[b]]
     if not light:
@@ -187,8 +203,11 @@ def _smallest_cut(cells: dict[tuple[int, int], int], k: int) -> int:
         weights[index[a], index[b]] += n
         weights[index[b], index[a]] += n
     parts = _merged(len(used), [(int(a), int(b)) for a, b in np.argwhere(weights > 0)])
-    return min(_global_cut(weights[np.ix_(p, p)], k)
-               for head in set(parts) for p in [np.flatnonzero(np.array(parts) == head)])
+    return min(
+        _global_cut(weights[np.ix_(p, p)], k)
+        for head in set(parts)
+        for p in [np.flatnonzero(np.array(parts) == head)]
+    )
 
 
 def _merged(n: int, pairs: list[tuple[int, int]]) -> list[int]:
@@ -246,5 +265,3 @@ def _unpacked(text: str) -> pa.Table:
         return pa.ipc.open_stream(pa.BufferReader(base64.b64decode(text))).read_all()
     except pa.ArrowInvalid:
         raise ValueError from None
-
-

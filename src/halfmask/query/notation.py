@@ -93,7 +93,9 @@ def _chain(text: str, start: int, end: int) -> tuple[Chain, tuple[str, ...]]:
             if entry["name"] is None and len(levels) > 1:
                 raise QueryError(
                     "only the first entry may leave the columns as they are.",
-                    text=text, start=place.start, length=place.length,
+                    text=text,
+                    start=place.start,
+                    length=place.length,
                 )
         at = entry.end()
         if entry["k"] is not None and at < end:
@@ -102,8 +104,11 @@ def _chain(text: str, start: int, end: int) -> tuple[Chain, tuple[str, ...]]:
             at += 1
     if not levels:
         raise QueryError("MD states no guarantee.", text=text, start=start)
-    notes = () if levels[0].step is None else (
-        "The list starts with a generalization: there is no level 0.",)
+    notes = (
+        ()
+        if levels[0].step is None
+        else ("The list starts with a generalization: there is no level 0.",)
+    )
     return Chain(tuple(levels)), notes
 
 
@@ -118,7 +123,9 @@ def _step(text: str, entry: re.Match[str]) -> Step | None:
         return Step(entry["name"].strip(), "interval", int(what), place)
     raise QueryError(
         "a column is generalized to a width, up, or del.",
-        text=text, start=entry.start("what"), length=len(what),
+        text=text,
+        start=entry.start("what"),
+        length=len(what),
     )
 
 
@@ -138,7 +145,9 @@ def _semantics(text: str, section: tuple[int, int] | None) -> Semantics:
             return known
     raise QueryError(
         f"the semantics is one of {', '.join(SEMANTICS)}.",
-        text=text, start=_skip(text, section[0]), length=max(1, len(word)),
+        text=text,
+        start=_skip(text, section[0]),
+        length=max(1, len(word)),
     )
 
 
@@ -164,7 +173,7 @@ def _select(text: str, sections: dict[str, tuple[int, int]]) -> exp.Select:
     select = select.group_by(*keys)
     if "WH" in sections:
         start, end = sections["WH"]
-        where = select_of(text, "SELECT 1 WHERE".rjust(start)[-max(start, 14):] + text[start:end])
+        where = select_of(text, "SELECT 1 WHERE".rjust(start)[-max(start, 14) :] + text[start:end])
         select.set("where", where.args.get("where"))
     return select
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlglot import exp
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
 WRITTEN_IN = "duckdb"
 
@@ -161,7 +161,7 @@ def check_chain(text: str, chain: Chain) -> None:
             )
 
 
-def _start_of(node: exp.Expression) -> int:
+def _start_of(node: exp.Expr) -> int:
     """The first place in the text that a node knows."""
     starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
     return min(starts, default=0)
@@ -280,14 +280,13 @@ class _Clause:
             if word == known:
                 return known
         self.at = start
-        self._fail(f"the semantics is one of {', '.join(SEMANTICS)}")
+        return self._fail(f"the semantics is one of {', '.join(SEMANTICS)}")
 
     def _bound(self) -> int:
-        for word in ("MOST",):
-            self._need(word)
+        self._need("MOST")
         number = self._integer()
-        for word in (("ROW", "ROWS"), ("PER",), ("PERSON",)):
-            if not any(self._take(w) for w in word):
+        for words in (("ROW", "ROWS"), ("PER",), ("PERSON",)):
+            if not any(self._take(word) for word in words):
                 self._fail("write AT MOST number ROWS PER PERSON")
         return number
 
@@ -310,8 +309,11 @@ class _Clause:
 
     def _word(self, what: str) -> str:
         token = self._peek()
-        if token is None or not (token.text[:1].isalpha() or token.text[:1] == "_"
-                                 or token.token_type.name == "IDENTIFIER"):
+        if token is None or not (
+            token.text[:1].isalpha()
+            or token.text[:1] == "_"
+            or token.token_type.name == "IDENTIFIER"
+        ):
             self._fail(f"expected {what}")
         self.at += 1
         return token.text
@@ -332,6 +334,4 @@ class _Clause:
     def _fail(self, message: str, *, back: int = 0) -> NoReturn:
         self.at -= back
         place = self._place()
-        raise QueryError(
-            f"{message}.", text=self.text, start=place.start, length=place.length
-        )
+        raise QueryError(f"{message}.", text=self.text, start=place.start, length=place.length)

@@ -48,7 +48,7 @@ class Policies:
     """
 
     k: Demand = None
-    l: Demand = None  # noqa: E741
+    l: Demand = None
     columns: Mapping[str, Mapping[str, Demand]] = field(default_factory=dict)
     people: pa.Table | None = None
     missing: Missing = "refuse"
@@ -96,7 +96,9 @@ def policies_of(given: object, defaults: Mapping[str, str]) -> Policies:
             try:
                 given = tomllib.loads(path.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-                raise SchemaError(f"The policy file cannot be read: {type(error).__name__}.") from None
+                raise SchemaError(
+                    f"The policy file cannot be read: {type(error).__name__}."
+                ) from None
         else:
             return Policies(people=_checked(_rows(path)))
     if isinstance(given, Mapping):
@@ -109,8 +111,10 @@ def _from_mapping(given: Mapping[str, Any]) -> Policies:
 
     unknown = set(given) - {"missing", "k", "l", "columns", "people"}
     if unknown:
-        raise SchemaError(f"Unknown in the policies: {', '.join(sorted(map(str, unknown)))}. "
-                          "Known: missing, k, l, columns, people.")
+        raise SchemaError(
+            f"Unknown in the policies: {', '.join(sorted(map(str, unknown)))}. "
+            "Known: missing, k, l, columns, people."
+        )
     people = given.get("people")
     rows = None
     if isinstance(people, Mapping):
@@ -123,13 +127,20 @@ def _from_mapping(given: Mapping[str, Any]) -> Policies:
         names = ("person", "column", "k", "l")
         types = (pa.string(), pa.string(), pa.int64(), pa.int64())
         rows = pa.table(
-            {n: pa.array([e[i] for e in entries], type=t)
-             for i, (n, t) in enumerate(zip(names, types, strict=True))}
+            {
+                n: pa.array([e[i] for e in entries], type=t)
+                for i, (n, t) in enumerate(zip(names, types, strict=True))
+            }
         )
     elif people is not None:
         rows = _checked(_arrow(people))
-    return Policies(given.get("k"), given.get("l"), given.get("columns", {}), rows,
-                    given.get("missing", "refuse"))
+    return Policies(
+        given.get("k"),
+        given.get("l"),
+        given.get("columns", {}),
+        rows,
+        given.get("missing", "refuse"),
+    )
 
 
 def _rows(path: Path) -> pa.Table:
@@ -168,8 +179,11 @@ def _checked(rows: pa.Table) -> pa.Table:
         raise SchemaError("A policy table needs the columns person, k and l (and may have column).")
     count = rows.num_rows
     columns = {"person": rows[names["person"]]}
-    columns["column"] = (rows[names["column"]].cast(pa.string()) if "column" in names
-                         else pa.nulls(count, pa.string()))
+    columns["column"] = (
+        rows[names["column"]].cast(pa.string())
+        if "column" in names
+        else pa.nulls(count, pa.string())
+    )
     for name in ("k", "l"):
         if name not in names:
             columns[name] = pa.array([1] * count, type=pa.int64())

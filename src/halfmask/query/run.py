@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from halfmask.errors import ParameterError, QueryError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Choice, Published
     from halfmask.query.ledger import Ledger
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
     from halfmask.query.policies import Policies
     from halfmask.release.answer import Answer
 
@@ -122,16 +122,23 @@ class Session:
             raise ParameterError("recheck", recheck, "'groups' or 'rows'")
         plan = work.plan
         if plan.statement.explain:
-            raise QueryError("EXPLAIN asks for the plan only: use --explain or hm.explain.",
-                             text=plan.statement.text, start=0, length=7)
+            raise QueryError(
+                "EXPLAIN asks for the plan only: use --explain or hm.explain.",
+                text=plan.statement.text,
+                start=0,
+                length=7,
+            )
         groups = collect(plan, self.engine)
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
         if ledger is not None:
             ledger.check(self, work, groups, published)
         rows = aggregate(plan, groups, published, self.engine)
-        answer = seal_answer(candidate_of(plan, groups, choice, published, rows, self.engine,
-                                          second_look=recheck == "rows"))
+        answer = seal_answer(
+            candidate_of(
+                plan, groups, choice, published, rows, self.engine, second_look=recheck == "rows"
+            )
+        )
         if ledger is not None:
             ledger.enter(plan, groups, published)
         return answer
@@ -143,7 +150,8 @@ def _open(table: object, engine: Any, schema: object) -> tuple[Engine, Catalog, 
     if hasattr(engine, "collect"):
         return engine, _listed(engine, table, schema), False
     if hasattr(table, "collect") and hasattr(table, "dialect"):
-        return table, _asked(table, schema), False  # type: ignore[return-value]
+        given = cast("Engine", table)
+        return given, _asked(given, schema), False
     if engines.is_address(table):
         opened = engines.open_address(str(table))
         return opened, _asked(opened, schema), True
@@ -155,9 +163,7 @@ def _open(table: object, engine: Any, schema: object) -> tuple[Engine, Catalog, 
     return _in_memory(table, engine, schema)
 
 
-def _in_memory(
-    table: object, engine: str | None, schema: object
-) -> tuple[Engine, Catalog, bool]:
+def _in_memory(table: object, engine: str | None, schema: object) -> tuple[Engine, Catalog, bool]:
     from halfmask.engines.open import open_tables
     from halfmask.query.catalog import Catalog, Source
     from halfmask.table.read import read
@@ -165,8 +171,12 @@ def _in_memory(
     several = isinstance(table, Mapping)
     given = table if isinstance(table, Mapping) else {THE_TABLE: table}
     tables = {
-        name: read(t, schema.get(name) if several and isinstance(schema, Mapping)  # type: ignore[arg-type]
-                   else schema)
+        name: read(
+            t,
+            schema.get(name)
+            if several and isinstance(schema, Mapping)  # type: ignore[arg-type]
+            else schema,
+        )
         for name, t in given.items()
     }
     opened = open_tables({name: t.arrow for name, t in tables.items()}, engine)
@@ -177,7 +187,8 @@ def _in_memory(
         repeats = None
         if person is not None:
             repeats = len(read_table.encode(person).values) != len(read_table) or (
-                read_table.arrow[person].null_count > 0)
+                read_table.arrow[person].null_count > 0
+            )
         sources[name] = Source(name, columns, read_table.schema, read_table, repeats)
     return opened, Catalog(sources, None if several else THE_TABLE), True
 

@@ -63,8 +63,11 @@ class Scope:
             if name is None:
                 self._unknown(column)
             return alias, name
-        found = [(alias, name) for alias, source in self.tables.items()
-                 if (name := source.find(column.name)) is not None]
+        found = [
+            (alias, name)
+            for alias, source in self.tables.items()
+            if (name := source.find(column.name)) is not None
+        ]
         if not found:
             self._unknown(column)
         if len(found) > 1:
@@ -122,7 +125,7 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[Scope, ex
     return scope, select
 
 
-def fail(text: str, node: exp.Expression, message: str) -> NoReturn:
+def fail(text: str, node: exp.Expr, message: str) -> NoReturn:
     """Refuse at the place of a node.
 
     Raises:
@@ -141,8 +144,23 @@ def _refuse(text: str, select: exp.Select) -> None:
         fail(text, select, vocabulary.REASONS["With"])
     if select.args.get("distinct"):
         fail(text, select, "SELECT DISTINCT is refused: GROUP BY the columns instead.")
-    for name in ("qualify", "windows", "laterals", "pivots", "sample", "match", "into", "locks",
-                 "connect", "cluster", "distribute", "sort", "kind", "hint", "settings"):
+    for name in (
+        "qualify",
+        "windows",
+        "laterals",
+        "pivots",
+        "sample",
+        "match",
+        "into",
+        "locks",
+        "connect",
+        "cluster",
+        "distribute",
+        "sort",
+        "kind",
+        "hint",
+        "settings",
+    ):
         if select.args.get(name):
             fail(text, select, f"{name.upper()} is refused.")
     kinds = vocabulary.allowed()
@@ -150,16 +168,23 @@ def _refuse(text: str, select: exp.Select) -> None:
         if node is not select and isinstance(node, exp.Select):
             fail(text, node, vocabulary.REASONS["Subquery"])
         if type(node) not in kinds:
-            fail(text, node if node.meta or list(node.iter_expressions()) else
-                 (node.parent or node), vocabulary.reason(node))
+            fail(
+                text,
+                node if node.meta or list(node.iter_expressions()) else (node.parent or node),
+                vocabulary.reason(node),
+            )
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             fail(text, node.parent or node, "name the columns: * shows whole rows.")
     group = select.args.get("group")
     if group is not None:
         for name in ("cube", "rollup", "grouping_sets", "totals", "all"):
             if group.args.get(name):
-                fail(text, group, f"GROUP BY {name.replace('_', ' ').upper()} is refused: "
-                     "name the columns to group by.")
+                fail(
+                    text,
+                    group,
+                    f"GROUP BY {name.replace('_', ' ').upper()} is refused: "
+                    "name the columns to group by.",
+                )
     limit = select.args.get("limit")
     if limit is not None and not isinstance(limit, exp.Limit):
         fail(text, limit, "write LIMIT number.")
@@ -168,7 +193,11 @@ def _refuse(text: str, select: exp.Select) -> None:
 def _add_table(scope: Scope, table: exp.Table, catalog: Catalog) -> None:
     from sqlglot import exp
 
-    if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
+    if (
+        table.args.get("db")
+        or table.args.get("catalog")
+        or not isinstance(table.this, exp.Identifier)
+    ):
         fail(scope.text, table, "name one of the given tables.")
     for name in ("joins", "pivots", "sample", "when", "version", "laterals", "only", "hints"):
         if table.args.get(name):
@@ -199,8 +228,12 @@ def _using_to_on(scope: Scope, join: exp.Join) -> None:
         left = next((a for a, s in scope.tables.items() if a != alias and s.find(name.name)), None)
         if left is None or not scope.tables[alias].find(name.name):
             fail(scope.text, join, f"{name.name} is not a column of both tables.")
-        conditions.append(exp.EQ(
-            this=exp.column(name.name, table=left), expression=exp.column(name.name, table=alias)))
+        conditions.append(
+            exp.EQ(
+                this=exp.column(name.name, table=left),
+                expression=exp.column(name.name, table=alias),
+            )
+        )
     join.set("using", None)
     join.set("on", exp.and_(*conditions))
 
@@ -226,8 +259,11 @@ def _link(scope: Scope, join: exp.Join) -> Link:
             fail(scope.text, join, f"the condition must tie {alias} to a table before it.")
         pairs.append((left, right))
     _same_person(scope, join, alias, pairs)
-    return Link(alias, tuple(pairs), min((n.meta["start"] for n in join.walk()
-                                          if "start" in n.meta), default=0))
+    return Link(
+        alias,
+        tuple(pairs),
+        min((n.meta["start"] for n in join.walk() if "start" in n.meta), default=0),
+    )
 
 
 def _same_person(
@@ -239,8 +275,12 @@ def _same_person(
     for left, right in pairs:
         if right.name == person and left.name == scope.tables[left.table].person:
             return
-    fail(scope.text, join, f"{alias} holds rows about people: join it on the person "
-         f"({person}), else one person's data would enter under another's policy.")
+    fail(
+        scope.text,
+        join,
+        f"{alias} holds rows about people: join it on the person "
+        f"({person}), else one person's data would enter under another's policy.",
+    )
 
 
 def _is_output_name(column: exp.Column, select: exp.Select) -> bool:
@@ -252,8 +292,10 @@ def _is_output_name(column: exp.Column, select: exp.Select) -> bool:
     clause = column.find_ancestor(exp.Order, exp.Group, exp.Having)
     if clause is None:
         return False
-    return any(isinstance(e, exp.Alias) and e.alias.lower() == column.name.lower()
-               for e in select.expressions)
+    return any(
+        isinstance(e, exp.Alias) and e.alias.lower() == column.name.lower()
+        for e in select.expressions
+    )
 
 
 def _column(alias: str, name: str) -> exp.Column:

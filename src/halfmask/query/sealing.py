@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Groups
     from halfmask.query.filter import Choice, Published
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
 
 def candidate_of(
@@ -59,8 +59,16 @@ def promises(plan: Plan) -> tuple[Promise, ...]:
             column = "rows" if r.state is None else f"s{r.state}"
             found.append(Promise(r.what, r.column, thresholds, column))
         else:
-            found.append(Promise(r.what, r.column, thresholds, f"t{r.test}_n",
-                                 f"t{r.test}_values", plan.request.tests[r.test].cap))
+            found.append(
+                Promise(
+                    r.what,
+                    r.column,
+                    thresholds,
+                    f"t{r.test}_n",
+                    f"t{r.test}_values",
+                    plan.request.tests[r.test].cap,
+                )
+            )
     return tuple(found)
 
 
@@ -93,8 +101,11 @@ def _second_look(
         if r.test is not None:
             measures.append(Measure("distinct", plan.request.tests[r.test].expression))
         else:
-            counted = exp.Literal.number(1) if r.state is None else (
-                plan.request.states[r.state].expression)
+            counted = (
+                exp.Literal.number(1)
+                if r.state is None
+                else (plan.request.states[r.state].expression)
+            )
             measures.append(Measure("rows", counted))
     if plan.request.demands is not None:
         measures += [Measure("max", d) for d in plan.request.demands]

@@ -9,6 +9,7 @@ Shares are rounded to five percent: they are hints, not answers.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.query.collect import Groups
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
 Chain = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
@@ -48,8 +49,12 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as plain values."""
-        return {"guarantees": [{"k": k, "l": l} for k, l in self.guarantees],
-                "contributing": self.contributing, "people": self.people, "groups": self.groups}
+        return {
+            "guarantees": [{"k": k, "l": l} for k, l in self.guarantees],
+            "contributing": self.contributing,
+            "people": self.people,
+            "groups": self.groups,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,12 @@ class Suggestion:
 
     def to_dict(self) -> dict[str, Any]:
         """The suggestion as plain values."""
-        return {"asked": self.asked.to_dict(), "tried": [e.to_dict() for e in self.tried],
-                "proposed": self.proposed.to_dict(), "clause": self.clause}
+        return {
+            "asked": self.asked.to_dict(),
+            "tried": [e.to_dict() for e in self.tried],
+            "proposed": self.proposed.to_dict(),
+            "clause": self.clause,
+        }
 
 
 def suggest(
@@ -107,8 +116,12 @@ class _Search:
         for start in sorted(starts, key=self.score, reverse=True)[:3]:
             self._climb(start, ks, ls)
         ranked = sorted(self.scored, key=self.score, reverse=True)
-        return Suggestion(self.estimate(asked), tuple(self.estimate(c) for c in ranked[1:6]),
-                          self.estimate(ranked[0]), _clause(self.plan, ranked[0]))
+        return Suggestion(
+            self.estimate(asked),
+            tuple(self.estimate(c) for c in ranked[1:6]),
+            self.estimate(ranked[0]),
+            _clause(self.plan, ranked[0]),
+        )
 
     def _climb(self, chain: Chain, ks: list[int], ls: list[int]) -> None:
         """Change one number of one level at a time while that helps."""
@@ -138,8 +151,12 @@ class _Search:
         people, _, inside, rows = self.score(chain)
         total = int(self.groups.people.sum())
         every, first = self.groups.nodes(0, np.arange(len(self.groups)))
-        return Estimate(chain, _rounded(inside / total), _rounded(people / total),
-                        _rounded(min(1.0, rows / max(1, len(first))) if len(every) else 0.0))
+        return Estimate(
+            chain,
+            _rounded(inside / total),
+            _rounded(people / total),
+            _rounded(min(1.0, rows / max(1, len(first))) if len(every) else 0.0),
+        )
 
     def _under(self, chain: Chain) -> tuple[Groups, int]:
         """The groups as they would contribute under ``chain``."""
@@ -147,10 +164,12 @@ class _Search:
         for i in range(len(chain) - 1, -1, -1):
             level[(self.k <= chain[i][0]) & (self.l <= chain[i][1])] = i
         kept = np.flatnonzero(level >= 0)
-        thresholds = np.array([[r.threshold(k, l) for r in self.plan.requirements]
-                               for k, l in chain], dtype=np.int64)
+        thresholds = np.array(
+            [[r.threshold(k, l) for r in self.plan.requirements] for k, l in chain], dtype=np.int64
+        )
         return _picked(self.groups, kept, level[kept], thresholds), int(
-            self.groups.people[kept].sum())
+            self.groups.people[kept].sum()
+        )
 
 
 def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], NDArray[np.int64]]:
@@ -163,26 +182,33 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
     if demands is not None:
         still = (0,) * len(asked)
         extra = tuple(Key(d, "integer", still) for d in demands)
-        planned += [replace(planned[0], name=n, generalized=False, hierarchy=None) if planned
-                    else _plain_key(n) for n in ("k", "l")]
+        planned += [
+            replace(planned[0], name=n, generalized=False, hierarchy=None)
+            if planned
+            else _plain_key(n)
+            for n in ("k", "l")
+        ]
     tests = tuple(Test(t.expression, max(t.cap, LARGEST_L, 64)) for t in request.tests)
-    everybody = replace(plan, request=replace(
-        request, keys=(*keys, *extra), demands=None, tests=tests), keys=tuple(planned))
+    everybody = replace(
+        plan,
+        request=replace(request, keys=(*keys, *extra), demands=None, tests=tests),
+        keys=tuple(planned),
+    )
     groups = groups_of(everybody, session.engine.collect(everybody.request))
     n = len(groups)
     ones = np.ones(n, dtype=np.int64)
     if demands is None:
         return replace(groups, separate=False), ones, ones
-    k, l = (_demand(groups.keys[len(keys) + i]) for i in range(2))  # noqa: E741
+    k, l = (_demand(groups.keys[len(keys) + i]) for i in range(2))
     if request.missing == 0:
-        k, l = np.where(k < 0, 1, k), np.where(l < 0, 1, l)  # noqa: E741
+        k, l = np.where(k < 0, 1, k), np.where(l < 0, 1, l)
     else:
         k = np.where((k < 0) | (l < 0), np.iinfo(np.int64).max, k)
     return replace(groups, keys=groups.keys[: len(keys)], separate=False), k, l
 
 
 def _plain_key(name: str) -> Any:
-    from halfmask.query.plan import PlannedKey
+    from halfmask.query.planned import PlannedKey
 
     return PlannedKey(name, generalized=False)
 
@@ -190,11 +216,14 @@ def _plain_key(name: str) -> Any:
 def _demand(key: Any) -> NDArray[np.int64]:
     assert kind_of(key.values.type) != "text"  # noqa: S101 - demands are numbers
     values = [-1 if v is None else int(np.ceil(float(v))) for v in key.values.to_pylist()]
-    return np.array(values, dtype=np.int64)[key.codes]
+    found: NDArray[np.int64] = np.array(values, dtype=np.int64)[key.codes]
+    return found
 
 
 def _picked(
-    groups: Groups, kept: NDArray[np.int64], level: NDArray[np.int64],
+    groups: Groups,
+    kept: NDArray[np.int64],
+    level: NDArray[np.int64],
     thresholds: NDArray[np.int64],
 ) -> Groups:
     from halfmask.query.collect import Distinct
@@ -210,8 +239,14 @@ def _picked(
         values = count.values[offsets + np.arange(lengths.sum())]
         counts.append(replace(count, counts=count.counts[kept], starts=starts, values=values))
     keys = tuple(replace(k, codes=k.codes[kept]) for k in groups.keys)
-    return replace(groups, level=level, people=groups.people[kept], keys=keys,
-                   counts=tuple(counts), thresholds=thresholds)
+    return replace(
+        groups,
+        level=level,
+        people=groups.people[kept],
+        keys=keys,
+        counts=tuple(counts),
+        thresholds=thresholds,
+    )
 
 
 def _values(demands: NDArray[np.int64], asked: Chain, at: int) -> list[int]:
@@ -223,7 +258,7 @@ def _values(demands: NDArray[np.int64], asked: Chain, at: int) -> list[int]:
 
 
 def _rises(chain: Chain) -> bool:
-    return all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(chain, chain[1:], strict=False))
+    return all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(chain))
 
 
 def _rounded(share: float) -> float:

@@ -12,22 +12,35 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_SCALARS = """
-Column Identifier Literal Boolean Null Alias Paren Add Sub Mul Div IntDiv Mod Neg EQ NEQ GT GTE LT
-LTE NullSafeEQ NullSafeNEQ And Or Not Is In Between Like ILike Case If Coalesce Nullif Cast
-DataType DataTypeParam Interval Var Extract Year Month Day Quarter Week WeekOfYear DayOfWeek
-DayOfYear DayOfMonth DateTrunc TimestampTrunc DateDiff DateAdd DateSub TsOrDsToDate Date Upper
-Lower Trim Length Substring Concat DPipe Left Right Round Floor Ceil Abs Ln Exp Sqrt Pow Sign
-Greatest Least Tuple Replace StrPosition TimestampDiff
-""".split()
-_FRAME = """
-Select From Join Where Group Having Order Ordered Limit Offset Table TableAlias Star Distinct
-Filter
-""".split()
+# fmt: off
+_SCALARS = (
+    "Column", "Identifier", "Literal", "Boolean", "Null", "Alias", "Paren", "Add", "Sub", "Mul",
+    "Div", "IntDiv", "Mod", "Neg", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "NullSafeEQ",
+    "NullSafeNEQ", "And", "Or", "Not", "Is", "In", "Between", "Like", "ILike", "Case", "If",
+    "Coalesce", "Nullif", "Cast", "DataType", "DataTypeParam", "Interval", "Var", "Extract",
+    "Year", "Month", "Day", "Quarter", "Week", "WeekOfYear", "DayOfWeek", "DayOfYear",
+    "DayOfMonth", "DateTrunc", "TimestampTrunc", "DateDiff", "DateAdd", "DateSub",
+    "TsOrDsToDate", "Date", "Upper", "Lower", "Trim", "Length", "Substring", "Concat", "DPipe",
+    "Left", "Right", "Round", "Floor", "Ceil", "Abs", "Ln", "Exp", "Sqrt", "Pow", "Sign",
+    "Greatest", "Least", "Tuple", "Replace", "StrPosition", "TimestampDiff",
+)
+_FRAME = (
+    "Select", "From", "Join", "Where", "Group", "Having", "Order", "Ordered", "Limit", "Offset",
+    "Table", "TableAlias", "Star", "Distinct", "Filter",
+)
+# fmt: on
 _AGGREGATES = {
-    "Count": "count", "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max",
-    "Variance": "var_samp", "VariancePop": "var_pop", "Stddev": "stddev_samp",
-    "StddevSamp": "stddev_samp", "StddevPop": "stddev_pop", "Median": "median",
+    "Count": "count",
+    "Sum": "sum",
+    "Avg": "avg",
+    "Min": "min",
+    "Max": "max",
+    "Variance": "var_samp",
+    "VariancePop": "var_pop",
+    "Stddev": "stddev_samp",
+    "StddevSamp": "stddev_samp",
+    "StddevPop": "stddev_pop",
+    "Median": "median",
 }
 REASONS = {
     "Window": "window functions are refused: they show rows beside each other.",
@@ -49,7 +62,7 @@ REASONS = {
 
 
 @cache
-def allowed() -> tuple[type[exp.Expression], ...]:
+def allowed() -> tuple[type[exp.Expr], ...]:
     """The kinds of nodes that may stand in a query."""
     from sqlglot import exp
 
@@ -58,14 +71,14 @@ def allowed() -> tuple[type[exp.Expression], ...]:
 
 
 @cache
-def aggregates() -> dict[type[exp.Expression], str]:
+def aggregates() -> dict[type[exp.Expr], str]:
     """The aggregates, with the names of this package."""
     from sqlglot import exp
 
     return {getattr(exp, name): kind for name, kind in _AGGREGATES.items() if hasattr(exp, name)}
 
 
-def reason(node: exp.Expression) -> str:
+def reason(node: exp.Expr) -> str:
     """Why a node is refused."""
     from sqlglot import exp
 

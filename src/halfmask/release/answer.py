@@ -34,7 +34,7 @@ class AnswerLevel:
     level: int
     step: str
     k: int
-    l: int  # noqa: E741
+    l: int
     rows: int
 
 

@@ -64,6 +64,7 @@ class Release:
     versions: Mapping[str, str]
     notes: tuple[str, ...]
     origin: str
+    categorical: frozenset[str]
     _arrow: pa.Table
     door: InitVar[object]
 
@@ -91,8 +92,7 @@ class Release:
 
     def to_arrow(self) -> pa.Table:
         """The published rows as an Arrow table."""
-        # A text file is held as dictionaries to save memory; its reader never asked for them.
-        return plain(self._arrow) if self.origin == "csv" else self._arrow
+        return plain(self._arrow, but=self.categorical)
 
     def to_pandas(self) -> Any:
         """The published rows as a pandas frame."""

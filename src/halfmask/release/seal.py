@@ -15,6 +15,7 @@ from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import column_loss, table_loss
 from halfmask.release.recheck import covers, verdicts
+from halfmask.release.recoding import label_texts
 from halfmask.release.release import DOOR, Release
 from halfmask.release.sizes import ClassSizes
 from halfmask.table.table import encode
@@ -69,8 +70,9 @@ def seal(candidate: Candidate) -> Release:
         gap=candidate.gap,
         parameters=dict(candidate.parameters),
         versions=versions(),
-        notes=tuple(candidate.notes),
+        notes=(*candidate.notes, *_ambiguous(recoding, candidate.table)),
         origin=candidate.table.origin,
+        categorical=candidate.table.categorical,
         _arrow=rows,
         door=DOOR,
     )
@@ -124,6 +126,24 @@ def _loss(candidate: Candidate, losses: dict[str, Fraction]) -> float:
         if abs(candidate.loss - loss) <= 1e-9:
             return loss
     raise InternalError("The search claims another loss than the rows that leave have.")
+
+
+def _ambiguous(recoding: Recoding, table: Table) -> list[str]:
+    """Say where labels of several levels that cover different values are spelled alike."""
+    notes = []
+    for name in recoding.columns:
+        covered: dict[str | None, set[bytes]] = {}
+        for level in {one.levels[name] for one in recoding.steps}:
+            level_map, labels = label_texts(table, name, level)
+            for code, text in enumerate(labels):
+                covered.setdefault(text, set()).add((level_map == code).tobytes())
+        alike = sum(len(values) > 1 for values in covered.values())
+        if alike:
+            notes.append(
+                f"Column {name!r}: {alike} label(s) of different levels are spelled alike, so that "
+                "readers cannot tell them apart; the loss counts each as what it is."
+            )
+    return notes
 
 
 def _rows(table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]) -> pa.Table:

@@ -108,8 +108,9 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
 
 
 def _places(candidate: AnswerCandidate) -> pa.Table:
-    return pa.table({"place": pa.array(np.arange(len(candidate.places))),
-                     "at": pa.array(candidate.places)})
+    return pa.table(
+        {"place": pa.array(np.arange(len(candidate.places))), "at": pa.array(candidate.places)}
+    )
 
 
 def _run(engine: DuckDB, text: str) -> pa.Table:
@@ -121,7 +122,9 @@ def _run(engine: DuckDB, text: str) -> pa.Table:
 def _achieved(engine: DuckDB, candidate: AnswerCandidate, promise: Promise) -> Counts:
     """Per place, how many; distinct values that are not all listed count as ``cap`` at least."""
     if promise.values is None:
-        query = f'SELECT place, SUM("{promise.count}") AS n FROM groups WHERE place >= 0 GROUP BY place'  # noqa: S608
+        query = (
+            f'SELECT place, SUM("{promise.count}") AS n FROM groups WHERE place >= 0 GROUP BY place'  # noqa: S608
+        )
     else:
         query = (
             f'WITH listed AS (SELECT place, UNNEST("{promise.values}") AS v FROM groups '  # noqa: S608
@@ -149,8 +152,11 @@ def _per_place(candidate: AnswerCandidate, rows: pa.Table) -> Counts:
 
 
 def _check_levels(engine: DuckDB) -> None:
-    finer = _run(engine, "SELECT COUNT(*) AS n FROM groups JOIN places USING (place) "
-                 "WHERE groups.level > places.at OR groups.level < 0")
+    finer = _run(
+        engine,
+        "SELECT COUNT(*) AS n FROM groups JOIN places USING (place) "
+        "WHERE groups.level > places.at OR groups.level < 0",
+    )
     if finer["n"][0].as_py():
         raise InternalError("A group would leave finer than its people accept.")
 
@@ -158,14 +164,17 @@ def _check_levels(engine: DuckDB) -> None:
 def _check_demands(engine: DuckDB, candidate: AnswerCandidate) -> None:
     if candidate.request.demands is None:
         return
-    worst = _run(engine, "SELECT places.at AS at, MAX(k) AS k, MAX(l) AS l FROM groups "
-                 "JOIN places USING (place) GROUP BY places.at")
+    worst = _run(
+        engine,
+        "SELECT places.at AS at, MAX(k) AS k, MAX(l) AS l FROM groups "
+        "JOIN places USING (place) GROUP BY places.at",
+    )
     _covered(candidate, worst)
 
 
 def _covered(candidate: AnswerCandidate, worst: pa.Table) -> None:
     for row in worst.to_pylist():
-        k, l = candidate.request.guarantees[row["at"]]  # noqa: E741
+        k, l = candidate.request.guarantees[row["at"]]
         if (row["k"] or 0) > k or (row["l"] or 0) > l:
             raise InternalError("A contributor's own demand is not met; nothing was released.")
 
@@ -173,19 +182,25 @@ def _covered(candidate: AnswerCandidate, worst: pa.Table) -> None:
 def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
     """Groups that leave as one row must have one key at its level, and no two rows the same."""
     keys = candidate.request.keys
-    raw = [exp.alias_(exp.column(f"g{i}", table="groups"), f"r{i}", quoted=True)
-           for i in range(len(keys))]
+    raw = [
+        exp.alias_(exp.column(f"g{i}", table="groups"), f"r{i}", quoted=True)
+        for i in range(len(keys))
+    ]
     placed = (
         exp.select(exp.column("place", table="groups"), exp.alias_("places.at", "level"), *raw)
-        .from_("groups").join("places", on="groups.place = places.place")
+        .from_("groups")
+        .join("places", on="groups.place = places.place")
     )
     shown = [exp.alias_(generalized(key, i), f"x{i}") for i, key in enumerate(keys)]
     distinct = exp.select("place", "level", *shown).distinct().from_(placed.subquery("a"))
     names = ["level", *(f"x{i}" for i in range(len(keys)))]
     count = exp.alias_("COUNT(*)", "n")
     rows = engine.run(exp.select(count).from_(distinct.subquery("d")))
-    different = engine.run(exp.select(count.copy()).from_(
-        exp.select(*names).distinct().from_(distinct.subquery("d")).subquery("e")))
+    different = engine.run(
+        exp.select(count.copy()).from_(
+            exp.select(*names).distinct().from_(distinct.subquery("d")).subquery("e")
+        )
+    )
     expected = len(candidate.places)
     if rows["n"][0].as_py() != expected or different["n"][0].as_py() != expected:
         raise InternalError("Rows of the answer do not match the groups they are made of.")
@@ -218,25 +233,25 @@ def _verdicts(candidate: AnswerCandidate, found: list[Counts]) -> list[Verdict]:
         for promise, reached in zip(candidate.promises, found, strict=True):
             required = promise.thresholds[level]
             failing = int(np.count_nonzero(reached[inside] < required))
-            verdicts.append(Verdict(
-                model={"diversity": "l-diversity"}.get(promise.what, "k-anonymity"),
-                holds=not failing,
-                required=required,
-                # How far a row is above its guarantee is not the asker's to know.
-                achieved=min(required, int(reached[inside].min())),
-                failing_classes=failing,
-                failing_rows=failing,
-                classes=len(inside),
-                rows=len(inside),
-                column=promise.column if promise.what != "people" else None,
-                note=f"level {level + candidate.first} ({step}), k={at[0]} l={at[1]}",
-            ))
+            verdicts.append(
+                Verdict(
+                    model={"diversity": "l-diversity"}.get(promise.what, "k-anonymity"),
+                    holds=not failing,
+                    required=required,
+                    # How far a row is above its guarantee is not the asker's to know.
+                    achieved=min(required, int(reached[inside].min())),
+                    failing_classes=failing,
+                    failing_rows=failing,
+                    classes=len(inside),
+                    rows=len(inside),
+                    column=promise.column if promise.what != "people" else None,
+                    note=f"level {level + candidate.first} ({step}), k={at[0]} l={at[1]}",
+                )
+            )
     return verdicts
 
 
-def _released(
-    candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict, ...]
-) -> Answer:
+def _released(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict, ...]) -> Answer:
     shown = candidate.rows["hm_row"].to_numpy().astype(np.int64)
     if len(np.unique(shown)) != len(shown) or (
         len(shown) and not 0 <= shown.min() <= shown.max() < len(candidate.places)
@@ -252,7 +267,9 @@ def _released(
     top = len(guarantees) - 1
     levels = tuple(
         AnswerLevel(
-            i + candidate.first, candidate.steps[i], *guarantees[i],
+            i + candidate.first,
+            candidate.steps[i],
+            *guarantees[i],
             rows=int((at == i).sum()),
         )
         for i in range(top + 1)

@@ -33,13 +33,18 @@ def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
             _write_text(table, temporary, kind)
 
 
-def plain(table: pa.Table) -> pa.Table:
-    """The table with values in place of dictionary codes."""
-    columns = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
+def plain(table: pa.Table, but: frozenset[str] = frozenset()) -> pa.Table:
+    """The table with values in place of dictionary codes, except in the columns ``but``.
+
+    Text is held as dictionaries to save memory, which whoever gave plain text did not ask for.
+    """
+    columns = {
+        name: column.cast(column.type.value_type)
+        if pa.types.is_dictionary(column.type) and name not in but
+        else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns)
 
 
 def table_kind(path: str | PathLike[str]) -> str:

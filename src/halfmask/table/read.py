@@ -62,11 +62,17 @@ def read(
         encoding=encoding or declared.encoding,
         missing=given,
     )
-    arrow = _typed(arrow, declared) if origin == "csv" else normalize(arrow, given or ())
-    return bind(arrow, declared, origin)
+    if origin == "csv":
+        return bind(_typed(arrow, declared), declared, origin)
+    categorical = frozenset(
+        field.name for field in arrow.schema if pa.types.is_dictionary(field.type)
+    )
+    return bind(normalize(arrow, given or ()), declared, origin, categorical)
 
 
-def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
+def bind(
+    arrow: pa.Table, schema: Schema, origin: str, categorical: frozenset[str] = frozenset()
+) -> Table:
     """Check ``schema`` against the rows, convert what it declares, and make the table.
 
     Raises:
@@ -85,7 +91,7 @@ def bind(arrow: pa.Table, schema: Schema, origin: str) -> Table:
     if all(name in arrow.column_names for name in schema.policy.values()):
         arrow, more = whole_demands(arrow, schema)
         faults += more
-    table = Table(arrow, _with_orders(schema), origin)
+    table = Table(arrow, _with_orders(schema), origin, categorical)
     faults += _order_faults(table)
     if faults:
         raise SchemaError(*faults)

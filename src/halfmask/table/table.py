@@ -46,11 +46,14 @@ class Table:
         arrow: the rows.
         schema: the role, kind and hierarchy of each column.
         origin: the kind that came in and that a release goes back as.
+        categorical: the columns that came in as dictionaries and go back as such; all text is held
+            that way.
     """
 
     arrow: pa.Table
     schema: Schema
     origin: str = "arrow"
+    categorical: frozenset[str] = frozenset()
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
 

@@ -36,7 +36,8 @@ def choose(groups: Groups, *, time_limit: float | None = None) -> Choice:
     known = [selective.choose(groups).target, complete_greedy.choose(groups).target]
     target = np.full(len(groups), DROPPED, dtype=np.int64)
     bound_missed = 0
-    for members in _members(part):
+    # Small parts first: if time runs out, only the largest ones keep a gap.
+    for members in sorted(_members(part), key=len):
         found, missed = _best(groups, members, lowest[members], [k[members] for k in known], until)
         target[members] = found
         bound_missed += missed

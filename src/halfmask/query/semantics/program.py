@@ -3,8 +3,10 @@
 Variables: x[g, t] = group g is published at level t; y[v] = node v is published.
 Minimize the people x levels that are lost against each group's finest possible level, such that
 every group stands at one level, x[g, t] <= y[v], and every published node reaches its thresholds:
-counts add up; for distinct values, z[v, a] <= the x of the groups that hold value a.
-A group that reaches a threshold alone counts as reaching it, so that no list of it is needed.
+counts add up, and so do distinct values at first, as if no two groups shared one: a relaxation.
+Where a solution reaches a threshold only by that, the node is told exactly and the program solved
+again: z[v, a] <= the x of the groups that hold value a. A group that reaches a threshold alone
+counts as reaching it, so that no list of it is needed.
 """
 
 from __future__ import annotations
@@ -109,16 +111,36 @@ def solve(
     left = None if until is None else until - time.monotonic()
     if known == 0 or (left is not None and left <= 0):
         return best, known
-    model = _build(groups, members, ideal, known)
-    result = _run(model, known, left)
-    bound = _bound(result.mip_dual_bound)
-    if result.x is None:
-        return best, max(0, known - bound)
-    target = model.targets(result.x, ideal)
+    exact: set[tuple[int, int]] = set()
+    bound = 0
+    while True:
+        model = _build(groups, members, ideal, known, exact)
+        result = _run(model, known, None if until is None else until - time.monotonic())
+        bound = max(bound, _bound(result.mip_dual_bound))
+        if result.x is None:
+            return best, max(0, known - bound)
+        target = model.targets(result.x, ideal)
+        broken = _broken(groups, members, target, model)
+        if not broken:
+            break
+        if broken <= exact or (until is not None and time.monotonic() >= until):
+            return best, max(0, known - bound)
+        exact |= broken
     lost = int((people * (target - ideal)).sum())
-    if lost >= known or not feasible(groups, members, target):
-        return best, max(0, known - bound)
-    return target, max(0, lost - bound)
+    return (target, max(0, lost - bound)) if lost < known else (best, max(0, known - bound))
+
+
+def _broken(
+    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], model: _Model
+) -> set[tuple[int, int]]:
+    """The nodes whose groups reach a threshold only if shared values are counted twice."""
+    broken = set()
+    for level in np.unique(target).tolist():
+        inside = np.flatnonzero(target == level)
+        ids, first = groups.nodes(level, members[inside])
+        holds = groups.passes(level, members[inside], ids, len(first))
+        broken |= {model.nodes[level, int(inside[first[i]])] for i in np.flatnonzero(~holds)}
+    return broken
 
 
 def _bound(value: float | None) -> int:
@@ -141,6 +163,7 @@ class _Model:
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     whole: list[int] = field(default_factory=list)
+    nodes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def column(self, cost: float, *, group: int = -1, level: int = -1, whole: bool = True) -> int:
         self.cost.append(cost)
@@ -167,7 +190,11 @@ class _Model:
 
 
 def _build(
-    groups: Groups, members: NDArray[np.int64], ideal: NDArray[np.int64], known: int
+    groups: Groups,
+    members: NDArray[np.int64],
+    ideal: NDArray[np.int64],
+    known: int,
+    exact: set[tuple[int, int]],
 ) -> _Model:
     model = _Model()
     people = groups.people[members]
@@ -183,7 +210,16 @@ def _build(
         order = np.argsort(ids, kind="stable")
         for node, inside in enumerate(np.split(able[order], np.cumsum(np.bincount(ids))[:-1])):
             if usable[node]:
-                _node(model, groups, members, inside, level, ideal, choices)
+                lost = groups.people[members[inside]] * (level - ideal[inside])
+                columns = [
+                    model.column(float(c), group=int(g), level=level)
+                    for g, c in zip(inside.tolist(), lost.tolist(), strict=True)
+                ]
+                name = (level, int(inside[0]))
+                for g, column in zip(inside.tolist(), columns, strict=True):
+                    choices[g].append(column)
+                    model.nodes[level, g] = name
+                _node(model, groups, members[inside], columns, level, exact=name in exact)
     for columns in choices:
         model.row([(c, 1.0) for c in columns], 1.0, 1.0)
     return model
@@ -192,30 +228,31 @@ def _build(
 def _node(
     model: _Model,
     groups: Groups,
-    members: NDArray[np.int64],
-    inside: NDArray[np.int64],
+    own: NDArray[np.int64],
+    columns: list[int],
     level: int,
-    ideal: NDArray[np.int64],
-    choices: list[list[int]],
+    *,
+    exact: bool,
 ) -> None:
-    own = members[inside]
-    lost = groups.people[own] * (level - ideal[inside])
-    columns = [model.column(float(c), group=int(g), level=level)
-               for g, c in zip(inside.tolist(), lost.tolist(), strict=True)]
-    for g, column in zip(inside.tolist(), columns, strict=True):
-        choices[g].append(column)
-    alone = groups.alone(level, own)
-    if alone.all():
+    """The thresholds of one node; shared values are told apart only where that is ``exact``."""
+    if groups.alone(level, own).all():
         return
     used = model.column(0.0)
     for column in columns:
         model.row([(column, 1.0), (used, -1.0)], -np.inf, 0.0)
+    known: list[tuple[NDArray[np.int64], int]] = []
     for count, threshold in zip(groups.counts, groups.thresholds[level].tolist(), strict=True):
-        if isinstance(count, Distinct):
+        if isinstance(count, Distinct) and exact:
             entries = _distinct_entries(model, count, own, columns, threshold)
         else:
-            numbers = np.minimum(count[own], threshold).astype(float)
-            entries = list(zip(columns, numbers.tolist(), strict=True))
+            every = (count.counts if isinstance(count, Distinct) else count)[own]
+            numbers = np.minimum(every, threshold)
+            if any(
+                t >= threshold and (numbers >= np.minimum(n, threshold)).all() for n, t in known
+            ):
+                continue  # Implied by an earlier one.
+            known.append((every, threshold))
+            entries = list(zip(columns, numbers.astype(float).tolist(), strict=True))
         model.row([*entries, (used, -float(threshold))], 0.0, np.inf)
 
 
@@ -252,7 +289,8 @@ def _run(model: _Model, known: int, left: float | None):  # type: ignore[no-unty
     from scipy.sparse import csr_array
 
     matrix = csr_array(
-        (model.values, (model.rows, model.columns)), shape=(len(model.lower), len(model.cost)))
+        (model.values, (model.rows, model.columns)), shape=(len(model.lower), len(model.cost))
+    )
     # A gap below one half proves a whole number optimal.
     options: dict[str, float | bool] = {"mip_rel_gap": 0.5 / max(1, known)}
     if left is not None:
