@@ -31,6 +31,7 @@ from halfmask.protocol.transport.memory import drive
 
 
 def million(cells: int, groups: int) -> dict[str, Any]:
+    """The whole query by simulated cells."""
     people = census.population(cells, groups)
     terms = Terms(partition=4096, frame=4098, room=int(groups * 2.2), ram=1 << 33)
     started = time.perf_counter()
@@ -52,8 +53,11 @@ def personal(cells: int, groups: int) -> dict[str, Any]:
         runs = [simulate(census.commons(), people, text, terms).seconds for _ in range(3)]
         found[name] = {phase: min(r[phase] for r in runs) for phase in runs[0]}
     return {
-        phase: {"plain_s": round(plain, 3), "personal_s": round(found["personal"][phase], 3),
-                "overhead": round(found["personal"][phase] / plain - 1, 3)}
+        phase: {
+            "plain_s": round(plain, 3),
+            "personal_s": round(found["personal"][phase], 3),
+            "overhead": round(found["personal"][phase] / plain - 1, 3),
+        }
         for phase, plain in found["plain"].items()
     }
 
@@ -62,20 +66,29 @@ def one_cell() -> dict[str, float]:
     """A single contribution with and without a policy to match, in milliseconds."""
     people = census.population(64, 64)
     commons = census.commons()
-    rows = [people.slice(i, 1).select(commons.tables["census"].arrow.names)
-            .cast(commons.tables["census"].arrow) for i in range(64)]
+    rows = [
+        people.slice(i, 1)
+        .select(commons.tables["census"].arrow.names)
+        .cast(commons.tables["census"].arrow)
+        for i in range(64)
+    ]
     times: dict[str, list[float]] = {}
     for _ in range(20):
-        for name, text, policy in (("plain", census.PLAIN, Policy(1)),
-                                   ("personal", census.QUERY, Policy(15, 7))):
+        for name, text, policy in (
+            ("plain", census.PLAIN, Policy(1)),
+            ("personal", census.QUERY, Policy(15, 7)),
+        ):
             made = blueprint(commons, text)
             started = time.perf_counter()
             for row in rows:
                 contribution(made, {"census": row}, policy)
             times.setdefault(name, []).append((time.perf_counter() - started) / 64)
     plain, personal = (statistics.median(times[n]) for n in ("plain", "personal"))
-    return {"plain_ms": round(plain * 1e3, 4), "personal_ms": round(personal * 1e3, 4),
-            "overhead": round(personal / plain - 1, 3)}
+    return {
+        "plain_ms": round(plain * 1e3, 4),
+        "personal_ms": round(personal * 1e3, 4),
+        "overhead": round(personal / plain - 1, 3),
+    }
 
 
 def over_http(count: int) -> dict[str, Any]:
@@ -85,19 +98,35 @@ def over_http(count: int) -> dict[str, Any]:
     people = census.population(count, max(1, count // 10))
     arrow = commons.tables["census"].arrow
     cells = [
-        Cell(issuer.group(0), commons,
-             MemoryHome({"census": people.slice(i, 1).select(arrow.names).cast(arrow)},
-                        Policy(int(people["k"][i].as_py()), int(people["l"][i].as_py()))), FileSpill)
+        Cell(
+            issuer.group(0),
+            commons,
+            MemoryHome(
+                {"census": people.slice(i, 1).select(arrow.names).cast(arrow)},
+                Policy(int(people["k"][i].as_py()), int(people["l"][i].as_py())),
+            ),
+            FileSpill,
+        )
         for i in range(count)
     ]
     asker = Asker(issuer.asker("bench", int(time.time()) + 10**6), commons, Terms())
     with tempfile.TemporaryDirectory() as folder:
         relay = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "halfmask", "relay", "--port", "0", "--store",
-             str(Path(folder) / "relay.sqlite")], stderr=subprocess.PIPE, text=True)
+            [
+                sys.executable,
+                "-m",
+                "halfmask",
+                "relay",
+                "--port",
+                "0",
+                "--store",
+                str(Path(folder) / "relay.sqlite"),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
-            assert relay.stderr is not None
-            address = relay.stderr.readline().split()[2].rstrip(";")
+            address = str(relay.stderr and relay.stderr.readline()).split()[2].rstrip(";")
             return _asked(asker, cells, address)
         finally:
             relay.terminate()
@@ -122,12 +151,17 @@ def _asked(asker: Asker, cells: list[Cell], address: str) -> dict[str, Any]:
         for cell in cells:
             if drive(cell.work(time.time()), send) is None:
                 break
-    return {"cells": len(cells), "collection_s": round(collected, 2),
-            "total_s": round(time.perf_counter() - started, 2),
-            "contributions": found[0].contributions, "rows": found[0].rows.num_rows}
+    return {
+        "cells": len(cells),
+        "collection_s": round(collected, 2),
+        "total_s": round(time.perf_counter() - started, 2),
+        "contributions": found[0].contributions,
+        "rows": found[0].rows.num_rows,
+    }
 
 
 def main() -> None:
+    """Measure everything."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--http", type=int, default=2000)

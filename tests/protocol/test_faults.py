@@ -7,10 +7,10 @@ import random
 import signal
 import warnings
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.protocol.town import Town
 
 from halfmask.errors import HalfmaskError, ProtocolError
 from halfmask.protocol.messages import (
@@ -30,7 +30,9 @@ from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.terms import MERGES, Terms
 from halfmask.protocol.transport.memory import drive
-from tests.protocol.town import Town
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEXT = "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people GROUP BY b GUARANTEE k = 2"
 PEOPLE: list[dict[str, Any]] = [{"a": i, "b": "xyz"[i % 3], "s": i, "k": 1} for i in range(11)]
@@ -145,7 +147,9 @@ def test_cells_that_are_given_one_slot_are_counted_once() -> None:
     assert (found[0].contributions, found[0].rows.num_rows) == (1, 0)
 
 
-@pytest.mark.parametrize("attack", [drop, repeat, reorder, truncate, alter], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "attack", [drop, repeat, reorder, truncate, alter], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("merge", MERGES)
 def test_a_relay_that_meddles_now_and_then_causes_second_tries(attack: Any, merge: Any) -> None:
     chance = MERGES.index(merge)
@@ -183,10 +187,11 @@ def test_a_frame_of_another_group_of_cells_does_not_open() -> None:
     town.store._db.execute("UPDATE slots SET grp = 11 - grp")
     town.store._db.execute("UPDATE rooms SET slots = 0")
     town.work(limit=300)
+    for _ in range(30):
+        town.clock += 100
+        town.work(limit=50)
     with pytest.raises(ProtocolError):
-        while drive(town.asker.collect(question), town.send) is None:
-            town.clock += 100
-            town.work(limit=50)
+        drive(town.asker.collect(question), town.send)
 
 
 def test_groups_of_cells_answer_apart() -> None:
@@ -225,11 +230,11 @@ def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
     for cell in town.cells:
         drive(cell.take_part(town.clock), town.send)
         drive(cell.take_part(town.clock), town.send)
-    for data in list(sent):
+    for data in sent:
         town.raw(data)
     town.clock += 61
     while any(drive(cell.work(town.clock), town.send) for cell in town.cells):
-        for data in list(sent):
+        for data in sent:
             town.raw(data)
     assert rows(drive(town.asker.collect(question), town.send)) == RIGHT
     late = next(iter(town.cells[0].contribute(question, town.clock)))
@@ -254,7 +259,10 @@ def test_a_slot_that_nobody_fills_is_given_on_and_its_owner_comes_too_late() -> 
     town.clock += 61
     town.work()
     assert rows(drive(town.asker.collect(question), town.send)) == [
-        ("x", 3, 18), ("y", 4, 22), ("z", 3, 15)]
+        ("x", 3, 18),
+        ("y", 4, 22),
+        ("z", 3, 15),
+    ]
 
 
 # -- killed at every step
@@ -280,7 +288,7 @@ def killed(path: Path, data: bytes, now: float, statements: int) -> None:
     if child == 0:
         store = Dying(path)
         store.statements = statements
-        Relay(store).handle(data, now)
+        Relay(store, attempts=10**6).handle(data, now)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
 
@@ -290,29 +298,37 @@ def killed(path: Path, data: bytes, now: float, statements: int) -> None:
 def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path: Path) -> None:
     path = tmp_path / "relay.sqlite"
     chance = random.Random(7)
-    town = Town(PEOPLE[:7], terms=Terms(merge, 2, 4, 8), store=RelayStore(path))
+    deaths: set[tuple[str, str]] = set()
+    town = Town(PEOPLE[:7], terms=Terms(merge, 4, 8, 8), store=RelayStore(path))
 
     def restarting(data: bytes) -> bytes:
         town.store.stop()
-        # Once somewhere inside, once after everything was done but nothing said.
-        killed(path, data, town.clock, chance.randrange(1, 12))
-        killed(path, data, town.clock, -1)
+        kind, turn = type(read_request(data)).__name__, chance.random()
+        if turn < 0.5:  # somewhere inside
+            killed(path, data, town.clock, chance.randrange(1, 8))
+            deaths.add((kind, "inside"))
+        elif turn < 0.8:  # after everything was done, but before anything was said
+            killed(path, data, town.clock, -1)
+            deaths.add((kind, "after"))
         town.store = RelayStore(path)
-        town.relay = Relay(town.store, patience=30.0, attempts=10**6)
+        town.relay = Relay(town.store, attempts=10**6)
         return town.raw(data)
 
     town.send = restarting
     question = town.question(TEXT)
     town.gather(question)
     found = None
-    for _ in range(40):
-        town.work(limit=60)
-        found = drive(town.asker.collect(question), town.send)
+    for turn in range(300):
+        done = drive(town.cells[turn % 7].work(town.clock), town.send)
+        if done is None:
+            found = drive(town.asker.collect(question), town.send)
+            town.clock += 31  # tasks given to nobody are given out again
         if found is not None:
             break
-        town.clock += 31  # tasks given to nobody are given out again
     assert found is not None
     assert found[0].contributions == 7
+    assert {kind for kind, _ in deaths} >= {"Join", "Contribute", "Seek", "Fetch", "Deliver"}
+    assert {how for _, how in deaths} == {"inside", "after"}
     assert rows(found) == [("x", 3, 9), ("y", 2, 5), ("z", 2, 7)]
 
 

@@ -12,11 +12,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.protocol.town import Town
 
 from halfmask.errors import AuthenticationError, InputError, PartyUnavailableError
 from halfmask.protocol.messages import LARGEST, Browse, Open, encode, read_reply
@@ -25,7 +25,9 @@ from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.terms import Terms
 from halfmask.protocol.transport.http import PATH, RelayServer, Sender
 from halfmask.protocol.transport.memory import drive
-from tests.protocol.town import Town
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEXT = "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people GROUP BY b GUARANTEE k = 2"
 
@@ -59,15 +61,21 @@ def test_cells_answer_over_http(server: RelayServer) -> None:
         take_part(town.cells[0])
     send.close()
     assert sorted((r["b"], r["n"], r["total"]) for r in found[0].rows.to_pylist()) == [
-        ("x", 20, 380), ("y", 20, 400)]
+        ("x", 20, 380),
+        ("y", 20, 400),
+    ]
 
 
-@pytest.mark.parametrize(("path", "body", "headers", "status"), [
-    ("/", b"x", {}, 404),
-    (PATH, b"", {"Content-Length": str(LARGEST + 1)}, 413),
-    (PATH, b"", {"Content-Length": "many"}, 411),
-    (PATH, b"junk", {}, 200),
-], ids=["another path", "too large", "no length", "junk"])
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("/", b"x", {}, 404),
+        (PATH, b"", {"Content-Length": str(LARGEST + 1)}, 413),
+        (PATH, b"", {"Content-Length": "many"}, 411),
+        (PATH, b"junk", {}, 200),
+    ],
+    ids=["another path", "too large", "no length", "junk"],
+)
 def test_what_is_no_message_is_refused(
     server: RelayServer, path: str, body: bytes, headers: dict[str, str], status: int
 ) -> None:
@@ -100,17 +108,26 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
     made = (
-        x509.CertificateBuilder().subject_name(subject).issuer_name(subject)
-        .public_key(key.public_key()).serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
     paths = folder / f"{name}.pem", folder / f"{name}.key"
     paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
     return paths
 
 
@@ -123,8 +140,11 @@ def test_tls_and_bad_certificates(tmp_path: Path) -> None:
         good = Sender(address, authority=own)
         assert read_reply(good(encode(Browse(0)))) == Open([])
         good.close()
-        for untrusted in (Sender(address, authority=other), Sender(address),
-                          Sender(server.address, authority=own)):
+        for untrusted in (
+            Sender(address, authority=other),
+            Sender(address),
+            Sender(server.address, authority=own),
+        ):
             with pytest.raises(AuthenticationError):
                 untrusted(encode(Browse(0)))
         with pytest.raises(InputError):
@@ -141,10 +161,23 @@ class RelayProcess:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "halfmask", "relay", "--store", str(self.folder / "relay.sqlite"),
-             "--port", str(self.port), "--patience", "1"],
-            stderr=subprocess.PIPE, text=True, env=os.environ)
+        self.process = subprocess.Popen(  # noqa: S603 - ourselves
+            [
+                sys.executable,
+                "-m",
+                "halfmask",
+                "relay",
+                "--store",
+                str(self.folder / "relay.sqlite"),
+                "--port",
+                str(self.port),
+                "--patience",
+                "1",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ,
+        )
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
         found = re.search(r"http://[\d.]+:(\d+)", line)
@@ -199,4 +232,6 @@ def test_a_relay_process_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     assert found is not None
     assert found[0].contributions == 12
     assert sorted((r["b"], r["n"], r["total"]) for r in found[0].rows.to_pylist()) == [
-        ("x", 6, 30), ("y", 6, 36)]
+        ("x", 6, 30),
+        ("y", 6, 36),
+    ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.protocol.town import COMMONS, Town, sql
 
 from halfmask.errors import RoomError
 from halfmask.protocol import records
@@ -17,7 +17,9 @@ from halfmask.protocol.layout import EMPTY
 from halfmask.protocol.merge import network, swap
 from halfmask.protocol.schedule import Schedule
 from halfmask.protocol.terms import Terms
-from tests.protocol.town import COMMONS, Town, sql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LAYOUT = blueprint(COMMONS, sql()).layout
 
@@ -36,8 +38,14 @@ def content(frames: list[Any]) -> list[tuple[bytes, int]]:
 
 
 def counted(keys: list[int]) -> list[tuple[bytes, int]]:
-    return [(bytes([1, 0]) + k.to_bytes(4, "big").rstrip(b"\0"), keys.count(k))
-            for k in sorted(set(keys))] if keys else []
+    return (
+        [
+            (bytes([1, 0]) + k.to_bytes(4, "big").rstrip(b"\0"), keys.count(k))
+            for k in sorted(set(keys))
+        ]
+        if keys
+        else []
+    )
 
 
 def network_by_tasks(left: list[Any], right: list[Any]) -> tuple[list[Any], int, int]:
@@ -45,8 +53,11 @@ def network_by_tasks(left: list[Any], right: list[Any]) -> tuple[list[Any], int,
     n = len(left)
     schedule = Schedule(Terms("network", 1, len(left[0]), 10**6), 2)
     object.__setattr__(schedule, "frames", lambda level: n * (1 << level))
-    frames = {a: f for i, side in enumerate((left, right))
-              for a, f in zip(schedule.node(0, i), side, strict=True)}
+    frames = {
+        a: f
+        for i, side in enumerate((left, right))
+        for a, f in zip(schedule.node(0, i), side, strict=True)
+    }
     tasks = iterations = 0
     for number, stage in enumerate(schedule.stages):
         if stage.kind != "split":
@@ -134,8 +145,9 @@ def test_swap_merge_holds_three_frames_however_many_groups_there_are() -> None:
             yield frame
             alive -= 1
 
-    merged = swap.merge(LAYOUT, counted_frames(list(range(0, 2000, 2))),
-                        counted_frames(list(range(1, 2000, 2))), 10)
+    merged = swap.merge(
+        LAYOUT, counted_frames(list(range(0, 2000, 2))), counted_frames(list(range(1, 2000, 2))), 10
+    )
     total = sum(len(f) for f in merged)
     assert total == 2000
     assert peak <= 2  # one frame of each side; the third is the one being filled

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.protocol.town import Town
 
 from halfmask.protocol.crypto import FrameKey
 from halfmask.protocol.messages import Contribute, Deliver, read_reply, read_request
 from halfmask.protocol.terms import MERGES, Terms
 from halfmask.protocol.transport.memory import drive
-from tests.protocol.town import Town
 
-TEXT = ("SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people WHERE s >= 0 GROUP BY b "
-        "GUARANTEE k = 2")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEXT = (
+    "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people WHERE s >= 0 GROUP BY b GUARANTEE k = 2"
+)
 SIZE = 9
 EQUAL = [{"a": 1, "b": "x", "s": 5, "k": 1} for _ in range(SIZE)]
 VARIED = [{"a": i, "b": "xyz"[i % 3], "s": i, "k": 1} for i in range(SIZE)]
@@ -43,8 +46,10 @@ def transcript(people: list[dict[str, Any]], terms: Terms) -> Transcript:
 
 def shape(seen: Transcript) -> list[tuple[str, int, str, int]]:
     """What the relay can see without looking into ciphertexts: kinds and lengths, in order."""
-    return [(type(read_request(q)).__name__, len(q), type(read_reply(a)).__name__, len(a))
-            for q, a in seen]
+    return [
+        (type(read_request(q)).__name__, len(q), type(read_reply(a)).__name__, len(a))
+        for q, a in seen
+    ]
 
 
 def frames(seen: Transcript) -> list[bytes]:
@@ -80,20 +85,22 @@ def advantage(one: list[float], two: list[float]) -> float:
     half = len(one) // 2
     cut = (sum(one[:half]) + sum(two[:half])) / (2 * half)
     above = sum(one[:half]) > sum(two[:half])
-    right = sum((v > cut) == above for v in one[half:]) + sum((v > cut) != above for v in two[half:])
+    right = sum((v > cut) == above for v in one[half:]) + sum(
+        (v > cut) != above for v in two[half:]
+    )
     return abs(right / (2 * (len(one) - half)) - 0.5)
 
 
 def distinguishes(one: list[Transcript], two: list[Transcript]) -> list[str]:
-    found = []
     ones, twos = [features(t) for t in one], [features(t) for t in two]
     tests = 2 * (len(one) - len(one) // 2)
     # Fewer than one in ten thousand for guessing, over all features.
     limit = math.sqrt(math.log(2 * len(ones[0]) * 10_000) / (2 * tests))
-    for name in ones[0]:
-        if advantage([f[name] for f in ones], [f[name] for f in twos]) > min(limit, 0.499):
-            found.append(name)
-    return found
+    return [
+        name
+        for name in ones[0]
+        if advantage([f[name] for f in ones], [f[name] for f in twos]) > min(limit, 0.499)
+    ]
 
 
 @pytest.mark.parametrize("merge", MERGES)

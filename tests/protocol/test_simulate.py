@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,16 +15,30 @@ from halfmask.protocol.estimate_page import write_page
 from halfmask.protocol.simulate import simulate
 from halfmask.protocol.terms import MERGES, Terms
 
-SCHEMA = {"columns": {
-    **{name: {"role": "quasi", "hierarchy": {"tree": tree}} for name, tree in census.TREES.items()},
-    "age": "quasi", "education": "quasi", "gender": "quasi", "native_country": "quasi",
-    "fnlwgt": "sensitive"}}
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = {
+    "columns": {
+        **{
+            name: {"role": "quasi", "hierarchy": {"tree": tree}}
+            for name, tree in census.TREES.items()
+        },
+        "age": "quasi",
+        "education": "quasi",
+        "gender": "quasi",
+        "native_country": "quasi",
+        "fnlwgt": "sensitive",
+    }
+}
 
 
 @pytest.mark.parametrize("merge", MERGES)
 def test_the_simulation_answers_what_query_does(merge: Any) -> None:
     people = census.population(3000, 60, seed=3)
-    done = simulate(census.commons(), people, census.QUERY, Terms(merge, 256, 128, 512, ram=1 << 30))
+    done = simulate(
+        census.commons(), people, census.QUERY, Terms(merge, 256, 128, 512, ram=1 << 30)
+    )
     expected = hm.query(hm.read(people, SCHEMA), census.QUERY, {"k": "k", "l": "l"})
     key = str
     ours = sorted(done.answer.to_arrow().to_pylist(), key=key)
@@ -38,8 +51,12 @@ def test_the_simulation_answers_what_query_does(merge: Any) -> None:
 def test_the_census_has_ten_levels_and_the_wanted_groups() -> None:
     people = census.population(500, 40)
     assert people.num_rows == 500
-    done = simulate(census.commons(), people.drop_columns(["k", "l"]), census.PLAIN,
-                    Terms(partition=100, frame=100, room=200))
+    done = simulate(
+        census.commons(),
+        people.drop_columns(["k", "l"]),
+        census.PLAIN,
+        Terms(partition=100, frame=100, room=200),
+    )
     assert done.groups == 40
     with pytest.raises(ParameterError):
         census.population(0, 1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -15,9 +14,20 @@ from halfmask.protocol.keys import new_issuer
 from halfmask.protocol.parties.cell import Entry
 from halfmask.protocol.store.vault import Vault, new_key_file, read_key_file
 
-COMMONS: dict[str, Any] = {"tables": {"people": {"columns": {
-    "name": {"role": "identifier"}, "city": {"role": "quasi"},
-    "salary": {"type": "integer", "role": "sensitive"}}}}}
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMONS: dict[str, Any] = {
+    "tables": {
+        "people": {
+            "columns": {
+                "name": {"role": "identifier"},
+                "city": {"role": "quasi"},
+                "salary": {"type": "integer", "role": "sensitive"},
+            }
+        }
+    }
+}
 ROWS = pa.table({"name": ["Canary McCanary"], "city": ["Canaryville"], "salary": [987654321]})
 
 
@@ -26,7 +36,11 @@ def vault(tmp_path: Path) -> Vault:
     made = Vault.create(tmp_path / "alice.cell", bytes(32), new_issuer().group(0), COMMONS)
     made.put_table("people", ROWS)
     made.put_policy(Policy(5, 3, {"salary": (10, 4)}))
-    made.note(Entry(b"q" * 32, "Canary Office", "SELECT canary", 1, frozenset({"salary"}), "contributed", 2))
+    made.note(
+        Entry(
+            b"q" * 32, "Canary Office", "SELECT canary", 1, frozenset({"salary"}), "contributed", 2
+        )
+    )
     return made
 
 
@@ -42,8 +56,13 @@ def test_everything_comes_back(vault: Vault, tmp_path: Path) -> None:
 
 def test_nothing_of_the_person_is_readable_in_the_file(vault: Vault, tmp_path: Path) -> None:
     content = b"".join(p.read_bytes() for p in tmp_path.iterdir())
-    for canary in (b"anary", b"salary", (987654321).to_bytes(4, "little"), vault.secret,
-                   vault.group.secret):
+    for canary in (
+        b"anary",
+        b"salary",
+        (987654321).to_bytes(4, "little"),
+        vault.secret,
+        vault.group.secret,
+    ):
         assert canary not in content
 
 

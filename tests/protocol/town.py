@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.protocol.answering import Received
 from halfmask.protocol.commons import Commons, commons_from
 from halfmask.protocol.contribution import Policy
 from halfmask.protocol.keys import AskerKey, Issuer, new_issuer
-from halfmask.protocol.messages import Signed
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
@@ -21,21 +18,36 @@ from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.terms import Terms
 from halfmask.protocol.transport.memory import drive
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from halfmask.protocol.answering import Received
+    from halfmask.protocol.messages import Signed
+
 NOW = 1_000_000.0
 TREE = {"tree": {"*": {"east": ["x", "y"], "west": ["z"]}}}
-COMMONS = commons_from({"tables": {"people": {"columns": {
-    "a": {"type": "integer", "role": "quasi"},
-    "b": {"type": "text", "role": "quasi", "values": ["x", "y", "z"]},
-    "s": {"type": "integer", "role": "sensitive"},
-}}}})
+COMMONS = commons_from(
+    {
+        "tables": {
+            "people": {
+                "columns": {
+                    "a": {"type": "integer", "role": "quasi"},
+                    "b": {"type": "text", "role": "quasi", "values": ["x", "y", "z"]},
+                    "s": {"type": "integer", "role": "sensitive"},
+                }
+            }
+        }
+    }
+)
 CHAIN = ["", "THEN a -> 2", "THEN a -> 4", "THEN b -> del"]
 GUARANTEES = [(2, 1), (3, 2), (4, 2), (6, 3)]
 
 
 def sql(semantics: str = "selective", select: str = "COUNT(*) AS n, SUM(s) AS total") -> str:
-    chain = " ".join(f"{step} GUARANTEE k = {k}, l = {l}"
-                     for step, (k, l) in zip(CHAIN, GUARANTEES, strict=True))
-    return f"SELECT a, b, {select} FROM people GROUP BY a, b {chain} SEMANTICS {semantics}"
+    chain = " ".join(
+        f"{step} GUARANTEE k = {k}, l = {m}" for step, (k, m) in zip(CHAIN, GUARANTEES, strict=True)
+    )
+    return f"SELECT a, b, {select} FROM people GROUP BY a, b {chain} SEMANTICS {semantics}"  # noqa: S608
 
 
 def row(commons: Commons, values: dict[str, Any], table: str = "people") -> pa.Table:

@@ -19,12 +19,23 @@ from halfmask.errors import PartyUnavailableError
 @click.option("--key", type=click.Path(exists=True), required=True, help="The asker's key file.")
 @click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
 @click.option("--cells", type=int, default=1_000_000_000, help="Close with so many contributions.")
-@click.option("--seconds", type=float, default=60.0, show_default=True,
-              help="Close the collection after so long.")
-@click.option("--patience", type=float, default=600.0, show_default=True,
-              help="Give up so long after that.")
-@click.option("--merge", type=click.Choice(["tree", "swap", "network"]), default="tree",
-              show_default=True, help="How cells merge partial aggregates.")
+@click.option(
+    "--seconds",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Close the collection after so long.",
+)
+@click.option(
+    "--patience", type=float, default=600.0, show_default=True, help="Give up so long after that."
+)
+@click.option(
+    "--merge",
+    type=click.Choice(["tree", "swap", "network"]),
+    default="tree",
+    show_default=True,
+    help="How cells merge partial aggregates.",
+)
 @click.option("--partition", type=int, default=256, show_default=True, help="Cells per partition.")
 @click.option("--frame", type=int, default=256, show_default=True, help="Groups per frame.")
 @click.option("--room", type=int, default=4096, show_default=True, help="Room for so many groups.")
@@ -45,8 +56,9 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
 
     terms = Terms(given["merge"], given["partition"], given["frame"], given["room"])
     asker = Asker(read_key(given["key"], AskerKey), read_commons(given["commons"]), terms)
-    question = asker.question(sql, time.time(), cells=given["cells"], seconds=given["seconds"],
-                              patience=given["patience"])
+    question = asker.question(
+        sql, time.time(), cells=given["cells"], seconds=given["seconds"], patience=given["patience"]
+    )
     send = Sender(relay, authority=given["authority"])
     drive(asker.ask(question), send)
     show.say(f"Asked as query {question.id.hex()[:16]}; waiting for cells.")
@@ -54,7 +66,9 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
     with show.working("Waiting"):
         while (found := drive(asker.collect(question), send)) is None:
             if time.time() > until:
-                raise PartyUnavailableError("The cells did not finish in time; nothing was released.")
+                raise PartyUnavailableError(
+                    "The cells did not finish in time; nothing was released."
+                )
             time.sleep(0.1)
     send.close()
     for group, received in found.items():
@@ -66,8 +80,12 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
         show.say(f"{rows.num_rows:,} rows; {received.contributions:,} cells took part.")
     if as_json:
         answers = [
-            {"group": g, "contributions": r.contributions, "answer": r.document,
-             "data": json.loads(json.dumps(r.rows.to_pylist(), default=str))}
+            {
+                "group": g,
+                "contributions": r.contributions,
+                "answer": r.document,
+                "data": json.loads(json.dumps(r.rows.to_pylist(), default=str)),
+            }
             for g, r in found.items()
         ]
         show.document("ask", {"answers": answers})

@@ -77,15 +77,37 @@ def import_(home: str, file: str, table: str | None, where: str | None) -> None:
 @click.argument("home", type=click.Path())
 @click.option("--k", type=int, help="Hide among at least so many people, whatever is asked.")
 @click.option("--l", "l", type=int, default=1, show_default=True, help="And so many values.")
-@click.option("--column", "columns", multiple=True, metavar="NAME=K,L",
-              help="When this column is queried; repeatable.")
-@click.option("--days", type=int, default=30, show_default=True,
-              help="An answer blocks others on the same values so long.")
-@click.option("--answers", type=int, default=1, show_default=True,
-              help="So many answers on the same values in that time.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME=K,L",
+    help="When this column is queried; repeatable.",
+)
+@click.option(
+    "--days",
+    type=int,
+    default=30,
+    show_default=True,
+    help="An answer blocks others on the same values so long.",
+)
+@click.option(
+    "--answers",
+    type=int,
+    default=1,
+    show_default=True,
+    help="So many answers on the same values in that time.",
+)
 @as_json
-def policy(home: str, k: int | None, l: int, columns: tuple[str, ...],  # noqa: E741
-           days: int, answers: int, as_json: bool) -> None:
+def policy(
+    home: str,
+    k: int | None,
+    l: int,  # noqa: E741
+    columns: tuple[str, ...],
+    days: int,
+    answers: int,
+    as_json: bool,
+) -> None:
     """State (or, without options, show) what the person demands."""
     from halfmask.protocol.contribution import Policy
 
@@ -93,10 +115,17 @@ def policy(home: str, k: int | None, l: int, columns: tuple[str, ...],  # noqa: 
     if k is not None or columns:
         vault.put_policy(Policy(k, l, dict(map(_column, columns)), days, answers))
     found = vault.policy()
-    document = None if found is None else {
-        "k": found.k, "l": found.l, "columns": {n: list(p) for n, p in found.columns.items()},
-        "days": found.days, "answers": found.answers,
-    }
+    document = (
+        None
+        if found is None
+        else {
+            "k": found.k,
+            "l": found.l,
+            "columns": {n: list(p) for n, p in found.columns.items()},
+            "days": found.days,
+            "answers": found.answers,
+        }
+    )
     if as_json:
         show.document("cell policy", {"policy": document})
     elif document is None:
@@ -109,8 +138,13 @@ def policy(home: str, k: int | None, l: int, columns: tuple[str, ...],  # noqa: 
 @click.argument("homes", type=click.Path(), nargs=-1, required=True)
 @click.option("--relay", required=True, help="The relay's address.")
 @click.option("--authority", type=click.Path(exists=True), help="Trust this certificate (PEM).")
-@click.option("--seconds", type=float, default=0.0, show_default=True,
-              help="Stay so long and work for others; 0: until there is nothing to do.")
+@click.option(
+    "--seconds",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Stay so long and work for others; 0: until there is nothing to do.",
+)
 def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: float) -> None:
     """Take part in the relay's open queries, then work for others."""
     from halfmask.protocol.transport.http import Sender
@@ -150,8 +184,15 @@ def log(home: str, revoke: str | None, as_json: bool) -> None:
             raise InputError(f"{len(named)} queries of the log begin like that; name one.")
         vault.note(replace(named[0], revoked=True))
     rows = [
-        {"query": e.query.hex()[:16], "time": e.time, "asker": e.asker, "outcome": e.outcome,
-         "level": e.level, "revoked": e.revoked, "text": " ".join(e.text.split())}
+        {
+            "query": e.query.hex()[:16],
+            "time": e.time,
+            "asker": e.asker,
+            "outcome": e.outcome,
+            "level": e.level,
+            "revoked": e.revoked,
+            "text": " ".join(e.text.split()),
+        }
         for e in vault.log()
     ]
     if as_json:

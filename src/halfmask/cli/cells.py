@@ -22,8 +22,13 @@ def command() -> None:
 
 @command.command("keys")
 @click.argument("folder", type=click.Path(file_okay=False))
-@click.option("--groups", type=click.IntRange(1, 4096), default=1, show_default=True,
-              help="Groups of cells with a key each.")
+@click.option(
+    "--groups",
+    type=click.IntRange(1, 4096),
+    default=1,
+    show_default=True,
+    help="Groups of cells with a key each.",
+)
 @click.option("--asker", default="asker", show_default=True, help="The name of a certified asker.")
 @click.option("--days", type=int, default=365, show_default=True, help="How long that is valid.")
 def keys(folder: str, groups: int, asker: str, days: int) -> None:
@@ -42,10 +47,16 @@ def keys(folder: str, groups: int, asker: str, days: int) -> None:
 
 @command.command("simulate")
 @click.option("--cells", type=click.IntRange(1), default=10_000, show_default=True)
-@click.option("--groups", type=click.IntRange(1), default=1_000, show_default=True,
-              help="Distinct combinations of grouping columns.")
-@click.option("--merge", type=click.Choice(["tree", "swap", "network"]), default="tree",
-              show_default=True)
+@click.option(
+    "--groups",
+    type=click.IntRange(1),
+    default=1_000,
+    show_default=True,
+    help="Distinct combinations of grouping columns.",
+)
+@click.option(
+    "--merge", type=click.Choice(["tree", "swap", "network"]), default="tree", show_default=True
+)
 @click.option("--frame", type=int, default=4096, show_default=True, help="Groups per frame.")
 @click.option("--partition", type=int, default=4096, show_default=True, help="Cells per partition.")
 @click.option("--plain", is_flag=True, help="One level and no policies, to compare with.")
@@ -75,12 +86,23 @@ def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
 
 @command.command("estimate")
 @click.option("--cells", type=float, default=1e6, show_default=True, help="Up to so many cells.")
-@click.option("--ram", type=int, default=196 << 10, show_default=True, help="Bytes of a cell's memory.")
+@click.option(
+    "--ram", type=int, default=196 << 10, show_default=True, help="Bytes of a cell's memory."
+)
 @click.option("--link", type=float, default=7.9, show_default=True, help="Megabits a second.")
-@click.option("--flash-read", type=float, default=1.6, show_default=True, help="Megabytes a second.")
-@click.option("--flash-write", type=float, default=0.6, show_default=True, help="Megabytes a second.")
-@click.option("--present", type=float, default=0.01, show_default=True,
-              help="Share of the cells that can work at one time.")
+@click.option(
+    "--flash-read", type=float, default=1.6, show_default=True, help="Megabytes a second."
+)
+@click.option(
+    "--flash-write", type=float, default=0.6, show_default=True, help="Megabytes a second."
+)
+@click.option(
+    "--present",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Share of the cells that can work at one time.",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A page with plots, .html.")
 @as_json
 def estimate(as_json: bool, output: str | None, **given: Any) -> None:
@@ -88,8 +110,12 @@ def estimate(as_json: bool, output: str | None, **given: Any) -> None:
     from halfmask.protocol.estimate import Device, curves
     from halfmask.protocol.estimate_page import write_page
 
-    device = Device(ram=given["ram"], link=given["link"] * 1e6 / 8,
-                    flash_read=given["flash_read"] * 1e6, flash_write=given["flash_write"] * 1e6)
+    device = Device(
+        ram=given["ram"],
+        link=given["link"] * 1e6 / 8,
+        flash_read=given["flash_read"] * 1e6,
+        flash_write=given["flash_write"] * 1e6,
+    )
     found = curves(device, cells=int(given["cells"]), present=given["present"])
     if output is not None:
         write_page(found, device, output)

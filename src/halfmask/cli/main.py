@@ -19,8 +19,20 @@ from halfmask.errors import HalfmaskError, InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("describe", "assess", "check", "anonymize", "recode", "query", "compare", "relay", "cell",
-         "ask", "cells", "demo")
+VERBS = (
+    "describe",
+    "assess",
+    "check",
+    "anonymize",
+    "recode",
+    "query",
+    "compare",
+    "relay",
+    "cell",
+    "ask",
+    "cells",
+    "demo",
+)
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
 
 

@@ -14,10 +14,22 @@ from halfmask.cli import show
 @click.option("--certificate", type=click.Path(exists=True), help="PEM; listens with TLS.")
 @click.option("--certificate-key", type=click.Path(exists=True), help="Its key, PEM.")
 @click.option("--issuer", help="Take queries of this issuer's askers only: its public key, in hex.")
-@click.option("--patience", type=float, default=30.0, show_default=True,
-              help="Seconds after which work is given to another cell.")
-def command(store: str, host: str, port: int, certificate: str | None,
-            certificate_key: str | None, issuer: str | None, patience: float) -> None:
+@click.option(
+    "--patience",
+    type=float,
+    default=30.0,
+    show_default=True,
+    help="Seconds after which work is given to another cell.",
+)
+def command(
+    store: str,
+    host: str,
+    port: int,
+    certificate: str | None,
+    certificate_key: str | None,
+    issuer: str | None,
+    patience: float,
+) -> None:
     """Relay messages between cells until interrupted; may be killed and started again.
 
     Example: halfmask relay --store relay.sqlite --port 8765

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Interval, kind_of
 from halfmask.errors import UnsupportedQueryError
-from halfmask.protocol.layout import KeyField, Layout, StateField
+from halfmask.protocol.layout import KeyField, Layout, Packing, StateField
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Key
     from halfmask.protocol.commons import Commons
-    from halfmask.query.plan import Plan
+    from halfmask.query.planned import Plan
 
-_PACKINGS = {"integer": "number", "boolean": "number", "temporal": "number", "decimal": "number",
-             "float": "float", "text": "text"}
+_PACKINGS: dict[str, Packing] = {
+    "integer": "number",
+    "boolean": "number",
+    "temporal": "number",
+    "decimal": "number",
+    "float": "float",
+    "text": "text",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
 
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:
-        planned = plan(parse(text), commons.catalog(), engine, check_people=False)
+        planned = plan(parse(text), commons.catalog(), engine)
         _refuse(planned)
         request = planned.request
         wanted = [*(k.expression for k in request.keys), *(s.expression for s in request.states)]
@@ -70,12 +76,18 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
     # Demands are joined by each cell itself; the request says that there are some.
     one = exp.Literal.number(1)
     planned = replace(planned, request=replace(request, demands=(one, one.copy())))
-    keys = tuple(_key(commons, planned, k, t, text_width)
-                 for k, t in zip(request.keys, types, strict=False))
+    keys = tuple(
+        _key(commons, planned, k, t, text_width) for k, t in zip(request.keys, types, strict=False)
+    )
     states = tuple(
-        StateField(s.kind, t, _packing(t, s.kind), text_width if _packing(t, s.kind) == "text" else 8,
-                   getattr(t, "scale", 0) or 0)
-        for s, t in zip(request.states, types[len(request.keys):], strict=False)
+        StateField(
+            s.kind,
+            t,
+            _packing(t, s.kind),
+            text_width if _packing(t, s.kind) == "text" else 8,
+            getattr(t, "scale", 0) or 0,
+        )
+        for s, t in zip(request.states, types[len(request.keys) :], strict=False)
     )
     layout = Layout(keys, states, tuple(t.cap for t in request.tests))
     return Blueprint(planned, layout, _aggregated(planned))
@@ -84,15 +96,20 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
 def _refuse(plan: Plan) -> None:
     text = plan.statement.text
     if plan.statement.explain:
-        raise UnsupportedQueryError("EXPLAIN cannot be asked of cells: explain it on a table.",
-                                    text=text, start=0)
+        raise UnsupportedQueryError(
+            "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
+        )
     if plan.measures:
         raise UnsupportedQueryError(
             "MEDIAN and COUNT(DISTINCT ...) do not merge in constant space, so cells cannot answer "
-            "them; l counts distinct values exactly.", text=text, start=0)
+            "them; l counts distinct values exactly.",
+            text=text,
+            start=0,
+        )
     if plan.statement.rows_per_person is not None:
-        raise UnsupportedQueryError("A cell contributes one row: leave AT MOST n ROWS away.",
-                                    text=text, start=0)
+        raise UnsupportedQueryError(
+            "A cell contributes one row: leave AT MOST n ROWS away.", text=text, start=0
+        )
 
 
 def _key(commons: Commons, plan: Plan, key: Key, kind: pa.DataType, text_width: int) -> KeyField:
@@ -108,7 +125,7 @@ def _key(commons: Commons, plan: Plan, key: Key, kind: pa.DataType, text_width: 
     return KeyField(kind, packing, text_width if packing == "text" else 8)
 
 
-def _packing(kind: pa.DataType, state: str) -> str:
+def _packing(kind: pa.DataType, state: str) -> Packing:
     packing = _PACKINGS.get(kind_of(kind))
     if state == "count":
         return "number"
@@ -129,6 +146,7 @@ def _aggregated(plan: Plan) -> frozenset[str]:
         for state in aggregate.states:
             if state >= 0:
                 columns: list[exp.Column] = list(
-                    plan.request.states[state].expression.find_all(exp.Column))
+                    plan.request.states[state].expression.find_all(exp.Column)
+                )
                 found |= {c.name for c in columns} or {"*"}
     return frozenset(found)

@@ -92,7 +92,8 @@ def population(cells: int, groups: int, seed: int = 0) -> pa.Table:
     }
     columns = {
         name: pa.DictionaryArray.from_arrays(pa.array(codes[kind].astype(np.int32)), names[name])
-        if name in names else pa.array(codes[kind])
+        if name in names
+        else pa.array(codes[kind])
         for name, codes in keys.items()
     }
     columns["fnlwgt"] = pa.array(random.integers(12_000, 1_500_000, cells))

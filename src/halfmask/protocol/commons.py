@@ -32,8 +32,12 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import Hierarchy
 
 TYPES = {
-    "integer": pa.int64(), "float": pa.float64(), "text": pa.string(), "boolean": pa.bool_(),
-    "date": pa.date32(), "timestamp": pa.timestamp("us"),
+    "integer": pa.int64(),
+    "float": pa.float64(),
+    "text": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
@@ -73,7 +77,8 @@ class Commons:
                 "domains": {c: v.to_pylist() for c, v in table.domains.items()},
                 "hierarchies": {
                     c: [[m.tolist() for m in h.maps], [list(x) for x in h.labels]]
-                    for (t, c), h in self.hierarchies.items() if t == name
+                    for (t, c), h in self.hierarchies.items()
+                    if t == name
                 },
             }
             for name, table in self.tables.items()
@@ -83,7 +88,7 @@ class Commons:
     def catalog(self) -> Catalog:
         """The tables as queries are planned on."""
         sources = {
-            name: Source(name, {f.name: f.type for f in table.arrow}, table.schema, None, False)
+            name: Source(name, {f.name: f.type for f in table.arrow}, table.schema, repeats=False)
             for name, table in self.tables.items()
         }
         main = next(iter(sources)) if len(sources) == 1 else None
@@ -130,7 +135,9 @@ def _table(name: str, entry: Mapping[str, Any], folder: Path, faults: list[str])
         given = dict(given) if isinstance(given, dict) else {"role": given}
         kind = _type(given.pop("type", "text"))
         if kind is None:
-            faults.append(f"Column '{column}': the type is none of {', '.join(TYPES)}, decimal(p,s).")
+            faults.append(
+                f"Column '{column}': the type is none of {', '.join(TYPES)}, decimal(p,s)."
+            )
             continue
         values = given.pop("values", None)
         if values is not None:

@@ -7,7 +7,7 @@ Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - read when a policy is decoded
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ from halfmask.engines.reference import generalize
 from halfmask.errors import EngineError, ParameterError, UnsupportedByEngineError
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
-
     from halfmask.protocol.blueprint import Blueprint
     from halfmask.protocol.layout import Records
 
@@ -64,7 +62,7 @@ class Policy:
         if any(pair is None for pair in found):
             return None
         pairs = [pair for pair in found if pair is not None]
-        return max(k for k, _ in pairs), max(l for _, l in pairs)
+        return max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,9 @@ class Contribution:
 
 
 def contribution(
-    made: Blueprint, tables: Mapping[str, pa.Table], policy: Policy | None,
+    made: Blueprint,
+    tables: Mapping[str, pa.Table],
+    policy: Policy | None,
     objection: str | None = None,
 ) -> Contribution:
     """Decide what a cell contributes; real and dummy take the same way and the same length.
@@ -118,7 +118,7 @@ def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
     return next((i for i, g in enumerate(levels) if g.covers(*demand)), -1)
 
 
-def _expressions(made: Blueprint) -> dict[str, Expression]:
+def _expressions(made: Blueprint) -> dict[str, Any]:
     request = made.plan.request
     found = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
     found |= {f"v{j}": test.expression for j, test in enumerate(request.tests)}
@@ -134,11 +134,13 @@ def _evaluated(made: Blueprint, tables: Mapping[str, pa.Table]) -> list[dict[str
     except UnsupportedByEngineError:
         return _in_duckdb(made, tables, wanted)
     except (ArithmeticError, ValueError, TypeError, AttributeError):
-        raise EngineError("An expression of the query cannot be evaluated on this cell's rows.") from None
+        raise EngineError(
+            "An expression of the query cannot be evaluated on this cell's rows."
+        ) from None
 
 
 def _in_duckdb(
-    made: Blueprint, tables: Mapping[str, pa.Table], wanted: Mapping[str, Expression]
+    made: Blueprint, tables: Mapping[str, pa.Table], wanted: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     from sqlglot import exp
 
@@ -160,8 +162,11 @@ def _row(
 ) -> pa.Table:
     """The row as the layout encodes it."""
     request, layout = made.plan.request, made.layout
-    columns = {"level": pa.array([level], pa.int64()), "k": pa.array([demand[0]], pa.int64()),
-               "l": pa.array([demand[1]], pa.int64())}
+    columns = {
+        "level": pa.array([level], pa.int64()),
+        "k": pa.array([demand[0]], pa.int64()),
+        "l": pa.array([demand[1]], pa.int64()),
+    }
     for i, (key, packed) in enumerate(zip(request.keys, layout.keys, strict=True)):
         value = None if row is None else generalize(key, level, row[f"r{i}"])
         columns[f"g{i}"] = _array(value, packed.type)

@@ -86,7 +86,11 @@ class Point:
 
 
 def curves(
-    device: Device, *, cells: int = 10**6, present: float = 0.01, levels: int = 10,
+    device: Device,
+    *,
+    cells: int = 10**6,
+    present: float = 0.01,
+    levels: int = 10,
     groups: tuple[int, ...] | None = None,
 ) -> list[Point]:
     """Estimates for every way to merge, from ten groups up to as many as there are cells."""
@@ -98,11 +102,20 @@ def curves(
         groups = tuple(
             sorted({round(10 ** (e / 4)) for e in range(4, 41) if 10 ** (e / 4) <= cells})
         )
-    return [estimate(device, m, cells, g, present=present, levels=levels) for m in MERGES for g in groups]
+    return [
+        estimate(device, m, cells, g, present=present, levels=levels)
+        for m in MERGES
+        for g in groups
+    ]
 
 
 def estimate(
-    device: Device, merge: Merge, cells: int, groups: int, *, present: float = 0.01,
+    device: Device,
+    merge: Merge,
+    cells: int,
+    groups: int,
+    *,
+    present: float = 0.01,
     levels: int = 10,
 ) -> Point:
     """What one query takes."""
@@ -119,7 +132,9 @@ def estimate(
         if merge == "network":
             frames = ceil(held / device.frame)
             one = _moved(device, 4 * device.frame) + 2 * device.frame * device.merge
-            total += sum(ceil(pairs * (frames - j) / workers) * one for j in range(min(frames, 10**6)))
+            total += sum(
+                ceil(pairs * (frames - j) / workers) * one for j in range(min(frames, 10**6))
+            )
             count = pairs * frames * (frames + 1) // 2
         else:
             one = _moved(device, 2 * held + merged) + 2 * held * device.merge
@@ -138,8 +153,17 @@ def estimate(
     if groups * device.tuple > device.ram:
         filtering += _swapped(device, groups)
     return Point(
-        merge, cells, groups, collection, privacy, total if fits else None,
-        longest if fits else None, filtering, fits, swaps and merge == "swap", tasks,
+        merge,
+        cells,
+        groups,
+        collection,
+        privacy,
+        total if fits else None,
+        longest if fits else None,
+        filtering,
+        fits,
+        swaps and merge == "swap",
+        tasks,
     )
 
 

@@ -34,18 +34,30 @@ def page(points: Sequence[Point], device: Device) -> str:
     """The page."""
     cells = points[0].cells if points else 0
     tree = [p for p in points if p.merge == "tree"]
-    plots = [
-        ("Aggregation: seconds by number of groups", _by_merge(points, "aggregation_s"),
-         "The line of the tree ends where a cell's memory does."),
-        ("Seconds one cell must stay, by number of groups", _by_merge(points, "availability_s"),
-         "Network-merge needs a cell for two frames only, however many groups there are."),
-        ("Filtering: seconds by number of groups",
-         [("filtering", "#2f7f86", [(p.groups, p.filtering_s) for p in tree])],
-         "The step is where flash becomes necessary."),
-        ("Collection: seconds of a contribution",
-         [("with a policy", "#2f7f86", [(p.groups, p.collection_s) for p in tree]),
-          ("without", "#6b7280", [(p.groups, p.collection_s - p.privacy_s) for p in tree])],
-         "A contribution takes the same time whatever the others say."),
+    plots: list[tuple[str, list[Line], str]] = [
+        (
+            "Aggregation: seconds by number of groups",
+            _by_merge(points, "aggregation_s"),
+            "The line of the tree ends where a cell's memory does.",
+        ),
+        (
+            "Seconds one cell must stay, by number of groups",
+            _by_merge(points, "availability_s"),
+            "Network-merge needs a cell for two frames only, however many groups there are.",
+        ),
+        (
+            "Filtering: seconds by number of groups",
+            [("filtering", "#2f7f86", [(p.groups, p.filtering_s) for p in tree])],
+            "The step is where flash becomes necessary.",
+        ),
+        (
+            "Collection: seconds of a contribution",
+            [
+                ("with a policy", "#2f7f86", [(p.groups, p.collection_s) for p in tree]),
+                ("without", "#6b7280", [(p.groups, p.collection_s - p.privacy_s) for p in tree]),
+            ],
+            "A contribution takes the same time whatever the others say.",
+        ),
     ]
     figures = "".join(
         f"<figure><figcaption><b>{escape(title)}</b><br>{escape(words)}</figcaption>"
@@ -63,8 +75,15 @@ def page(points: Sequence[Point], device: Device) -> str:
 
 def _by_merge(points: Sequence[Point], name: str) -> list[Line]:
     return [
-        (NAMES[merge], color, [(p.groups, getattr(p, name)) for p in points
-                               if p.merge == merge and getattr(p, name) is not None])
+        (
+            NAMES[merge],
+            color,
+            [
+                (p.groups, getattr(p, name))
+                for p in points
+                if p.merge == merge and getattr(p, name) is not None
+            ],
+        )
         for merge, color in COLORS.items()
     ]
 
@@ -84,16 +103,23 @@ def _plot(lines: Sequence[Line]) -> str:
     parts = []
     for decade in range(x0, x1 + 1):
         x, _ = place(10.0**decade, 10.0**y0)
-        parts.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='16' y2='{HEIGHT - BOTTOM}' stroke='#ddd'/>"
-                     f"<text x='{x:.1f}' y='{HEIGHT - BOTTOM + 18}' text-anchor='middle'>{_short(decade)}</text>")
+        parts.append(
+            f"<line x1='{x:.1f}' x2='{x:.1f}' y1='16' y2='{HEIGHT - BOTTOM}' stroke='#ddd'/>"
+            f"<text x='{x:.1f}' y='{HEIGHT - BOTTOM + 18}' text-anchor='middle'>"
+            f"{_short(decade)}</text>"
+        )
     for decade in range(y0, y1 + 1):
         _, y = place(10.0**x0, 10.0**decade)
-        parts.append(f"<line x1='{LEFT}' x2='{WIDTH - 150}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>"
-                     f"<text x='{LEFT - 6}' y='{y + 4:.1f}' text-anchor='end'>{_short(decade)}</text>")
+        parts.append(
+            f"<line x1='{LEFT}' x2='{WIDTH - 150}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>"
+            f"<text x='{LEFT - 6}' y='{y + 4:.1f}' text-anchor='end'>{_short(decade)}</text>"
+        )
     for at, (name, color, line) in enumerate(lines):
         places = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in line if y > 0)
-        parts.append(f"<polyline points='{places}' fill='none' stroke='{color}' stroke-width='2'/>"
-                     f"<text x='{WIDTH - 144}' y='{30 + 18 * at}' fill='{color}'>{escape(name)}</text>")
+        parts.append(
+            f"<polyline points='{places}' fill='none' stroke='{color}' stroke-width='2'/>"
+            f"<text x='{WIDTH - 144}' y='{30 + 18 * at}' fill='{color}'>{escape(name)}</text>"
+        )
     return f"<svg width='{WIDTH}' height='{HEIGHT}' role='img'>{''.join(parts)}</svg>"
 
 

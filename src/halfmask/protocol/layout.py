@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SUM, GROUP, EMPTY = 0, 1, 255
 LOW = 1 << 32
 Packing = Literal["code", "number", "float", "text"]
-Records = np.ndarray  # structured; its fields are the layout's
+Records: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # its fields are the layout's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +83,7 @@ class Layout:
                 fields.append((f"s{i}", kind))
         for j, cap in enumerate(self.caps):
             fields += [(f"t{j}_n", "<i8"), (f"t{j}", "<i8", (cap,))]
-        return np.dtype(fields)  # type: ignore[call-overload, no-any-return]
+        return np.dtype(fields)
 
     @cached_property
     def size(self) -> int:
@@ -154,12 +154,12 @@ class Layout:
     def _encode_state(
         self, found: Records, i: int, state: StateField, column: pa.ChunkedArray
     ) -> NDArray[np.bool_]:
-        null = column.is_null().to_numpy()
+        null: NDArray[np.bool_] = column.is_null().to_numpy()
         found[f"s{i}_n"] = ~null
         ok = np.ones(len(null), dtype=bool)
         if state.kind == "count":
             return ok
-        values, _, ok = pack(state.packing, state.width, state.scale, column)
+        values, _, ok = pack(state.packing, state.width, column)
         if state.packing == "text":
             found[f"s{i}"] = values.view(f"S{state.width}").ravel()
             return ok | null
@@ -177,7 +177,7 @@ class Layout:
         self, column: pa.ChunkedArray, test: int
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """A 64-bit number per value, the same for equal values, and which are missing."""
-        null = column.is_null().to_numpy()
+        null: NDArray[np.bool_] = column.is_null().to_numpy()
         plain = _plain(column)
         if pa.types.is_integer(plain.type) and plain.type != pa.uint64():
             return plain.cast(pa.int64()).fill_null(0).to_numpy(), null
@@ -185,18 +185,23 @@ class Layout:
         salt = hashlib.blake2b(self.salt, digest_size=16, person=f"test{test}".encode()).digest()
         made = [
             int.from_bytes(
-                hashlib.blake2b(repr(v).encode(), digest_size=8, key=salt).digest(), "little",
+                hashlib.blake2b(repr(v).encode(), digest_size=8, key=salt).digest(),
+                "little",
                 signed=True,
             )
             for v in coded.dictionary.to_pylist()
         ]
         codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        found = np.array(made or [0], dtype=np.int64)[codes] if len(codes) else codes.astype(np.int64)
+        found = (
+            np.array(made or [0], dtype=np.int64)[codes] if len(codes) else codes.astype(np.int64)
+        )
         return found, null
 
     # -- groups
 
-    def decode(self, records: Records, tests: tuple[Test, ...], states: tuple[State, ...]) -> pa.Table:
+    def decode(
+        self, records: Records, tests: tuple[Test, ...], states: tuple[State, ...]
+    ) -> pa.Table:
         """Groups in the shape that an engine's ``collect`` returns."""
         raw = _raw(records, self.key_width)
         columns: dict[str, pa.Array] = {"level": pa.array(raw[:, 1].astype(np.int64))}
@@ -238,7 +243,9 @@ class Layout:
             whole = [
                 None if empty else wide.multiply(Decimal(high * LOW + low), places)
                 for high, low, empty in zip(
-                    records[f"s{i}_high"].tolist(), records[f"s{i}_low"].tolist(), none.tolist(),
+                    records[f"s{i}_high"].tolist(),
+                    records[f"s{i}_low"].tolist(),
+                    none.tolist(),
                     strict=True,
                 )
             ]
@@ -249,7 +256,7 @@ class Layout:
             raw = np.frombuffer(stored.astype(f"S{width}").tobytes(), np.uint8).reshape(-1, width)
         else:
             raw = np.ascontiguousarray(stored).view(np.uint8).reshape(-1, 8)
-        return {f"s{i}": unpack(state.packing, state.type, state.scale, raw, none)}
+        return {f"s{i}": unpack(state.packing, state.type, raw, none)}
 
 
 def pack_key(
@@ -257,7 +264,7 @@ def pack_key(
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
     """Fixed bytes per value, which are missing, and which fit."""
     if field.packing != "code":
-        return pack(field.packing, field.width, 0, column)
+        return pack(field.packing, field.width, column)
     plain = _plain(column)
     null = plain.is_null().to_numpy()
     import pyarrow.compute as pc
@@ -271,14 +278,14 @@ def pack_key(
 def unpack_key(field: KeyField, raw: NDArray[np.uint8], null: NDArray[np.bool_]) -> pa.Array:
     """The values behind fixed bytes."""
     if field.packing != "code":
-        return unpack(field.packing, field.type, 0, raw, null)
+        return unpack(field.packing, field.type, raw, null)
     codes = np.ascontiguousarray(raw).view("<u4").ravel().astype(np.int64)
     assert field.domain is not None  # noqa: S101 - coded fields have one
     return field.domain.take(pa.array(codes, mask=null))
 
 
 def pack(
-    packing: Packing, width: int, scale: int, column: pa.ChunkedArray
+    packing: Packing, width: int, column: pa.ChunkedArray
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
     """Fixed bytes per value, which are missing, and which fit."""
     plain = _plain(column)
@@ -294,19 +301,23 @@ def pack(
     if packing == "float":
         numbers = plain.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
         return numbers.astype("<f8").view(np.uint8).reshape(-1, 8), null, np.ones(len(null), bool)
-    whole, ok = _whole(plain, scale)
+    whole, ok = _whole(plain)
     return whole.astype("<i8").view(np.uint8).reshape(-1, 8), null, ok
 
 
 def unpack(
-    packing: Packing, kind: pa.DataType, scale: int, raw: NDArray[np.uint8],
+    packing: Packing,
+    kind: pa.DataType,
+    raw: NDArray[np.uint8],
     null: NDArray[np.bool_],
 ) -> pa.Array:
     """The values behind fixed bytes."""
     raw = np.ascontiguousarray(raw)
     if packing == "text":
         texts = raw.view(f"S{raw.shape[1]}").ravel()
-        values = [None if n else t.decode() for t, n in zip(texts.tolist(), null.tolist(), strict=True)]
+        values = [
+            None if n else t.decode() for t, n in zip(texts.tolist(), null.tolist(), strict=True)
+        ]
         return pa.array(values, pa.string())
     numbers = raw.view("<f8" if packing == "float" else "<i8").ravel()
     found = pa.array(numbers, mask=null)
@@ -322,7 +333,7 @@ def unpack(
     return found if packing == "float" else found.cast(kind)
 
 
-def _whole(plain: pa.ChunkedArray, scale: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _whole(plain: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Whole numbers of 64 bits, and which values fit in them."""
     kind = plain.type
     ok = np.ones(len(plain), dtype=bool)

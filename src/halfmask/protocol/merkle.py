@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from halfmask.protocol.crypto import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 EMPTY = bytes(32)
 

@@ -8,8 +8,8 @@ import msgspec
 
 from halfmask.errors import MessageError
 from halfmask.protocol.crypto import digest
-from halfmask.protocol.keys import Certificate
-from halfmask.protocol.terms import Terms
+from halfmask.protocol.keys import Certificate  # noqa: TC001 - read when decoding
+from halfmask.protocol.terms import Terms  # noqa: TC001 - read when decoding
 
 LARGEST = 8 << 20
 CHUNK = 1 << 20
@@ -21,7 +21,7 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_un
     pass
 
 
-class Query(_Message):
+class Query(_Message, frozen=True):
     """A question as the asker signs it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Query(_Message):
     terms: Terms
 
 
-class Signed(_Message):
+class Signed(_Message, frozen=True):
     """A query and its asker's signature."""
 
     body: bytes
@@ -61,7 +61,7 @@ class Signed(_Message):
         return digest(b"query", self.body)
 
 
-class Closing(_Message):
+class Closing(_Message, frozen=True):
     """What is worked on: so many slots, contributions in some of them, and the root over all."""
 
     slots: int
@@ -71,24 +71,26 @@ class Closing(_Message):
     def digest(self, query: bytes, group: int) -> bytes:
         """The name of this closing; every later frame is bound to it."""
         return digest(
-            b"closing", query, *(str(n).encode() for n in (group, self.slots, self.contributions)),
+            b"closing",
+            query,
+            *(str(n).encode() for n in (group, self.slots, self.contributions)),
             self.root,
         )
 
 
-class Ask(_Message):
+class Ask(_Message, frozen=True):
     """Asker: put this question."""
 
     query: Signed
 
 
-class Collect(_Message):
+class Collect(_Message, frozen=True):
     """Asker: is there an answer?"""
 
     query: bytes
 
 
-class Retrieve(_Message):
+class Retrieve(_Message, frozen=True):
     """Asker: one piece of a group's sealed answer."""
 
     query: bytes
@@ -96,13 +98,13 @@ class Retrieve(_Message):
     piece: int
 
 
-class Browse(_Message):
+class Browse(_Message, frozen=True):
     """Cell: which questions are open?"""
 
     group: int
 
 
-class Join(_Message):
+class Join(_Message, frozen=True):
     """Cell: a slot, please. The ticket is its name in this one query."""
 
     query: bytes
@@ -110,7 +112,7 @@ class Join(_Message):
     ticket: bytes
 
 
-class Contribute(_Message):
+class Contribute(_Message, frozen=True):
     """Cell: what goes into its slot."""
 
     query: bytes
@@ -120,13 +122,13 @@ class Contribute(_Message):
     frame: bytes
 
 
-class Seek(_Message):
+class Seek(_Message, frozen=True):
     """Cell: is there work?"""
 
     group: int
 
 
-class Fetch(_Message):
+class Fetch(_Message, frozen=True):
     """Cell: the frames of a task from one on."""
 
     query: bytes
@@ -136,7 +138,7 @@ class Fetch(_Message):
     start: int
 
 
-class Deliver(_Message):
+class Deliver(_Message, frozen=True):
     """Cell: the results of a task from one on."""
 
     query: bytes
@@ -148,7 +150,7 @@ class Deliver(_Message):
     frames: list[bytes]
 
 
-class Refuse(_Message):
+class Refuse(_Message, frozen=True):
     """Cell: what it was given is not right."""
 
     query: bytes
@@ -158,31 +160,31 @@ class Refuse(_Message):
     code: str
 
 
-class Accepted(_Message):
+class Accepted(_Message, frozen=True):
     """Relay: noted."""
 
 
-class Open(_Message):
+class Open(_Message, frozen=True):
     """Relay: the open questions."""
 
     queries: list[Signed]
 
 
-class Slot(_Message):
+class Slot(_Message, frozen=True):
     """Relay: the place for a contribution."""
 
     slot: int
 
 
-class Late(_Message):
+class Late(_Message, frozen=True):
     """Relay: the collection is closed, or the slot was given on."""
 
 
-class Idle(_Message):
+class Idle(_Message, frozen=True):
     """Relay: no work at the moment."""
 
 
-class Grant(_Message):
+class Grant(_Message, frozen=True):
     """Relay: a task. ``slots`` and ``path`` belong to the first stage only."""
 
     query: Signed
@@ -194,43 +196,39 @@ class Grant(_Message):
     path: list[bytes]
 
 
-class Frames(_Message):
+class Frames(_Message, frozen=True):
     """Relay: frames of a task."""
 
     frames: list[bytes]
 
 
-class Pending(_Message):
+class Pending(_Message, frozen=True):
     """Relay: no answer yet."""
 
     state: Literal["collecting", "working"]
 
 
-class Ready(_Message):
+class Ready(_Message, frozen=True):
     """Relay: per group of cells, into how many pieces its sealed answer is cut; 0: nobody came."""
 
     pieces: dict[int, int]
 
 
-class Failed(_Message):
+class Failed(_Message, frozen=True):
     """Relay: there will be no answer, and why."""
 
     code: str
 
 
-class Trouble(_Message):
+class Trouble(_Message, frozen=True):
     """Relay: the message cannot be taken."""
 
     code: str
     message: str
 
 
-Request = (
-    Ask | Collect | Retrieve | Browse | Join | Contribute | Seek | Fetch | Deliver | Refuse
-)
-Reply = (
-    Accepted | Open | Slot | Late | Idle | Grant | Frames | Pending | Ready | Failed | Trouble
-)
+Request = Ask | Collect | Retrieve | Browse | Join | Contribute | Seek | Fetch | Deliver | Refuse
+Reply = Accepted | Open | Slot | Late | Idle | Grant | Frames | Pending | Ready | Failed | Trouble
 _REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _QUERIES = msgspec.msgpack.Decoder(Query)

@@ -123,9 +123,7 @@ def _unite(
     order = np.lexsort((values, owners))
     values, owners = values[order], owners[order]
     if len(values):
-        new = np.concatenate(
-            ([True], (values[1:] != values[:-1]) | (owners[1:] != owners[:-1]))
-        )
+        new = np.concatenate(([True], (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])))
         values, owners = values[new], owners[new]
     begin = np.searchsorted(owners, np.arange(len(starts)))
     rank = np.arange(len(values)) - begin[owners] if len(values) else values

@@ -155,7 +155,9 @@ class Schedule:
         compared = self._sorting(at.level)[step]
         node, t = divmod(index, len(compared))
         return Task(
-            "split", at.level, node,
+            "split",
+            at.level,
+            node,
             tuple(self._sorted(at.level, node, step, p) for p in compared[t]),
             tuple(Address(at.level, node, at.step, p) for p in compared[t]),
         )

@@ -52,9 +52,13 @@ class Simulation:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {
-            "cells": self.cells, "groups": self.groups, "rows": len(self.answer),
-            "people": self.answer.people, "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
-            "tasks": self.tasks, "traffic": self.traffic,
+            "cells": self.cells,
+            "groups": self.groups,
+            "rows": len(self.answer),
+            "people": self.answer.people,
+            "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+            "tasks": self.tasks,
+            "traffic": self.traffic,
             "busiest": {k: round(v, 4) for k, v in self.busiest.items()},
         }
 
@@ -78,8 +82,11 @@ def simulate(
     started = time.perf_counter()
     slots = _collected(made, people, table or next(iter(commons.tables)), key, query)
     seconds["collection"] = time.perf_counter() - started
-    traffic = sum(len(f) for f in slots[: terms.partition]) * len(slots) // min(
-        len(slots), terms.partition)
+    traffic = (
+        sum(len(f) for f in slots[: terms.partition])
+        * len(slots)
+        // min(len(slots), terms.partition)
+    )
     started = time.perf_counter()
     schedule = Schedule(terms, len(slots))
     size = terms.partition
@@ -99,8 +106,9 @@ def simulate(
     found = run.everything()
     answer = answering.answer(made, found)
     seconds["filtering"] = time.perf_counter() - started
-    return Simulation(len(people), answer, len(found), seconds, run.tasks, run.busiest,
-                      traffic + run.traffic)
+    return Simulation(
+        len(people), answer, len(found), seconds, run.tasks, run.busiest, traffic + run.traffic
+    )
 
 
 def _collected(
@@ -128,8 +136,11 @@ def _collected(
         data += made.layout.bytes_of(made.layout.empty(missing)) if missing else b""
         nonces = os.urandom(NONCE * len(batch))
         sealed += [
-            key.seal(place(query, OPEN, Address(-1, low + i)), data[i * size : (i + 1) * size],
-                     nonces[i * NONCE : (i + 1) * NONCE])
+            key.seal(
+                place(query, OPEN, Address(-1, low + i)),
+                data[i * size : (i + 1) * size],
+                nonces[i * NONCE : (i + 1) * NONCE],
+            )
             for i in range(len(batch))
         ]
     return sealed
@@ -187,7 +198,8 @@ class _Run:
             return made
         if task.kind == "split":
             return worker.split(
-                self.bench, task, [None if a is None else self.frames.pop(a) for a in task.inputs])
+                self.bench, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
+            )
         if task.kind == "tree":
             return worker.tree(self.bench, task, self._taken(task))
         spill = FileSpill()

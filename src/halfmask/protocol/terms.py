@@ -51,8 +51,14 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         Raises:
             MessageError: a size is out of range.
         """
-        limits = {"partition": (1, 1 << 16), "frame": (2, 1 << 16), "room": (1, 1 << 24),
-                  "text": (1, 1024), "ram": (1 << 10, 1 << 40), "row": (1, 1 << 16)}
+        limits = {
+            "partition": (1, 1 << 16),
+            "frame": (2, 1 << 16),
+            "room": (1, 1 << 24),
+            "text": (1, 1024),
+            "ram": (1 << 10, 1 << 40),
+            "row": (1, 1 << 16),
+        }
         for name, (low, high) in limits.items():
             if not low <= getattr(self, name) <= high:
                 raise MessageError(f"The query's {name} must lie between {low:,} and {high:,}.")

@@ -7,7 +7,6 @@ Source: Michel 2019, section 4.5.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,8 @@ from halfmask.protocol import records
 from halfmask.protocol.layout import EMPTY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from halfmask.protocol.layout import Layout, Records
     from halfmask.protocol.schedule import Task
 
@@ -34,10 +35,9 @@ def merge(
         else:
             # Everything up to the smaller of the two last keys can meet no other equal key.
             which = 0 if heads[0]["key"][-1] <= heads[1]["key"][-1] else 1
-            other = heads[1 - which]
-            assert other is not None  # noqa: S101 - both are there
-            cut = int(np.searchsorted(other["key"], heads[which]["key"][-1], side="right"))
-            ready = records.combine(layout, np.concatenate((heads[which], other[:cut])))
+            first, other = (heads[0], heads[1]) if which == 0 else (heads[1], heads[0])
+            cut = int(other["key"].searchsorted(first["key"][-1], side="right"))
+            ready = records.combine(layout, np.concatenate((first, other[:cut])))
             rest = other[cut:]
         assert ready is not None  # noqa: S101 - one side is there
         done = np.concatenate((done, ready))
@@ -51,9 +51,7 @@ def merge(
         yield done
 
 
-def padded(
-    layout: Layout, merged: Iterator[Records], task: Task, frame: int
-) -> Iterator[Records]:
+def padded(layout: Layout, merged: Iterator[Records], task: Task, frame: int) -> Iterator[Records]:
     """The merged frames, then empty ones, as many as the task must deliver.
 
     Stops early where there are more, so that the caller sees a frame missing.

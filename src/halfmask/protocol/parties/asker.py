@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from halfmask.errors import (
     MessageError,
@@ -15,9 +15,7 @@ from halfmask.errors import (
 )
 from halfmask.protocol.answering import Received, read_envelope
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import Commons
 from halfmask.protocol.crypto import sign
-from halfmask.protocol.keys import AskerKey
 from halfmask.protocol.messages import (
     Accepted,
     Ask,
@@ -36,6 +34,12 @@ from halfmask.protocol.messages import (
 )
 from halfmask.protocol.schedule import ENVELOPE
 from halfmask.protocol.terms import Terms
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.keys import AskerKey
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +71,16 @@ class Asker:
         blueprint(self.commons, text, self.terms.text)
         start = int(now)
         query = Query(
-            text, self.commons.digest, self.key.certificate, os.urandom(16), start,
-            start + max(1, int(seconds)), start + max(1, int(seconds)) + int(patience), cells,
-            sorted(int(g) for g in self.key.groups), self.terms,
+            text,
+            self.commons.digest,
+            self.key.certificate,
+            os.urandom(16),
+            start,
+            start + max(1, int(seconds)),
+            start + max(1, int(seconds)) + int(patience),
+            cells,
+            sorted(int(g) for g in self.key.groups),
+            self.terms,
         )
         body = encode(query)
         return Signed(body, sign(self.key.signing, body))
@@ -80,9 +91,7 @@ class Asker:
         if not isinstance(reply, Accepted):
             _trouble(reply)
 
-    def collect(
-        self, question: Signed
-    ) -> Generator[Request, Reply, dict[int, Received] | None]:
+    def collect(self, question: Signed) -> Generator[Request, Reply, dict[int, Received] | None]:
         """The answers by group of cells, or None where they are not ready.
 
         Raises:

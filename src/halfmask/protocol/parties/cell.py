@@ -153,7 +153,7 @@ class Cell:
             return None
         query = self.believe(signed, now)
         made = self._blueprint(query)
-        given = self._decide(signed.id, query, made, now)
+        given = self._decide(signed.id, made, now)
         ticket = hmac.digest(home.secret, b"ticket" + signed.id, "sha256")
         reply = yield Join(signed.id, self.key.group, ticket)
         if isinstance(reply, Late):
@@ -162,8 +162,17 @@ class Cell:
         if slot < 0 or slot >= 1 << 32:
             raise MessageError("The relay names a slot that cannot be.")
         # Noted before it is sent: whatever happens then, it counts as answered.
-        home.note(Entry(signed.id, query.certificate.name, query.text, int(now), made.aggregated,
-                        given.reason, given.level))
+        home.note(
+            Entry(
+                signed.id,
+                query.certificate.name,
+                query.text,
+                int(now),
+                made.aggregated,
+                given.reason,
+                given.level,
+            )
+        )
         frames = FrameKey(self.key.secret, signed.id)
         where = place(signed.id, OPEN, Address(-1, slot))
         sealed = frames.seal(where, given.record)
@@ -212,7 +221,7 @@ class Cell:
         salt = derive(self.key.secret, b"", b"tokens")
         return blueprint(self.commons, query.text, query.terms.text, salt)
 
-    def _decide(self, name: bytes, query: Query, made: Blueprint, now: float) -> Contribution:
+    def _decide(self, name: bytes, made: Blueprint, now: float) -> Contribution:
         home = self.home
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
@@ -220,7 +229,9 @@ class Cell:
         try:
             return contribution(made, home.tables(), policy, objection)
         except HalfmaskError:
-            return contribution(made, _nothing(self.commons), policy, "the rows do not suit the query")
+            return contribution(
+                made, _nothing(self.commons), policy, "the rows do not suit the query"
+            )
 
     # -- work for others
 
@@ -230,7 +241,11 @@ class Cell:
         task = schedule.task(grant.stage, grant.task)
         name = grant.query.id
         bench = worker.Bench(
-            self._blueprint(query), schedule, grant.closing, FrameKey(self.key.secret, name), name,
+            self._blueprint(query),
+            schedule,
+            grant.closing,
+            FrameKey(self.key.secret, name),
+            name,
             grant.closing.digest(name, self.key.group),
         )
         present = [a for a in task.inputs if a is not None]
@@ -251,16 +266,24 @@ class Cell:
             return worker.tree(bench, task, given)
         if task.kind == "split":
             rest = iter(given)
-            return worker.split(bench, task, [None if a is None else next(rest) for a in task.inputs])
+            return worker.split(
+                bench, task, [None if a is None else next(rest) for a in task.inputs]
+            )
         found = worker.everything(bench, task, given)
         done = answering.answer(bench.blueprint, found, time_limit=60.0)
         sealed = answering.envelope(
-            done, bench.closing.contributions, size=query.terms.reply, query=bench.query,
-            box=query.certificate.box, signing=self.key.signing,
+            done,
+            bench.closing.contributions,
+            size=query.terms.reply,
+            query=bench.query,
+            box=query.certificate.box,
+            signing=self.key.signing,
         )
         return worker.pieces(bench, sealed)
 
-    def _swap(self, grant: Grant, bench: worker.Bench, task: Task) -> Generator[Request, Reply, None]:
+    def _swap(
+        self, grant: Grant, bench: worker.Bench, task: Task
+    ) -> Generator[Request, Reply, None]:
         if self.spill is None:
             raise RoomError("This cell has no storage to swap to.")
         spill = self.spill()
@@ -313,8 +336,15 @@ class Cell:
             batch.append(frame)
             following = len(frames[i + 1]) if i + 1 < len(frames) else CHUNK
             if sum(map(len, batch)) + following > CHUNK:
-                reply = yield Deliver(grant.query.id, self.key.group, grant.stage, grant.task,
-                                      grant.lease, start, batch)
+                reply = yield Deliver(
+                    grant.query.id,
+                    self.key.group,
+                    grant.stage,
+                    grant.task,
+                    grant.lease,
+                    start,
+                    batch,
+                )
                 if not isinstance(reply, Accepted | Late):
                     _expect(reply, Accepted)
                 start, batch = start + len(batch), []
@@ -331,9 +361,12 @@ def objects(
     if policy is None:
         return None
     earlier = [
-        entry for entry in log
-        if entry.query != name and entry.outcome == "contributed"
-        and entry.aggregated & aggregated and now - entry.time < policy.days * DAY
+        entry
+        for entry in log
+        if entry.query != name
+        and entry.outcome == "contributed"
+        and entry.aggregated & aggregated
+        and now - entry.time < policy.days * DAY
     ]
     if any(entry.query == name and entry.revoked for entry in log):
         return "revoked"

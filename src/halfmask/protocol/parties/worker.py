@@ -7,6 +7,7 @@ be done twice, by two cells, without harm.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -87,8 +88,12 @@ def fold(
     """
     layout, size = bench.blueprint.layout, bench.schedule.terms.partition
     first = task.node * size
-    ordered = all(a < b for a, b in zip(slots, slots[1:], strict=False))
-    if len(slots) != len(frames) or not ordered or any(not first <= s < first + size for s in slots):
+    ordered = all(a < b for a, b in pairwise(slots))
+    if (
+        len(slots) != len(frames)
+        or not ordered
+        or any(not first <= s < first + size for s in slots)
+    ):
         raise TamperedMessageError("A partition holds slots that are not its own.")
     leaf = merkle.partition(zip(slots, frames, strict=True))
     expected = (bench.schedule.partitions - 1).bit_length()
@@ -111,7 +116,9 @@ def tree(bench: Bench, task: Task, frames: Sequence[bytes]) -> list[bytes]:
     """
     layout, terms = bench.blueprint.layout, bench.schedule.terms
     if len(frames) * layout.size * terms.frame > terms.ram:
-        raise RoomError(f"Two partitions do not fit into {terms.ram:,} bytes: merge by swap or network.")
+        raise RoomError(
+            f"Two partitions do not fit into {terms.ram:,} bytes: merge by swap or network."
+        )
     parts = [bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
     return _sealed(bench, task, records.combine(layout, np.concatenate(parts)))
 
@@ -125,8 +132,11 @@ def swapped(bench: Bench, task: Task, spill: Spill) -> Iterator[bytes]:
     ]
     merged = swap.merge(bench.blueprint.layout, sides[0], sides[1], bench.schedule.terms.frame)
     written = 0
-    for address, content in zip(task.outputs, swap.padded(bench.blueprint.layout, merged, task,
-                                                          bench.schedule.terms.frame), strict=False):
+    for address, content in zip(
+        task.outputs,
+        swap.padded(bench.blueprint.layout, merged, task, bench.schedule.terms.frame),
+        strict=False,
+    ):
         written += 1
         yield bench.seal(address, content)
     if written != len(task.outputs):
@@ -178,6 +188,7 @@ def _sealed(bench: Bench, task: Task, content: Records) -> list[bytes]:
 
 
 def _room(bench: Bench) -> str:
-    return (f"There are more than {bench.schedule.terms.room:,} groups: ask with more room, or for "
-            "fewer groups.")
-
+    return (
+        f"There are more than {bench.schedule.terms.room:,} groups: ask with more room, or for "
+        "fewer groups."
+    )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +25,9 @@ from halfmask.protocol.crypto import NONCE, VERSION
 from halfmask.protocol.keys import GroupKey
 from halfmask.protocol.parties.cell import Cell, Entry
 from halfmask.protocol.store.home import FileSpill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 FORMAT = b"halfmask.cell/1"
 
@@ -49,7 +52,11 @@ class Vault:
 
     @classmethod
     def create(
-        cls, path: str | Path, key: bytes, group: GroupKey, commons: Mapping[str, object],
+        cls,
+        path: str | Path,
+        key: bytes,
+        group: GroupKey,
+        commons: Mapping[str, object],
         folder: Path | None = None,
     ) -> Vault:
         """A new cell, enrolled in a group, with the common schema and no rows."""
@@ -66,12 +73,15 @@ class Vault:
                 cipher = AESGCM(_stretched(key, salt))
                 document = {"document": commons, "folder": str(folder or "")}
                 start = {
-                    "format": FORMAT, "secret": os.urandom(32),
+                    "format": FORMAT,
+                    "secret": os.urandom(32),
                     "group": msgspec.msgpack.encode(group),
                     "commons": msgspec.json.encode(document),
                 }
                 for name, data in start.items():
-                    db.execute("INSERT INTO things VALUES (?, ?)", (name, _sealed(cipher, name, data)))
+                    db.execute(
+                        "INSERT INTO things VALUES (?, ?)", (name, _sealed(cipher, name, data))
+                    )
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -164,14 +174,18 @@ class Vault:
 
     def _put(self, name: str, data: bytes) -> None:
         with self._file() as db:
-            db.execute("INSERT OR REPLACE INTO things VALUES (?, ?)",
-                       (name, _sealed(self._cipher, name, data)))
+            db.execute(
+                "INSERT OR REPLACE INTO things VALUES (?, ?)",
+                (name, _sealed(self._cipher, name, data)),
+            )
 
     def _opened(self, name: str, data: bytes) -> bytes:
         try:
             return self._cipher.decrypt(data[:NONCE], data[NONCE:], VERSION + name.encode())
         except InvalidTag:
-            raise AuthenticationError("The key does not open this cell, or the file is damaged.") from None
+            raise AuthenticationError(
+                "The key does not open this cell, or the file is damaged."
+            ) from None
 
     @contextmanager
     def _file(self) -> Iterator[sqlite3.Connection]:

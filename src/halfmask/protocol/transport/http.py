@@ -11,13 +11,16 @@ import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from halfmask.errors import AuthenticationError, InputError, MessageError, PartyUnavailableError
 from halfmask.protocol.messages import LARGEST
-from halfmask.protocol.parties.relay import Relay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from halfmask.protocol.parties.relay import Relay
 
 MEDIA = "application/vnd.halfmask.cells"
 PATH = "/cells/1"
@@ -79,13 +82,20 @@ class RelayServer:
     """A relay that listens on a port."""
 
     def __init__(
-        self, relay: Relay, host: str = "127.0.0.1", port: int = 0, *,
-        certificate: str | Path | None = None, key: str | Path | None = None,
+        self,
+        relay: Relay,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        certificate: str | Path | None = None,
+        key: str | Path | None = None,
     ) -> None:
         try:
             self._server = _Server((host, port), relay)
         except OSError as error:
-            raise PartyUnavailableError(f"The relay cannot listen on port {port}: {error.strerror}.") from None
+            raise PartyUnavailableError(
+                f"The relay cannot listen on port {port}: {error.strerror}."
+            ) from None
         self._scheme = "http"
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -96,7 +106,8 @@ class RelayServer:
                 raise InputError("The certificate or its key cannot be read.") from None
             # The handshake happens in the connection's own thread, not where connections arrive.
             self._server.socket = context.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False)
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
             self._scheme = "https"
 
     @property
@@ -171,7 +182,8 @@ class Sender:
         if self._connection is None:
             if self._context is not None:
                 self._connection = http.client.HTTPSConnection(
-                    self._host, self._port, timeout=30, context=self._context)
+                    self._host, self._port, timeout=30, context=self._context
+                )
             else:
                 self._connection = http.client.HTTPConnection(self._host, self._port, timeout=30)
         self._connection.request("POST", PATH, body=data, headers={"Content-Type": MEDIA})
