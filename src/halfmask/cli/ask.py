@@ -39,6 +39,7 @@ from halfmask.errors import PartyUnavailableError
 @click.option("--partition", type=int, default=256, show_default=True, help="Cells per partition.")
 @click.option("--frame", type=int, default=256, show_default=True, help="Groups per frame.")
 @click.option("--room", type=int, default=4096, show_default=True, help="Room for so many groups.")
+@click.option("--noise", is_flag=True, help="COUNT under each person's own epsilon.")
 @click.option("--authority", type=click.Path(exists=True), help="Trust this certificate (PEM).")
 @as_json
 def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
@@ -54,7 +55,9 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
     from halfmask.protocol.transport.http import Sender
     from halfmask.protocol.transport.memory import drive
 
-    terms = Terms(given["merge"], given["partition"], given["frame"], given["room"])
+    terms = Terms(
+        given["merge"], given["partition"], given["frame"], given["room"], noise=given["noise"]
+    )
     asker = Asker(read_key(given["key"], AskerKey), read_commons(given["commons"]), terms)
     question = asker.question(
         sql, time.time(), cells=given["cells"], seconds=given["seconds"], patience=given["patience"]

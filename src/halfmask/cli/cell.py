@@ -98,6 +98,8 @@ def import_(home: str, file: str, table: str | None, where: str | None) -> None:
     show_default=True,
     help="So many answers on the same values in that time.",
 )
+@click.option("--epsilon", type=float, help="What one answer with noise may cost.")
+@click.option("--budget", type=float, default=1.0, show_default=True, help="And all of them.")
 @as_json
 def policy(
     home: str,
@@ -106,6 +108,8 @@ def policy(
     columns: tuple[str, ...],
     days: int,
     answers: int,
+    epsilon: float | None,
+    budget: float,
     as_json: bool,
 ) -> None:
     """State (or, without options, show) what the person demands."""
@@ -113,7 +117,7 @@ def policy(
 
     vault = _vault(home)
     if k is not None or columns:
-        vault.put_policy(Policy(k, l, dict(map(_column, columns)), days, answers))
+        vault.put_policy(Policy(k, l, dict(map(_column, columns)), days, answers, epsilon, budget))
     found = vault.policy()
     document = (
         None
@@ -124,6 +128,8 @@ def policy(
             "columns": {n: list(p) for n, p in found.columns.items()},
             "days": found.days,
             "answers": found.answers,
+            "epsilon": found.epsilon,
+            "budget": found.budget,
         }
     )
     if as_json:

@@ -8,25 +8,40 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from halfmask.errors import RoomError, TamperedMessageError
+from halfmask.protocol import distinct
 from halfmask.protocol.crypto import open_own, seal_for, sign, verify
+from halfmask.protocol.noise import categories, debiased
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from halfmask.engines.request import Measure, Request
     from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.layout import Records
+    from halfmask.protocol.layout import Layout, Records
     from halfmask.release.answer import Answer
 
+SKETCHED = "Distinct values beyond 255 are counted by a sketch: at least so many, almost surely."
+NOISY = "Counts are estimates: people reported their groups by chance, under epsilons of their own."
 _HEAD = struct.Struct(">QQQ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
+    """Stands where the stages of a query expect an engine; all it can do is count its sketches."""
+
+    groups: pa.Table
+    layout: Layout
+    records: Records
     name: str = "cells"
+
+    def measure(self, _: Request, places: pa.Table, measures: Sequence[Measure]) -> pa.Table:
+        return distinct.measure(self.layout, self.records, self.groups, places, len(measures))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +72,16 @@ def answer(made: Blueprint, found: Records, *, time_limit: float | None = None) 
 
     plan = made.plan
     request = plan.request
-    groups = groups_of(plan, made.layout.decode(found, request.tests, request.states))
+    if made.layout.noisy:
+        found = debiased(found, categories(made.layout))
+        plan = replace(plan, notes=(*plan.notes, NOISY))
+    decoded = made.layout.decode(found, request.tests, request.states)
+    groups = groups_of(plan, decoded)
     choice = choose(groups, plan.semantics, time_limit=time_limit)
     published = publish(groups, choice)
-    engine: Any = _Cells()
+    engine: Any = _Cells(decoded, made.layout, found)
+    if made.layout.sketches and distinct.is_estimate(made.layout, found):
+        plan = replace(plan, notes=(*plan.notes, SKETCHED))
     rows = aggregate(plan, groups, published, engine)
     return seal_answer(
         candidate_of(plan, groups, choice, published, rows, engine, second_look=False)

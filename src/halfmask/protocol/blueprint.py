@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Interval, kind_of
 from halfmask.errors import UnsupportedQueryError
+from halfmask.protocol.distinct import SKETCH
 from halfmask.protocol.layout import KeyField, Layout, Packing, StateField
+from halfmask.protocol.noise import LARGEST, categories
+from halfmask.protocol.terms import Terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,14 +46,21 @@ class Blueprint:
     aggregated: frozenset[str]
 
 
-def blueprint(commons: Commons, text: str, text_width: int = 32, salt: bytes = b"") -> Blueprint:
+def blueprint(
+    commons: Commons, text: str, terms: Terms | None = None, salt: bytes = b""
+) -> Blueprint:
     """Plan a question.
 
     Raises:
         QueryError: it cannot be understood, or cells cannot answer it.
     """
-    made = _planned(commons, text, text_width)
-    return replace(made, layout=replace(made.layout, salt=salt)) if salt else made
+    terms = terms or Terms()
+    made = _planned(commons, text, terms.text)
+    if terms.noise:
+        _refuse_noise(made)
+    if salt or terms.noise:
+        made = replace(made, layout=replace(made.layout, salt=salt, noisy=terms.noise))
+    return made
 
 
 @lru_cache(maxsize=32)
@@ -89,7 +99,8 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
         )
         for s, t in zip(request.states, types[len(request.keys) :], strict=False)
     )
-    layout = Layout(keys, states, tuple(t.cap for t in request.tests))
+    caps = (*(t.cap for t in request.tests), *(SKETCH for _ in planned.measures))
+    layout = Layout(keys, states, caps, sketches=len(planned.measures))
     return Blueprint(planned, layout, _aggregated(planned))
 
 
@@ -99,16 +110,34 @@ def _refuse(plan: Plan) -> None:
         raise UnsupportedQueryError(
             "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
         )
-    if plan.measures:
+    if any(measure.kind != "distinct" for measure in plan.measures):
         raise UnsupportedQueryError(
-            "MEDIAN and COUNT(DISTINCT ...) do not merge in constant space, so cells cannot answer "
-            "them; l counts distinct values exactly.",
+            "MEDIAN does not merge in constant space, so cells cannot answer it.",
             text=text,
             start=0,
         )
     if plan.statement.rows_per_person is not None:
         raise UnsupportedQueryError(
             "A cell contributes one row: leave AT MOST n ROWS away.", text=text, start=0
+        )
+
+
+def _refuse_noise(made: Blueprint) -> None:
+    plan, layout = made.plan, made.layout
+    counts = all(a.states == (-1,) for a in plan.aggregates)
+    domains = layout.keys and all(key.domain is not None for key in layout.keys)
+    if not counts or not domains or len(plan.chain.levels) > 1 or plan.requirements[1:]:
+        raise UnsupportedQueryError(
+            "With noise cells answer COUNT(*) only, by columns whose values the common schema "
+            "lists, with one guarantee on k.",
+            text=plan.statement.text,
+            start=0,
+        )
+    if categories(layout) > LARGEST:
+        raise UnsupportedQueryError(
+            f"There are more than {LARGEST:,} possible groups: noise would drown them.",
+            text=plan.statement.text,
+            start=0,
         )
 
 
@@ -143,6 +172,9 @@ def _aggregated(plan: Plan) -> frozenset[str]:
     for aggregate in plan.aggregates:
         if aggregate.states == (-1,):
             found.add("*")
+        if aggregate.measure is not None:
+            measured = plan.measures[aggregate.measure].expression
+            found |= {c.name for c in measured.find_all(exp.Column)}
         for state in aggregate.states:
             if state >= 0:
                 columns: list[exp.Column] = list(

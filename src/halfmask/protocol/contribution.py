@@ -16,6 +16,7 @@ import pyarrow as pa
 from halfmask.engines import evaluate
 from halfmask.engines.reference import generalize
 from halfmask.errors import EngineError, ParameterError, UnsupportedByEngineError
+from halfmask.protocol.noise import categories, randomized, truth, weight
 
 if TYPE_CHECKING:
     from halfmask.protocol.blueprint import Blueprint
@@ -35,6 +36,8 @@ class Policy:
         columns: column to (k, l) when it is queried.
         days: so long an answer blocks another one on the same values.
         answers: so many answers on the same values within that time.
+        epsilon: what one answer with noise may cost; None: none is given.
+        budget: what all answers with noise may cost within that time.
     """
 
     k: int | None = None
@@ -42,6 +45,8 @@ class Policy:
     columns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     days: int = 30
     answers: int = 1
+    epsilon: float | None = None
+    budget: float = 1.0
 
     def __post_init__(self) -> None:
         pairs = [(self.k if self.k is not None else 1, self.l), *self.columns.values()]
@@ -51,6 +56,10 @@ class Policy:
                     raise ParameterError(name, value, "a whole number")
                 if not 1 <= value <= LARGEST:
                     raise ParameterError(name, value, f"1 to {LARGEST:,}")
+        if self.epsilon is not None:
+            truth(self.epsilon, 2)
+        if not 0 <= self.budget < float("inf"):
+            raise ParameterError("budget", self.budget, "a number of at least 0")
         if self.days < 0 or self.answers < 0:
             raise ParameterError("days or answers", min(self.days, self.answers), "at least 0")
 
@@ -72,6 +81,7 @@ class Contribution:
     record: bytes
     level: int | None
     reason: str
+    epsilon: float = 0.0
 
 
 def contribution(
@@ -95,14 +105,32 @@ def contribution(
         reason = "no level satisfies the policy"
     elif len(rows) != 1:
         reason = "the condition is not met" if not rows else "several rows match"
+    noisy = made.layout.noisy
+    if noisy and reason == "contributed" and (policy is None or policy.epsilon is None):
+        reason = "no epsilon"
     if objection is not None:
         reason = objection
     real = reason == "contributed"
     table = _row(made, rows[0] if len(rows) == 1 else None, demand or (0, 0), level if real else -1)
+    epsilon = policy.epsilon if policy is not None and policy.epsilon is not None else 0.0
+    if noisy and real and not _is_empty(made, made.layout.encode(table)):
+        table = _with_noise(made, table, epsilon)
     record = made.layout.encode(table)
+    if noisy and real and not _is_empty(made, record):
+        record["w"] = weight(epsilon, categories(made.layout))
     if real and _is_empty(made, record):
         real, reason = False, "a value is too long or outside the common values"
-    return Contribution(record.tobytes(), level if real else None, reason)
+    cost = epsilon if noisy and real else 0.0
+    return Contribution(record.tobytes(), level if real else None, reason, cost)
+
+
+def _with_noise(made: Blueprint, row: pa.Table, epsilon: float) -> pa.Table:
+    names = [f"g{i}" for i in range(len(made.layout.keys))]
+    reported = randomized([row[name][0].as_py() for name in names], made.layout, epsilon)
+    for name, value, key in zip(names, reported, made.layout.keys, strict=True):
+        at = row.column_names.index(name)
+        row = row.set_column(at, name, pa.array([value], key.type))
+    return row
 
 
 def _is_empty(made: Blueprint, record: Records) -> bool:
@@ -121,7 +149,8 @@ def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
 def _expressions(made: Blueprint) -> dict[str, Any]:
     request = made.plan.request
     found = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
-    found |= {f"v{j}": test.expression for j, test in enumerate(request.tests)}
+    listed = [t.expression for t in request.tests] + [m.expression for m in made.plan.measures]
+    found |= {f"v{j}": expression for j, expression in enumerate(listed)}
     return found | {f"a{i}": state.expression for i, state in enumerate(request.states)}
 
 
@@ -170,7 +199,7 @@ def _row(
     for i, (key, packed) in enumerate(zip(request.keys, layout.keys, strict=True)):
         value = None if row is None else generalize(key, level, row[f"r{i}"])
         columns[f"g{i}"] = _array(value, packed.type)
-    for j in range(len(request.tests)):
+    for j in range(len(layout.caps)):
         columns[f"v{j}"] = pa.array([None if row is None else row[f"v{j}"]])
     for i, state in enumerate(layout.states):
         columns[f"a{i}"] = _array(None if row is None else row[f"a{i}"], state.type)

@@ -61,6 +61,8 @@ class Layout:
     states: tuple[StateField, ...]
     caps: tuple[int, ...]
     salt: bytes = b""
+    noisy: bool = False
+    sketches: int = 0
 
     @cached_property
     def key_width(self) -> int:
@@ -81,6 +83,8 @@ class Layout:
             elif state.kind != "count":
                 kind = {"number": "<i8", "float": "<f8"}.get(state.packing, f"S{state.width}")
                 fields.append((f"s{i}", kind))
+        if self.noisy:
+            fields.append(("w", "<f8"))
         for j, cap in enumerate(self.caps):
             fields += [(f"t{j}_n", "<i8"), (f"t{j}", "<i8", (cap,))]
         return np.dtype(fields)
@@ -179,7 +183,8 @@ class Layout:
         """A 64-bit number per value, the same for equal values, and which are missing."""
         null: NDArray[np.bool_] = column.is_null().to_numpy()
         plain = _plain(column)
-        if pa.types.is_integer(plain.type) and plain.type != pa.uint64():
+        sketch = test >= len(self.caps) - self.sketches
+        if pa.types.is_integer(plain.type) and plain.type != pa.uint64() and not sketch:
             return plain.cast(pa.int64()).fill_null(0).to_numpy(), null
         coded = plain.combine_chunks().dictionary_encode()
         salt = hashlib.blake2b(self.salt, digest_size=16, person=f"test{test}".encode()).digest()

@@ -42,6 +42,8 @@ def combine(layout: Layout, records: Records) -> Records:
     merged["rows"] = np.add.reduceat(records["rows"], starts)
     for name in ("k", "l"):
         merged[name] = np.maximum.reduceat(records[name], starts)
+    if layout.noisy:
+        merged["w"] = np.add.reduceat(records["w"], starts)
     for i, state in enumerate(layout.states):
         _merge_state(merged, records, i, state, starts, ids)
     for j, cap in enumerate(layout.caps):

@@ -35,6 +35,7 @@ class Simulation:
 
     Attributes:
         seconds: phase to seconds.
+        processor: phase to seconds of the processor, whatever else runs beside.
         tasks: kind of task to how many there were.
         traffic: bytes that went through the relay.
         groups: groups before filtering.
@@ -45,6 +46,7 @@ class Simulation:
     answer: Answer
     groups: int
     seconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
     tasks: dict[str, int] = field(default_factory=dict)
     busiest: dict[str, float] = field(default_factory=dict)
     traffic: int = 0
@@ -57,6 +59,7 @@ class Simulation:
             "rows": len(self.answer),
             "people": self.answer.people,
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+            "processor": {k: round(v, 3) for k, v in self.processor.items()},
             "tasks": self.tasks,
             "traffic": self.traffic,
             "busiest": {k: round(v, 4) for k, v in self.busiest.items()},
@@ -76,18 +79,16 @@ def simulate(
         table: the common table that the rows belong to; the first where there is one only.
     """
     secret, query = os.urandom(32), os.urandom(32)
-    made = blueprint(commons, text, terms.text, derive(secret, b"", b"tokens"))
+    made = blueprint(commons, text, terms, derive(secret, b"", b"tokens"))
     key = FrameKey(secret, query)
-    seconds: dict[str, float] = {}
-    started = time.perf_counter()
+    clock = _Clock()
     slots = _collected(made, people, table or next(iter(commons.tables)), key, query)
-    seconds["collection"] = time.perf_counter() - started
+    clock.stop("collection")
     traffic = (
         sum(len(f) for f in slots[: terms.partition])
         * len(slots)
         // min(len(slots), terms.partition)
     )
-    started = time.perf_counter()
     schedule = Schedule(terms, len(slots))
     size = terms.partition
     leaves = [
@@ -97,18 +98,40 @@ def simulate(
     root, paths = merkle.root_and_paths(leaves)
     closing = Closing(len(slots), len(slots), root)
     bench = worker.Bench(made, schedule, closing, key, query, closing.digest(query, 0))
-    seconds["closing"] = time.perf_counter() - started
+    clock.stop("closing")
     run = _Run(bench, slots, paths)
-    started = time.perf_counter()
     run.aggregate()
-    seconds["aggregation"] = time.perf_counter() - started
-    started = time.perf_counter()
+    clock.stop("aggregation")
     found = run.everything()
     answer = answering.answer(made, found)
-    seconds["filtering"] = time.perf_counter() - started
+    clock.stop("filtering")
     return Simulation(
-        len(people), answer, len(found), seconds, run.tasks, run.busiest, traffic + run.traffic
+        len(people),
+        answer,
+        len(found),
+        clock.seconds,
+        clock.processor,
+        run.tasks,
+        run.busiest,
+        traffic + run.traffic,
     )
+
+
+@dataclass(eq=False)
+class _Clock:
+    """Takes the time of phases, one after the other."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
+    last: tuple[float, float] = field(
+        default_factory=lambda: (time.perf_counter(), time.process_time())
+    )
+
+    def stop(self, phase: str) -> None:
+        now = (time.perf_counter(), time.process_time())
+        self.seconds[phase] = now[0] - self.last[0]
+        self.processor[phase] = now[1] - self.last[1]
+        self.last = now
 
 
 def _collected(
@@ -120,7 +143,9 @@ def _collected(
 
     request = made.plan.request
     demands = _demands(made, people)
-    rows_of = levelled(replace(request, demands=demands))
+    first = len(request.tests)
+    measured = {f"v{first + j}": m.expression for j, m in enumerate(made.plan.measures)}
+    rows_of = levelled(replace(request, demands=demands), measured)
     sealed: list[bytes] = []
     size = made.layout.size
     for low in range(0, len(people), BATCH):

@@ -25,6 +25,7 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         text: bytes for a text key; people with a longer one do not contribute.
         ram: bytes that a cell can hold (``tree`` needs room for everything it merges).
         row: bytes of the answer per group that there is room for.
+        noise: every cell reports its group by chance, under its person's own epsilon.
     """
 
     merge: Merge = "tree"
@@ -34,6 +35,7 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     text: int = 32
     ram: int = 64 << 20
     row: int = 64
+    noise: bool = False
 
     @property
     def reply(self) -> int:

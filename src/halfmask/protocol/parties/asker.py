@@ -68,7 +68,7 @@ class Asker:
         if cells < 1:
             raise ParameterError("cells", cells, "at least 1")
         self.terms.check()
-        blueprint(self.commons, text, self.terms.text)
+        blueprint(self.commons, text, self.terms)
         start = int(now)
         query = Query(
             text,

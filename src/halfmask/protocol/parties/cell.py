@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from halfmask.errors import (
@@ -70,6 +71,7 @@ class Entry:
         outcome: contributed, or why not.
         level: the level of the contribution.
         revoked: the person took it back (before it was sent, or for later queries).
+        epsilon: what a contribution with noise cost.
     """
 
     query: bytes
@@ -80,6 +82,7 @@ class Entry:
     outcome: str
     level: int | None = None
     revoked: bool = False
+    epsilon: float = 0.0
 
 
 class Home(Protocol):
@@ -171,6 +174,7 @@ class Cell:
                 made.aggregated,
                 given.reason,
                 given.level,
+                epsilon=given.epsilon,
             )
         )
         frames = FrameKey(self.key.secret, signed.id)
@@ -219,13 +223,17 @@ class Cell:
 
     def _blueprint(self, query: Query) -> Blueprint:
         salt = derive(self.key.secret, b"", b"tokens")
-        return blueprint(self.commons, query.text, query.terms.text, salt)
+        return blueprint(self.commons, query.text, query.terms, salt)
 
     def _decide(self, name: bytes, made: Blueprint, now: float) -> Contribution:
         home = self.home
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
-        objection = objects(home.log(), policy, name, made.aggregated, now)
+        log = home.log()
+        if made.layout.noisy:
+            objection = exhausted(log, policy, name, now)
+        else:
+            objection = objects(log, policy, name, made.aggregated, now)
         try:
             return contribution(made, home.tables(), policy, objection)
         except HalfmaskError:
@@ -371,6 +379,19 @@ def objects(
     if any(entry.query == name and entry.revoked for entry in log):
         return "revoked"
     return "answered before" if len(earlier) >= policy.answers else None
+
+
+def exhausted(log: list[Entry], policy: Policy | None, name: bytes, now: float) -> str | None:
+    """Why a person's budget of epsilon forbids another answer with noise."""
+    if policy is None or policy.epsilon is None:
+        return None
+    since = now - policy.days * DAY
+    spent = [e.epsilon for e in log if e.query != name and e.time > since]
+    if any(e.query == name and e.revoked for e in log):
+        return "revoked"
+    # Added up as exact fractions: rounding must not make room for one more.
+    total = sum(map(Fraction, spent), Fraction(policy.epsilon))
+    return "the budget is spent" if total > Fraction(policy.budget) else None
 
 
 def _nothing(commons: Commons) -> dict[str, pa.Table]:
