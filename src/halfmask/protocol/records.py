@@ -46,8 +46,15 @@ def combine(layout: Layout, records: Records) -> Records:
         merged["w"] = np.add.reduceat(records["w"], starts)
     for i, state in enumerate(layout.states):
         _merge_state(merged, records, i, state, starts, ids)
+    # Sets are the dear part: only those of keys that did meet another are united.
+    several = np.diff(np.append(starts, len(records))) > 1
+    inside = several[ids]
+    numbers = (np.cumsum(several) - 1)[ids[inside]]
     for j, cap in enumerate(layout.caps):
-        _unite(merged, records, j, cap, starts, ids)
+        sizes, values = records[f"t{j}_n"][inside], records[f"t{j}"][inside]
+        counts, united = _united(sizes, values, cap, numbers, int(several.sum()))
+        merged[f"t{j}_n"][several] = counts
+        merged[f"t{j}"][several] = united
     return merged
 
 
@@ -110,27 +117,25 @@ def _merge_state(
         merged[f"s{i}"] = values[best]
 
 
-def _unite(
-    merged: Records,
-    records: Records,
-    j: int,
+def _united(
+    sizes: NDArray[np.int64],
+    values: NDArray[np.int64],
     cap: int,
-    starts: NDArray[np.int64],
     ids: NDArray[np.int64],
-) -> None:
+    count: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The union of sets, of which the ``cap`` smallest values are kept: exact below the cap."""
-    filled = np.arange(cap) < records[f"t{j}_n"][:, None]
-    values = records[f"t{j}"][filled]
-    owners = np.repeat(ids, filled.sum(axis=1))
-    order = np.lexsort((values, owners))
-    values, owners = values[order], owners[order]
-    if len(values):
-        new = np.concatenate(([True], (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])))
-        values, owners = values[new], owners[new]
-    begin = np.searchsorted(owners, np.arange(len(starts)))
-    rank = np.arange(len(values)) - begin[owners] if len(values) else values
+    filled = np.arange(cap) < sizes[:, None]
+    flat = values[filled]
+    owners = np.repeat(ids, sizes)
+    order = np.lexsort((flat, owners))
+    flat, owners = flat[order], owners[order]
+    if len(flat):
+        new = np.concatenate(([True], (flat[1:] != flat[:-1]) | (owners[1:] != owners[:-1])))
+        flat, owners = flat[new], owners[new]
+    found = np.bincount(owners, minlength=count)
+    rank = np.arange(len(flat)) - (np.cumsum(found) - found)[owners]
     kept = rank < cap
-    out = np.zeros((len(starts), cap), np.int64)
-    out[owners[kept], rank[kept]] = values[kept]
-    merged[f"t{j}"] = out
-    merged[f"t{j}_n"] = np.minimum(np.bincount(owners, minlength=len(starts)), cap)
+    out = np.zeros((count, cap), np.int64)
+    out[owners[kept], rank[kept]] = flat[kept]
+    return np.minimum(found, cap), out
