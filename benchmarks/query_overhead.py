@@ -113,14 +113,19 @@ def overhead(rows: int, groups: int, repeat: int) -> dict[str, float]:
         }
         # Turn and turn about, so that what else the machine does hits all alike.
         times: dict[str, list[float]] = {name: [] for name in works}
+        used: dict[str, list[float]] = {name: [] for name in works}
         for _ in range(repeat):
             for name, work in works.items():
+                before = time.process_time()
                 times[name].append(timed(work))
+                used[name].append(time.process_time() - before)
         found: dict[str, float] = {"groups": raw.sql(plain).to_arrow_table().num_rows}
     for name, seconds in times.items():
         found[f"{name}_s"] = statistics.median(seconds)
         ratios = [s / p for s, p in zip(seconds, times["plain"], strict=True)]
         found[f"{name}_ratio"] = statistics.median(ratios)
+        # Processor time of all threads: steadier on a machine that does other things too.
+        found[f"{name}_cpu_ratio"] = min(used[name]) / min(used["plain"])
     return found
 
 

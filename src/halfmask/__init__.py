@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from halfmask import errors
     from halfmask.anonymize.run import anonymize
+    from halfmask.dp.accountant import Accountant
+    from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.risk import assess
     from halfmask.metrics.utility import compare
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
     from halfmask.release.answer import Answer
+    from halfmask.release.private import PrivateRelease
+    from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
@@ -44,10 +49,12 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 __all__ = [
+    "Accountant",
     "AlphaKAnonymity",
     "Answer",
     "AverageRisk",
     "BetaLikeness",
+    "BudgetLedger",
     "Column",
     "DeltaDisclosure",
     "DeltaPresence",
@@ -58,10 +65,12 @@ __all__ = [
     "Ledger",
     "PersonalKAnonymity",
     "Policies",
+    "PrivateRelease",
     "Recoding",
     "Release",
     "SampleUniques",
     "Schema",
+    "SyntheticRelease",
     "TCloseness",
     "Table",
     "Verdict",
@@ -76,18 +85,23 @@ __all__ = [
     "query",
     "read",
     "suggest",
+    "synthesize",
 ]
 
 # Where a name lives; the models are the rest.
 _HOMES = {
+    "Accountant": "halfmask.dp.accountant",
     "Answer": "halfmask.release.answer",
+    "BudgetLedger": "halfmask.dp.ledger",
     "Column": "halfmask.table.schema",
     "HalfmaskError": "halfmask.errors",
     "Ledger": "halfmask.query.ledger",
     "Policies": "halfmask.query.policies",
+    "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "Schema": "halfmask.table.schema",
+    "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.metrics.risk",
@@ -98,12 +112,13 @@ _HOMES = {
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",
     "suggest": "halfmask.query.suggest",
+    "synthesize": "halfmask.synthesize.run",
 }
 
 _MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
 
 # Importing a folder later would put it in the place of the function that has its name.
-for _folder in ("anonymize", "query"):
+for _folder in ("anonymize", "query", "synthesize"):
     import_module(f"halfmask.{_folder}")
     globals().pop(_folder)
 

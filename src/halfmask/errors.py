@@ -7,6 +7,7 @@ HalfmaskError
 │       └── UnsupportedQueryError
 ├── PrivacyError                   a promise cannot be kept; nothing was released
 │   ├── UnsatisfiableError         carries the verdicts and the closest candidate's levels
+│   ├── BudgetExceededError        carries requested, remaining, missing
 │   └── LedgerError                an earlier release forbids this one
 ├── ProtocolError                  cells, relay and asker: the exchange failed; nothing was released
 │   ├── AuthenticationError        a key, certificate or signature does not fit
@@ -145,6 +146,20 @@ class UnsatisfiableError(PrivacyError):
         self.suppressed = suppressed
         self.advice = tuple(advice)
         super().__init__(_joined((message, *advice)))
+
+
+class BudgetExceededError(PrivacyError):
+    """More of a privacy budget was asked for than is left; nothing was computed."""
+
+    code = "privacy.budget"
+    exit_code = 3
+
+    def __init__(self, requested: object, remaining: object, missing: object) -> None:
+        self.requested, self.remaining, self.missing = requested, remaining, missing
+        super().__init__(
+            f"The privacy budget does not suffice: requested {requested}, remaining {remaining}, "
+            f"missing {missing}. Ask for less, or let the controller grant more."
+        )
 
 
 class LedgerError(PrivacyError):

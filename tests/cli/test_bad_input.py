@@ -161,3 +161,21 @@ def test_a_report_of_no_known_kind_is_refused_before_anything_is_written(
     assert outcome.code == 1
     assert "out.pdf" in outcome.err
     assert not (folder / "out.csv").exists()
+
+
+@pytest.mark.parametrize("option", [("--rows", 1), ("--rows", -3), ("--rows", 9), ("--seed", -1)])
+def test_a_demo_that_cannot_be_leaves_nothing_behind(halfmask, tmp_path, option):
+    outcome = halfmask("demo", *option, "-o", tmp_path / "demo")
+    assert outcome.code == 1
+    assert option[0] in outcome.err
+    assert not (tmp_path / "demo").exists()
+
+
+def test_the_smallest_demo_works(halfmask, tmp_path):
+    assert halfmask("demo", "--rows", 10, "--seed", 3, "-o", tmp_path / "demo").code == 0
+
+
+def test_a_column_named_twice_is_called_that(halfmask, folder):
+    outcome = halfmask("check", folder / "people.csv", "--quasi", "age,age", "--k", "2")
+    assert outcome.code == 1
+    assert "--quasi names the column 'age' twice" in outcome.err

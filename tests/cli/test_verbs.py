@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -230,3 +231,51 @@ def test_demo_does_the_whole_job(halfmask, tmp_path):
     document = halfmask("demo", "--rows", 400, "-o", folder, "--json").json()
     assert document["release"]["verdicts"][0]["holds"] is True
     assert document["release"]["loss"] <= document["uniform"]["loss"]
+
+
+def test_describe_finds_hierarchies_from_the_columns(halfmask, folder):
+    path = folder / "iris.csv"
+    source = Path(__file__).parents[1] / "coclustering" / "iris.csv"
+    path.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    schema = folder / "found.toml"
+    outcome = halfmask("describe", path, "--hierarchies", "auto", "-o", schema)
+    assert outcome.code == 0, outcome.err
+    assert "bounds" in schema.read_text(encoding="utf-8")
+    again = halfmask("anonymize", path, "--schema", schema, "--k", 5, "-o", folder / "iris.parquet")
+    assert again.code == 0, again.err
+    assert halfmask("describe", path, "--hierarchies", "found").code == 1
+
+
+def test_synthesize_says_what_is_not_promised(halfmask, folder):
+    path = folder / "iris.csv"
+    source = Path(__file__).parents[1] / "coclustering" / "iris.csv"
+    path.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    names = "sepal_length,sepal_width,petal_length,petal_width,species"
+    out, report = folder / "synthetic.csv", folder / "synthetic.json"
+    outcome = halfmask(
+        "synthesize", path, "--quasi", names, "--k", 20, "-o", out, "--report", report
+    )
+    assert outcome.code == 0, outcome.err
+    assert "No formal guarantee" in outcome.err
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 151
+    assert json.loads(report.read_text(encoding="utf-8"))["statement"]["claimed"] == []
+    document = halfmask(
+        "synthesize", path, "--quasi", names, "--k", 20, "--rows", 9, "--json"
+    ).json()
+    assert (document["verb"], document["rows"]["published"]) == ("synthesize", 9)
+    assert halfmask("synthesize", path, "--quasi", names, "--k", 200).code == 1
+
+
+def test_anonymize_by_coclustering(halfmask, folder):
+    path = folder / "iris.csv"
+    source = Path(__file__).parents[1] / "coclustering" / "iris.csv"
+    path.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    names = "sepal_length,sepal_width,petal_length,petal_width,species"
+    outcome = halfmask(
+        "anonymize", path, "--quasi", names, "--k", 20, "--method", "cocluster",
+        "--report", folder / "iris.html", "--recoding", folder / "none.json",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert "hybrid release" in outcome.err
+    assert "no recoding" in outcome.err
+    assert not (folder / "none.json").exists()

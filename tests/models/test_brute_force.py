@@ -115,6 +115,9 @@ def test_personal_k_meets_the_highest_demand_of_each_class(data, people):
     def size(inside):
         return len({p for *_, p in inside}) if people else len(inside)
 
+    if people:  # who demand the same in all their rows
+        first = {}
+        data = [(q, s, first.setdefault(person, k), person) for q, s, k, person in data]
     verdict = per_class(
         data,
         PersonalKAnonymity(),

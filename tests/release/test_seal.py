@@ -16,6 +16,7 @@ from halfmask.models.l_diversity import LDiversity
 from halfmask.models.personal_k_anonymity import PersonalKAnonymity
 from halfmask.release import Recoding, Step, seal
 from halfmask.release.seal import require_declared
+from halfmask.table.incoming import incoming
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 
@@ -260,7 +261,7 @@ def test_dictionaries_and_metadata_tell_nothing_of_the_original(lab):
     rows = rows.replace_schema_metadata({b"pandas": lab.CANARY.encode()})
     field = rows.schema.field("weight").with_metadata({b"note": lab.CANARY.encode()})
     rows = rows.cast(rows.schema.set(4, field))
-    given = Table(rows, table.schema, categorical=frozenset({"disease", "zip"}))
+    given = Table(rows, table.schema, given=incoming(rows))
     out = seal(lab.candidate(given)).to_arrow()
     assert out.schema.metadata is None
     assert all(field.metadata is None for field in out.schema)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from halfmask.anonymize.groupings import Groupings
+from halfmask.errors import SchemaError
 from halfmask.metrics.metric import CellMetric, Grouping
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Problem:
         self.rows = int(tuples.rows.sum())
         self.limit = int(Fraction(str(suppression)) * self.rows)
         given = np.asarray(weights if weights is not None else [1.0] * len(hierarchies))
+        if not (given >= 0).all() or not given.sum() > 0:
+            raise SchemaError("Weights must be at least 0, and one of a quasi-identifier above 0.")
         self.weights = given / given.sum()
         self.evaluations = 0
         self._absorbing = tuple(m for m in models if m.absorbing)

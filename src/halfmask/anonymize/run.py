@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.unsatisfiable import unsatisfiable
 from halfmask.errors import ParameterError
-from halfmask.metrics.registry import metric_named
-from halfmask.models.exact import require_number
+from halfmask.metrics.metric import CellMetric, ClassMetric
+from halfmask.metrics.registry import METRICS, metric_named
+from halfmask.models.exact import require_number, require_whole
 from halfmask.models.needs import prepare, statistics
 from halfmask.release.candidate import Candidate
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
+from halfmask.table.hierarchies.auto import settled
 from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.table import require_table
 
@@ -29,11 +31,16 @@ if TYPE_CHECKING:
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
-# A method is a module with ``solve(task) -> Solution``; new ones are one line here.
+# A method is a module with ``solve(problem, *, seed, time_limit) -> Solution``; one line each.
 METHODS = {
     "optimal": "halfmask.anonymize.optimal",
     "local": "halfmask.anonymize.local",
 }
+# A perturbing method is a module with ``anonymize(table, models, ...) -> Release``: its labels may
+# be false for some rows, so that it goes out through a door of its own.
+PERTURBING = dict.fromkeys(
+    ("cocluster", "cocluster-sets", "cocluster-mode"), "halfmask.anonymize.coclustering"
+)
 
 
 def anonymize(
@@ -50,8 +57,9 @@ def anonymize(
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared.
         models: the promises to keep, all at once.
-        method: ``"optimal"`` (one level per column, proven best) or ``"local"`` (levels differ
-            between classes, which loses less).
+        method: ``"optimal"`` (one level per column, proven best), ``"local"`` (levels differ
+            between classes, which loses less) or, for many columns and at the price of some false
+            cells, ``"cocluster"``, ``"cocluster-sets"`` or ``"cocluster-mode"``.
         suppression: the share of rows that may be left out, 0 to 1.
         metric: what to minimize, by name or as a metric.
         seed: for methods that draw at random; the others ignore it.
@@ -62,16 +70,23 @@ def anonymize(
 
     Example:
         >>> import halfmask as hm
-        >>> people = hm.read({"age": [31, 34, 38, 52], "sex": ["f", "m", "f", "m"]},
+        >>> import pyarrow as pa
+        >>> people = hm.read(
+        ...     pa.table({"age": [31, 34, 52, 58], "sex": ["f", "f", "m", "m"]}),
         ...     schema={"age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}},
-        ...             "sex": "quasi"})  # doctest: +SKIP
-        >>> hm.anonymize(people, hm.KAnonymity(2)).levels  # doctest: +SKIP
+        ...             "sex": "quasi"})
+        >>> hm.anonymize(people, hm.KAnonymity(2)).levels
+        {'age': 1, 'sex': 0}
     """
     require_table(table)
-    _require(table, method, suppression, time_limit)
-    table = prepare(table, models)
+    _require(table, method, suppression, seed, time_limit)
+    if method in PERTURBING:
+        perturb = importlib.import_module(PERTURBING[method]).anonymize
+        release: Release = perturb(table, models, method=method, seed=seed, time_limit=time_limit)
+        return release
+    table = prepare(settled(table), models)
     check_hierarchies(table)
-    chosen = metric_named(metric) if isinstance(metric, str) else metric
+    chosen = metric_named(metric) if isinstance(metric, str) else _metric(metric)
     name = metric if isinstance(metric, str) else chosen.name
     parameters: dict[str, Any] = {
         "suppression": suppression,
@@ -124,10 +139,21 @@ def _step(quasi: Sequence[str], levels: Sequence[int]) -> Step:
     return Step({name: int(level) for name, level in zip(quasi, levels, strict=True)})
 
 
-def _require(table: Table, method: str, suppression: float, time_limit: float | None) -> None:
-    if method not in METHODS:
-        raise ParameterError("method", method, "one of " + ", ".join(METHODS))
+def _metric(metric: Metric) -> Metric:
+    if isinstance(metric, type) or not isinstance(metric, CellMetric | ClassMetric):
+        raise ParameterError("metric", type(metric).__name__, "one of " + ", ".join(METRICS))
+    return metric
+
+
+def _require(
+    table: Table, method: str, suppression: float, seed: int | None, time_limit: float | None
+) -> None:
+    known = [*METHODS, *PERTURBING]
+    if method not in known:
+        raise ParameterError("method", method, "one of " + ", ".join(known))
     require_number("suppression", suppression, 0, 1)
+    if seed is not None:
+        require_whole("seed", seed, 0)
     if time_limit is not None:
         require_number("time_limit", time_limit, 0, open_low=True)
     require_declared(table)

@@ -17,8 +17,10 @@ def unsatisfiable(closest: Outcome, problem: Problem, quasi: Sequence[str]) -> U
     verdicts = [model.check(closest.classes) for model in problem.models]
     people = int(closest.classes.people.sum())
     advice = []
-    for verdict in verdicts:
-        if not verdict.holds:
+    for model, verdict in zip(problem.models, verdicts, strict=True):
+        if not verdict.holds and hasattr(model, "shortfall"):
+            advice.append(f"{verdict.model}: {model.shortfall(closest.classes)}")
+        elif not verdict.holds:
             of = f" of column {verdict.column!r}" if verdict.column else ""
             advice.append(
                 f"{verdict.model}{of}: {verdict.required} is required, the closest recoding "

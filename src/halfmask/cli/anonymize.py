@@ -24,7 +24,12 @@ from halfmask.cli.releases import deliver, show_release, suppression
 @source
 @promises
 @suppression
-@click.option("--method", default="optimal", show_default=True, help="optimal or local.")
+@click.option(
+    "--method",
+    default="optimal",
+    show_default=True,
+    help="optimal, local, cocluster, cocluster-sets or cocluster-mode.",
+)
 @click.option("--metric", default="loss", show_default=True, help="What the search minimizes.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
@@ -51,7 +56,9 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings)
     deliver(release, output, given["report"])
-    if given["recoding"]:
+    if given["recoding"] and release.recoding is None:
+        show.say("This method has no recoding for new rows: none was saved.")
+    elif given["recoding"] and release.recoding is not None:
         release.recoding.save(given["recoding"])
         show.say(f"The recoding is in {given['recoding']}.")
     if as_json:

@@ -22,8 +22,9 @@ HIGHEST_DEMAND = 10
 
 
 @click.command("demo")
-@click.option("--rows", type=int, default=2000, show_default=True, help="How many people.")
-@click.option("--seed", type=int, help="Another table of the same kind.")
+@click.option("--rows", type=click.IntRange(min=HIGHEST_DEMAND), default=2000, show_default=True,
+              help="How many people; nobody hides among fewer than demanded.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), help="Another table of the same kind.")
 @click.option("-o", "--output", type=click.Path(), default="demo", show_default=True,
               help="The folder to write to.")  # fmt: skip
 @as_json
@@ -84,7 +85,8 @@ def _write(release: Release, folder: Path) -> dict[str, str]:
         "report": folder / "report.html",
     }
     release.write(files["release"])
-    release.recoding.save(files["recoding"])
+    if release.recoding is not None:
+        release.recoding.save(files["recoding"])
     release.report(files["report"])
     return {name: str(file) for name, file in files.items()}
 

@@ -16,10 +16,21 @@ if TYPE_CHECKING:
 
 @click.command("describe")
 @bare_source
+@click.option(
+    "--hierarchies",
+    default="proposed",
+    show_default=True,
+    help="proposed: from each column's values; auto: from how the columns go together.",
+)
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
 def command(
-    file: str, delimiter: str | None, encoding: str | None, output: str | None, as_json: bool
+    file: str,
+    delimiter: str | None,
+    encoding: str | None,
+    hierarchies: str,
+    output: str | None,
+    as_json: bool,
 ) -> None:
     """Propose a schema for FILE.
 
@@ -33,7 +44,7 @@ def command(
     refuse_two_documents(output, json_too=as_json)
     table = read(file, Schema(), delimiter=delimiter, encoding=encoding)
     with show.working("Describing"):
-        found = describe(table)
+        found = describe(table, hierarchies=hierarchies)
     if output == STDOUT:
         sys.stdout.write(found.to_toml())
     elif output:

@@ -1,7 +1,8 @@
 """Assembles the verbs and turns every failure into one sentence and an exit code.
 
-Exit codes: 0 done, 1 input, 2 a promise is not kept, 4 an engine or package is missing, 70 a
-defect of halfmask, 130 interrupted, 141 the reader of our output went away.
+Exit codes: 0 done, 1 input, 2 a promise is not kept, 3 the privacy budget does not suffice, 4 an
+engine or package is missing, 70 a defect of halfmask, 130 interrupted, 141 the reader of our output
+went away.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ VERBS = (
     "anonymize",
     "recode",
     "query",
+    "synthesize",
     "compare",
     "relay",
     "cell",
@@ -60,7 +62,7 @@ def cli() -> None:
     """Publish a table so that every person in it keeps the privacy they asked for.
 
     Words go to stderr and data to stdout; every verb takes --json. Exit codes: 0 done, 1 input,
-    2 a promise is not kept, 4 a package is missing, 70 a defect of halfmask.
+    2 a promise is not kept, 3 no budget left, 4 a package is missing, 70 a defect of halfmask.
     """
 
 
@@ -132,6 +134,9 @@ def _details(error: HalfmaskError) -> dict[str, Any]:
     }
     if "verdicts" in facts:
         facts["verdicts"] = [verdict.to_dict() for verdict in facts["verdicts"]]
+    for name in ("requested", "remaining", "missing"):
+        if hasattr(error, name):
+            facts[name] = getattr(error, name).to_dict()
     return facts
 
 

@@ -106,6 +106,8 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
                 faults.append(
                     f"--{role} names a column that is not there: {name!r}. There: {known}."
                 )
+            elif seen.get(name) == role:
+                faults.append(f"--{role} names the column {name!r} twice: name it once.")
             elif name in seen:
                 faults.append(
                     f"Column {name!r} is given two roles, {seen[name]} and {role}: keep one."
@@ -118,7 +120,7 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     if not seen:
         return table
     schema = replace(table.schema, columns=columns)
-    return Table(table.arrow, schema, table.origin, table.categorical)
+    return Table(table.arrow, schema, table.origin, table.given)
 
 
 def names(listed: str | None) -> list[str]:

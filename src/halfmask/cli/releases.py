@@ -12,7 +12,9 @@ from halfmask.cli.options import STDOUT
 from halfmask.cli.verdicts import show_verdicts
 
 if TYPE_CHECKING:
+    from halfmask.release.private import PrivateRelease
     from halfmask.release.release import Release
+    from halfmask.release.synthetic import SyntheticRelease
 
 suppression = click.option(
     "--suppression",
@@ -23,7 +25,9 @@ suppression = click.option(
 )
 
 
-def deliver(release: Release, output: str | None, report: str | None) -> None:
+def deliver(
+    release: Release | SyntheticRelease | PrivateRelease, output: str | None, report: str | None
+) -> None:
     """Write the rows and the report where the user wants them."""
     if output == STDOUT:
         from pyarrow import csv

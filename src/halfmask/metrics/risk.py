@@ -14,6 +14,7 @@ import numpy as np
 
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.classes import classes_of
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,11 +79,12 @@ def assess(table: Table) -> Assessment:
 
     Example:
         >>> import halfmask as hm
-        >>> people = hm.read({"age": [30, 30, 41]}, schema={"age": "quasi"})
+        >>> import pyarrow as pa
+        >>> people = hm.read(pa.table({"age": [30, 30, 41]}), schema={"age": "quasi"})
         >>> hm.assess(people).unique_rows
         1
     """
-    quasi = table.schema.quasi
+    quasi = require_table(table).schema.quasi
     if not quasi:
         raise SchemaError(
             "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.table import Table, encode
+from halfmask.table.normalize import normalize
+from halfmask.table.table import Table, encode, require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,11 +83,13 @@ def compare(original: Table, release: Published | Table) -> Comparison:
 
     Example:
         >>> import halfmask as hm
-        >>> people = hm.read({"age": [30, 30, 41, 41]}, schema={"age": "quasi"})
+        >>> import pyarrow as pa
+        >>> people = hm.read(pa.table({"age": [30, 30, 41, 41]}), schema={"age": "quasi"})
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2))).suppressed
         0
     """
-    rows = release.arrow if isinstance(release, Table) else release.to_arrow()
+    require_table(original)
+    rows = _comparable(original, release)
     quasi = original.schema.quasi
     _fitting(original, rows, quasi)
     generalized = tuple(_generalized(original, rows, name) for name in quasi)
@@ -105,6 +108,26 @@ def compare(original: Table, release: Published | Table) -> Comparison:
         generalized=generalized,
         kept=tuple(_kept(original, rows, n) for n in kept if n in rows.column_names),
     )
+
+
+def _comparable(original: Table, release: Published | Table) -> pa.Table:
+    """The published rows in the types in which the original is held."""
+    if isinstance(release, Table):
+        return release.arrow
+    if not hasattr(release, "to_arrow"):
+        require_table(release)
+    rows = release.to_arrow()
+    rows = normalize(rows, ()) if rows.num_rows else rows
+    for place, name in enumerate(rows.column_names):
+        if name not in original.arrow.column_names:
+            continue
+        kind = original.arrow.schema.field(name).type
+        if pa.types.is_integer(kind) and pa.types.is_floating(rows[name].type):
+            try:
+                rows = rows.set_column(place, name, rows[name].cast(kind))
+            except pa.ArrowInvalid:
+                continue
+    return rows
 
 
 def _fitting(original: Table, rows: pa.Table, quasi: Sequence[str]) -> None:

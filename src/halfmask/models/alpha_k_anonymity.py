@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from halfmask.errors import InternalError
-from halfmask.models.exact import at_most, fraction, largest, plain, require_number, require_whole
+from halfmask.models.exact import (
+    at_most,
+    fraction,
+    largest,
+    plain,
+    require_name,
+    require_number,
+    require_whole,
+)
 from halfmask.models.statistics import filled, histogram, kept, reduce
 from halfmask.models.verdict import Verdict, judge
 
@@ -55,6 +63,7 @@ class AlphaKAnonymity:
     value: object = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        require_name("column", self.column)
         require_number("alpha", self.alpha, 0, 1, open_low=True)
         require_whole("k", self.k, 2)
 

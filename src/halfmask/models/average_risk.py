@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from halfmask.models.exact import fraction, plain, require_number
+from halfmask.models.statistics import fewest
 from halfmask.models.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -66,11 +67,7 @@ class AverageRisk:
                 break
             gain = Fraction(1, size) - limit
             at = np.flatnonzero((classes.people == size) & (classes.rows > 0))
-            if gain * held > over:
-                at = at[np.argsort(classes.rows[at], kind="stable")]
-                needed = -(-over // gain)
-                at = at[: int(np.searchsorted(np.cumsum(classes.rows[at]), needed)) + 1]
-            out[at] = True
+            out[at if gain * held <= over else fewest(classes, at, -(-over // gain))] = True
             over -= gain * held
         return out
 

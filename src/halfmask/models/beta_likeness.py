@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models.exact import at_most, fraction, largest, log, plain, require_number
+from halfmask.models.exact import (
+    at_most,
+    fraction,
+    largest,
+    log,
+    plain,
+    require_name,
+    require_number,
+)
 from halfmask.models.statistics import every, histogram, kept, lifts, reduce
 from halfmask.models.verdict import Verdict, judge
 
@@ -54,6 +62,7 @@ class BetaLikeness:
     kind: Literal["basic", "enhanced"] = "basic"
 
     def __post_init__(self) -> None:
+        require_name("column", self.column)
         require_number("beta", self.beta, 0, open_low=True)
         if self.kind not in KINDS:
             raise ParameterError("kind", self.kind, "one of " + ", ".join(KINDS))

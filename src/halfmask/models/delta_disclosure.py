@@ -25,6 +25,7 @@ from halfmask.models.exact import (
     largest,
     plain,
     power,
+    require_name,
     require_number,
 )
 from halfmask.models.statistics import every, histogram, kept, lifts
@@ -67,6 +68,7 @@ class DeltaDisclosure:
     absent: Literal["fails", "ignored"] = "fails"
 
     def __post_init__(self) -> None:
+        require_name("column", self.column)
         require_number("delta", self.delta, 0, 1000, open_low=True)
         if self.base is not None:
             require_number("base", self.base, 1, open_low=True)

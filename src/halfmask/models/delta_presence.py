@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models.exact import at_most, fraction, largest, plain, require_number
 from halfmask.models.verdict import Verdict, judge
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +59,7 @@ class DeltaPresence:
             raise ParameterError("lower", self.lower, "a number that is not above upper")
         if self.population is None:
             raise ParameterError("population", None, "a table")
+        require_table(self.population)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether the share lies within the bounds.

@@ -47,6 +47,12 @@ def require_whole(name: str, value: Number, least: int) -> None:
         raise ParameterError(name, value, f"a whole number, at least {least}")
 
 
+def require_name(name: str, value: object) -> None:
+    """Refuse ``value`` unless it is a text that can name a column."""
+    if not isinstance(value, str) or not value:
+        raise ParameterError(name, value, "the name of a column")
+
+
 def require_number(
     name: str,
     value: Number,

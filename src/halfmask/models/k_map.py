@@ -13,6 +13,7 @@ from halfmask.errors import InternalError, ParameterError
 from halfmask.models.exact import plain, require_whole
 from halfmask.models.statistics import filled, kept
 from halfmask.models.verdict import Verdict, judge
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +48,7 @@ class KMap:
         require_whole("k", self.k, 2)
         if self.population is None:
             raise ParameterError("population", None, "a table")
+        require_table(self.population)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it matches ``k`` people."""

@@ -16,7 +16,14 @@ import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.models import entropy
-from halfmask.models.exact import below, fraction, plain, require_number, require_whole
+from halfmask.models.exact import (
+    below,
+    fraction,
+    plain,
+    require_name,
+    require_number,
+    require_whole,
+)
 from halfmask.models.statistics import filled, histogram, kept, reduce
 from halfmask.models.verdict import Verdict, judge
 
@@ -55,6 +62,7 @@ class LDiversity:
     c: float | None = None
 
     def __post_init__(self) -> None:
+        require_name("column", self.column)
         if self.kind not in KINDS:
             raise ParameterError("kind", self.kind, "one of " + ", ".join(KINDS))
         if self.kind == "entropy":

@@ -33,11 +33,7 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
         SchemaError: with all that the table lacks.
     """
     require_table(table)
-    if not models:
-        raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
-    for model in models:
-        if not isinstance(model, Model):
-            raise ParameterError("models", type(model).__name__, "models, such as KAnonymity(5)")
+    require_models(models)
     found = _table_faults(table)
     for model in models:
         found += [f"{model.name}: {fault}" for fault in _model_faults(table, model)]
@@ -49,6 +45,17 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     return widen(table, populations[0], table.schema.quasi) if populations else table
 
 
+def require_models(models: Sequence[Model]) -> None:
+    """Refuse what is no model; a class such as ``KAnonymity`` wants its parameters first."""
+    if not models:
+        raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
+    for model in models:
+        if isinstance(model, type):
+            raise ParameterError("models", model.__name__, "it its parameters, as KAnonymity(5)")
+        if not isinstance(model, Model):
+            raise ParameterError("models", type(model).__name__, "models, such as KAnonymity(5)")
+
+
 def statistics(table: Table, models: Sequence[Model]) -> tuple[Classes, NDArray[np.int32]]:
     """The distinct tuples of a prepared table with what ``models`` read, and the tuple of each row.
 
@@ -57,7 +64,10 @@ def statistics(table: Table, models: Sequence[Model]) -> tuple[Classes, NDArray[
     """
     sensitive = list(dict.fromkeys(name for model in models for name in model.columns))
     demands = {
-        POLICY + demand: table.schema.policy[demand] for model in models for demand in model.policy
+        POLICY + demand: table.schema.policy[demand]
+        for model in models
+        for demand in model.policy
+        if demand in table.schema.policy
     }
     populations = _populations(models)
     classes, ids = distinct(
@@ -104,11 +114,13 @@ def _model_faults(table: Table, model: Model) -> list[str]:
             found.append(f"column '{name}' is a quasi-identifier: name a sensitive column.")
     for demand in model.policy:
         column = table.schema.policy.get(demand)
-        if column is None:
+        if column is None and getattr(model, "default", None) is None:
             found.append(
                 f"the schema does not say where people's own {demand} stands: "
-                f'add {demand} = "<column>" under [policy].'
+                f'add {demand} = "<column>" under [policy], or give default=.'
             )
+        elif column is None:
+            continue
         elif column not in known:
             found.append(f"the policy column '{column}' is not in the table.")
     inspect = getattr(model, "faults", None)

@@ -30,7 +30,8 @@ class PersonalKAnonymity:
     """Require every class to hold as many people as each person in it demands.
 
     Attributes:
-        default: the demand of people who state none; without it such people are an error.
+        default: the demand of people who state none, or of everybody where the schema names no
+            policy column; without it such people are an error.
 
     Example:
         >>> PersonalKAnonymity().policy
@@ -54,7 +55,9 @@ class PersonalKAnonymity:
 
     def faults(self, table: Table) -> list[str]:
         """What hinders reading people's demands from ``table``."""
-        column = table.schema.policy["k"]
+        column = table.schema.policy.get("k")
+        if column is None:
+            return []
         numbers = value_facts(table, column)["numbers"]
         if numbers is None:
             return [f"the policy column '{column}' holds text: give whole numbers."]
@@ -75,6 +78,20 @@ class PersonalKAnonymity:
 
         No part of a class holds more people than the class: whoever demands more must go.
         """
+        return self._short(classes)
+
+    def shortfall(self, classes: Classes) -> str:
+        """Say by counts how far ``classes`` fall short; a demand is a person's own affair."""
+        rows = int(classes.rows.sum())
+        return (
+            f"{self._short(classes)} of {rows} rows are of people who demand more than the closest "
+            "recoding can give; ask them for less"
+        )
+
+    def _short(self, classes: Classes) -> int:
+        """How many rows are of people who demand a larger class than theirs."""
+        if self._unstated(classes):
+            return int(classes.rows[classes.people < (self.default or 0)].sum())
         demands = histogram(classes, POLICY + "k")
         people = np.repeat(classes.people, np.diff(demands.starts))
         return int(demands.counts[self._stated(demands)[demands.values] > people].sum())
@@ -105,7 +122,13 @@ class PersonalKAnonymity:
         """Return the model's name and parameters."""
         return {"model": self.name, "default": self.default}
 
+    def _unstated(self, classes: Classes) -> bool:
+        """Whether nobody can state a demand, so that the default is everybody's."""
+        return self.default is not None and POLICY + "k" not in classes.histograms
+
     def _demands(self, classes: Classes) -> NDArray[np.float64]:
+        if self._unstated(classes):
+            return np.where(filled(classes), float(self.default or 0), 0.0)
         demands = histogram(classes, POLICY + "k")
         return reduce(np.maximum, self._stated(demands)[demands.values], demands.starts)
 

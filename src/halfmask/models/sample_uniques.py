@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from halfmask.models.exact import fraction, plain, require_number
+from halfmask.models.statistics import fewest
 from halfmask.models.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -61,10 +62,7 @@ class SampleUniques:
         over = int(classes.rows[unique].sum()) - limit * int(classes.rows.sum())
         if over <= 0:
             return out
-        needed = -(-over // (1 - limit))
-        unique = unique[np.argsort(classes.rows[unique], kind="stable")]
-        last = int(np.searchsorted(np.cumsum(classes.rows[unique]), needed))
-        out[unique[: last + 1]] = True
+        out[fewest(classes, unique, -(-over // (1 - limit)))] = True
         return out
 
     def check(self, classes: Classes) -> Verdict:

@@ -47,6 +47,12 @@ def filled(classes: Classes) -> NDArray[np.bool_]:
     return classes.rows > 0
 
 
+def fewest(classes: Classes, at: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """The smallest of the classes ``at``, until they hold ``rows`` rows together."""
+    ordered = at[np.argsort(classes.rows[at], kind="stable")]
+    return ordered[: int(np.searchsorted(np.cumsum(classes.rows[ordered]), rows)) + 1]
+
+
 def lifts(values: Histogram) -> tuple[NDArray[Any], NDArray[Any]]:
     """Per entry, how much more frequent the value is in its class than in all rows.
 

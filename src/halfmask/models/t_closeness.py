@@ -16,7 +16,7 @@ import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.models import distance
-from halfmask.models.exact import at_most, fraction, largest, plain, require_number
+from halfmask.models.exact import at_most, fraction, largest, plain, require_name, require_number
 from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.verdict import Verdict, judge
 from halfmask.table.population import is_text
@@ -61,6 +61,7 @@ class TCloseness:
     distance: Literal["equal", "ordered", "hierarchical"] = "equal"
 
     def __post_init__(self) -> None:
+        require_name("column", self.column)
         require_number("t", self.t, 0, 1)
         if self.distance not in DISTANCES:
             raise ParameterError("distance", self.distance, "one of " + ", ".join(DISTANCES))

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import ParameterError, PrivacyError, UnsatisfiableError
+from halfmask.errors import PrivacyError, UnsatisfiableError
+from halfmask.models.exact import require_number
+from halfmask.models.needs import require_models
 from halfmask.release.candidate import Candidate
 from halfmask.release.leaving import leaving
 from halfmask.release.recheck import regrouped, verdicts
 from halfmask.release.recoding import as_text
 from halfmask.release.seal import seal
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +38,11 @@ def apply(recoding: Recoding, table: Table, *models: Model, suppression: float =
         HierarchyError: the table holds values that the hierarchies lack.
         UnsatisfiableError: more than the share ``suppression`` of the rows would be suppressed.
     """
-    if not 0 <= suppression <= 1:
-        raise ParameterError("suppression", suppression, "a share of rows, from 0 to 1")
+    require_table(table)
+    require_number("suppression", suppression, 0, 1)
     if not models:
         raise PrivacyError("No promise was asked for: name at least one model.")
+    require_models(models)
     leaving(table)
     stated = _stated(recoding, table)
     step = stated.assign(table)

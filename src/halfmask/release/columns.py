@@ -67,7 +67,7 @@ def changes(
     return tuple(
         _quasi(table, published, recoding, step, float(losses[name]), name)
         if name in losses
-        else _other(table, published, name)
+        else other_change(table, published, name)
         for name in table.arrow.column_names
     )
 
@@ -119,7 +119,8 @@ def _words(levels: list[int]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _other(table: Table, published: pa.Table, name: str) -> ColumnChange:
+def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
+    """What became of a column that is no quasi-identifier."""
     schema = table.schema
     if name in schema.policy.values():
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)

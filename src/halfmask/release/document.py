@@ -17,6 +17,7 @@ FORMAT = "halfmask.release/1"
 def document(release: Release) -> dict[str, Any]:
     """All that is known of ``release`` but its rows."""
     total = release.rows + release.suppressed
+    stated = {"statement": plain(dict(release.statement))} if release.statement else {}
     return {
         "format": FORMAT,
         "outcome": outcome(release),
@@ -35,10 +36,11 @@ def document(release: Release) -> dict[str, Any]:
         "method": release.method,
         "metric": release.metric,
         "gap": release.gap,
-        "steps": len(release.recoding.steps),
+        "steps": len(release.recoding.steps) if release.recoding is not None else 0,
         "parameters": plain(dict(release.parameters)),
         "versions": dict(release.versions),
         "notes": list(release.notes),
+        **stated,
     }
 
 
@@ -54,8 +56,15 @@ def outcome(release: Release) -> str:
     promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
     return (
         f"{kept}: {promises} checked on these very rows and kept, at the price of "
-        f"{release.loss:.1%} of the detail in the columns that others may know."
+        f"{release.loss:.1%} of the detail in the columns that others may know.{_truth(release)}"
     )
+
+
+def _truth(release: Release) -> str:
+    """How many cells are true, where labels may be false."""
+    if release.statement.get("kind") != "hybrid":
+        return ""
+    return f" {release.statement['measured']['true_cells']:.1%} of the published cells are true."
 
 
 def plain(value: Any) -> Any:

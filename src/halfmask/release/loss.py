@@ -29,7 +29,7 @@ def column_loss(recoding: Recoding, table: Table, step: NDArray[np.int32], name:
     if size <= 1 or not len(table):
         return Fraction(0)
     covered = int(np.count_nonzero(step < 0)) * size
-    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int8)[step]
+    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
     levels[step < 0] = -1
     for level in range(hierarchy.height + 2):
         counts = np.bincount(codes[levels == level], minlength=hierarchy.maps.shape[1])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
 
+_LONGEST = 160  # bytes; file systems take 255, of which a temporary name needs some
+
 
 def write_mappings(recoding: Recoding, table: Table, folder: str | PathLike[str]) -> list[str]:
     """Write the mappings into ``folder`` (made if need be) and return the paths.
@@ -53,7 +55,8 @@ def _names(recoding: Recoding) -> list[str]:
     taken = {"steps", "classes"}
     names = []
     for column in recoding.columns:
-        name = base = re.sub(r"[^\w.-]+", "_", column).strip(".") or "column"
+        safe = re.sub(r"[^\w.-]+", "_", column).encode()[:_LONGEST].decode(errors="ignore")
+        name = base = safe.strip(".") or "column"
         number = 2
         while name.lower() in taken:
             name, number = f"{base}_{number}", number + 1

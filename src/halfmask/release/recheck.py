@@ -31,7 +31,7 @@ def verdicts(
     quasi: pa.Table,
     table: Table,
     kept: NDArray[np.int64],
-    recoding: Recoding,
+    recoding: Recoding | None,
 ) -> tuple[list[Verdict], NDArray[np.int64]]:
     """Check every model on published rows; returns the verdicts and the class sizes.
 
@@ -58,7 +58,7 @@ def regrouped(
     table: Table,
     kept: NDArray[np.int64],
     model: Model,
-    recoding: Recoding,
+    recoding: Recoding | None,
     alone: tuple[NDArray[Any], int] | None = None,
 ) -> tuple[Classes, NDArray[Any]]:
     """Group published rows by their labels, with what ``model`` reads; gives each row's class.
@@ -68,6 +68,8 @@ def regrouped(
     own = len(kept)
     unplaced = 0
     if model.population is not None:
+        if recoding is None:
+            raise InternalError("Without a recoding nobody of a population can be placed.")
         alone = None
         population, unplaced = _population(recoding, model.population)
         labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
@@ -78,7 +80,8 @@ def regrouped(
     ids = ids[:own]
     rows = np.bincount(ids, minlength=count).astype(np.int64)
     needed = {name: name for name in model.columns}
-    needed |= {f"policy.{demand}": table.schema.policy[demand] for demand in model.policy}
+    stated = table.schema.policy
+    needed |= {f"policy.{demand}": stated[demand] for demand in model.policy if demand in stated}
     classes = Classes(
         keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
         rows=rows,

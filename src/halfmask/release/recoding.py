@@ -16,7 +16,7 @@ from halfmask.errors import HierarchyError, SchemaError
 from halfmask.table.classes import tuple_codes
 from halfmask.table.hierarchy import TOP
 from halfmask.table.schema import Schema
-from halfmask.table.table import Table
+from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,6 +81,7 @@ class Recoding:
 
     def bind(self, table: Table) -> Table:
         """Give ``table`` this recoding's columns and hierarchies, all faults reported together."""
+        require_table(table)
         missing = [name for name in self.columns if name not in table.arrow.column_names]
         if missing:
             raise SchemaError(

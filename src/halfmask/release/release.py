@@ -6,12 +6,14 @@ Only ``halfmask.release.seal`` makes one.
 from __future__ import annotations
 
 import json
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import EngineUnavailableError, PrivacyError
+from halfmask.errors import PrivacyError
+from halfmask.release.columns import AS_IT_WAS
 from halfmask.release.files import whole_file
-from halfmask.release.write import plain, report_kind, write_table
+from halfmask.release.frames import duckdb_relation, pandas_frame, polars_frame, restored
+from halfmask.release.write import report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from halfmask.release.columns import ColumnChange
     from halfmask.release.recoding import Recoding
     from halfmask.release.sizes import ClassSizes
+    from halfmask.table.incoming import Incoming
 
 DOOR = object()
 
@@ -40,13 +43,14 @@ class Release:
         rows: how many rows leave.
         classes: the sizes of the published classes, in bins.
         columns: what was done to each column of the original table.
-        recoding: how new rows can be recoded in the same way.
+        recoding: how new rows can be recoded in the same way; None where they cannot.
         method: how the recoding was found.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
         parameters: what is needed to repeat it.
         versions: the programs that made it.
         notes: what a reader should know, one sentence each.
+        statement: what is claimed, what is not, and what was measured, where rows were perturbed.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -56,7 +60,7 @@ class Release:
     rows: int
     classes: ClassSizes
     columns: tuple[ColumnChange, ...]
-    recoding: Recoding
+    recoding: Recoding | None
     method: str
     metric: str
     gap: float | None
@@ -64,9 +68,10 @@ class Release:
     versions: Mapping[str, str]
     notes: tuple[str, ...]
     origin: str
-    categorical: frozenset[str]
+    given: Mapping[str, Incoming]
     _arrow: pa.Table
     door: InitVar[object]
+    statement: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
@@ -88,35 +93,33 @@ class Release:
     @property
     def levels(self) -> dict[str, int] | None:
         """The level per column where every row got the same, else None."""
-        return self.recoding.levels
+        return None if self.recoding is None else self.recoding.levels
 
     def to_arrow(self) -> pa.Table:
         """The published rows as an Arrow table."""
-        return plain(self._arrow, but=self.categorical)
+        return restored(self._arrow, self._untouched())
+
+    def _untouched(self) -> dict[str, Incoming]:
+        """What columns were whose values leave as they are; text stays text in any case."""
+        kept = {c.name for c in self.columns if c.published and c.action == AS_IT_WAS}
+        return {name: was for name, was in self.given.items() if name in kept or was.text}
 
     def to_pandas(self) -> Any:
-        """The published rows as a pandas frame."""
-        try:
-            import pandas  # noqa: F401 - only whether it is there
-        except ImportError as error:
-            raise EngineUnavailableError("pandas", "pip install pandas") from error
-        return self.to_arrow().to_pandas()
+        """The published rows as a pandas frame; whole numbers stay whole where some are missing."""
+        return pandas_frame(self.to_arrow(), self._dtypes("pandas"))
 
     def to_polars(self) -> Any:
         """The published rows as a Polars frame."""
-        try:
-            import polars
-        except ImportError as error:
-            raise EngineUnavailableError("Polars", "pip install polars") from error
-        return polars.from_arrow(self.to_arrow())
+        return polars_frame(self.to_arrow(), self._dtypes("polars"))
 
     def to_duckdb(self) -> Any:
         """The published rows as a DuckDB relation."""
-        try:
-            import duckdb
-        except ImportError as error:
-            raise EngineUnavailableError("DuckDB", "pip install duckdb") from error
-        return duckdb.from_arrow(self.to_arrow())
+        return duckdb_relation(self.to_arrow())
+
+    def _dtypes(self, library: str) -> dict[str, Any]:
+        if self.origin != library:
+            return {}
+        return {name: was.dtype for name, was in self._untouched().items()}
 
     def native(self) -> Any:
         """The published rows as the kind that came in."""

@@ -52,10 +52,10 @@ def seal(candidate: Candidate) -> Release:
         raise InternalError("Rows that leave and suppressed rows do not add up.")
     covers(recoding, candidate.table, quasi, step)
     found, sizes = verdicts(candidate.models, quasi, candidate.table, kept, recoding)
-    _hold(found, expected=len(kept))
+    hold(found, expected=len(kept))
     losses = {name: column_loss(recoding, candidate.table, step, name) for name in recoding.columns}
     loss = _loss(candidate, losses)
-    rows = _rows(candidate.table, names, quasi, kept)
+    rows = published_rows(candidate.table, names, quasi, kept)
     return Release(
         verdicts=tuple(found),
         models=tuple(candidate.models),
@@ -72,7 +72,7 @@ def seal(candidate: Candidate) -> Release:
         versions=versions(),
         notes=(*candidate.notes, *_ambiguous(recoding, candidate.table)),
         origin=candidate.table.origin,
-        categorical=candidate.table.categorical,
+        given=candidate.table.given,
         _arrow=rows,
         door=DOOR,
     )
@@ -109,7 +109,8 @@ def _described(candidate: Candidate) -> Recoding:
     return recoding
 
 
-def _hold(found: Sequence[Verdict], *, expected: int) -> None:
+def hold(found: Sequence[Verdict], *, expected: int) -> None:
+    """Let nothing leave that breaks a promise or was not checked on all rows."""
     broken = [v for v in found if not v.holds or v.rows != expected]
     if broken:
         words = ", ".join(f"{v.model} ({v.failing_classes} classes fail)" for v in broken)
@@ -146,7 +147,9 @@ def _ambiguous(recoding: Recoding, table: Table) -> list[str]:
     return notes
 
 
-def _rows(table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]) -> pa.Table:
+def published_rows(
+    table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]
+) -> pa.Table:
     """The columns that leave, in their order, with rows in an order that tells nothing."""
     order = _shuffled(len(kept))
     columns = {

@@ -16,6 +16,7 @@ from halfmask.errors import ParameterError
 from halfmask.release.dialects import DIALECTS
 from halfmask.release.leaving import leaving
 from halfmask.release.recoding import label_texts, reachable
+from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def statement(recoding: Recoding, table: Table, *, name: str, dialect: str) -> s
     if dialect not in DIALECTS:
         raise ParameterError("dialect", dialect, f"one of {', '.join(sorted(DIALECTS))}")
     writer = DIALECTS[dialect]
-    names = leaving(table)
+    names = leaving(require_table(table))
     bound = recoding.bind(table)
     mappings = [
         _Mapping.of(recoding, bound, column, position)

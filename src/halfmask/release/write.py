@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.errors import InputError
 from halfmask.release.files import whole_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -20,6 +22,7 @@ _KINDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow"
 def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
     """Write ``table`` to ``path``, whole or not at all."""
     kind = table_kind(path)
+    table = _each(table, _without_runs)
     with whole_file(path) as temporary:
         if kind == ".parquet":
             import pyarrow.parquet as pq
@@ -33,18 +36,22 @@ def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
             _write_text(table, temporary, kind)
 
 
-def plain(table: pa.Table, but: frozenset[str] = frozenset()) -> pa.Table:
-    """The table with values in place of dictionary codes, except in the columns ``but``.
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values in place of dictionary codes and views, which text files do not know."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
-    Text is held as dictionaries to save memory, which whoever gave plain text did not ask for.
-    """
-    columns = {
-        name: column.cast(column.type.value_type)
-        if pa.types.is_dictionary(column.type) and name not in but
-        else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return pa.table(columns)
+
+def _without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values in place of runs, which few readers know."""
+    if not pa.types.is_run_end_encoded(column.type):
+        return column
+    return pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
+
+
+def _each(table: pa.Table, change: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> pa.Table:
+    return pa.table([change(column) for column in table.columns], names=table.column_names)
 
 
 def table_kind(path: str | PathLike[str]) -> str:
@@ -76,7 +83,7 @@ def _write_text(table: pa.Table, path: Path, kind: str) -> None:
     codec = "gzip" if kind.endswith(".gz") else None
     with pa.output_stream(str(path), compression=codec) as stream:
         try:
-            csv.write_csv(plain(table), stream, options)
+            csv.write_csv(_each(table, _plain), stream, options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(
                 "A column's type cannot be written as text: write .parquet or .arrow instead."

@@ -138,6 +138,11 @@ def limits(document: dict[str, Any]) -> list[str]:
 def effort(document: dict[str, Any]) -> str:
     """How good the found recoding is, in one sentence."""
     gap = document["gap"]
+    if document.get("statement", {}).get("kind") == "hybrid":
+        return (
+            "All rows of a class carry the same labels, found by a heuristic; some labels are "
+            "false for some rows."
+        )
     if document["method"] == "recoding":
         return "The rows were recoded by a recoding that was found on other rows."
     if gap is None:

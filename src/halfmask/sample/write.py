@@ -81,6 +81,7 @@ def write(folder: str | Path, rows: int = 2000, *, seed: int = SEED) -> Path:
     Each file is written under a temporary name and then renamed, so that an interrupted run
     leaves no half file behind.
     """
+    table = people(rows, seed=seed)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {**hierarchies(), "people.toml": schema()}.items():
@@ -88,7 +89,7 @@ def write(folder: str | Path, rows: int = 2000, *, seed: int = SEED) -> Path:
         part.write_text(text, encoding="utf-8")
         part.replace(folder / name)
     path = folder / "people.csv"
-    _write_csv(people(rows, seed=seed), path)
+    _write_csv(table, path)
     return path
 
 

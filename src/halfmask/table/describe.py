@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.errors import ParameterError
+from halfmask.table.hierarchies.auto import Auto, settled
 from halfmask.table.infer import inferred, used_values
 from halfmask.table.normalize import text_column
 from halfmask.table.proposals.facts import Facts, facts_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
 _MISSING = ("?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null")
+HIERARCHIES = ("proposed", "auto")
 _LIMIT = 3
 _WORK = 5e8  # rows times column sets: a few seconds
 
@@ -119,12 +122,16 @@ class Description:
         }
 
 
-def describe(source: object) -> Description:
+def describe(source: object, *, hierarchies: str = "proposed") -> Description:
     """Propose role, kind and hierarchy of each column; what the schema says is not used.
 
     Args:
         source: a table, or anything that ``read`` takes.
+        hierarchies: ``"proposed"`` from each column's values, or ``"auto"``: found from how the
+            columns go together, for every quasi-identifier.
     """
+    if hierarchies not in HIERARCHIES:
+        raise ParameterError("hierarchies", hierarchies, "one of " + ", ".join(HIERARCHIES))
     table = source if isinstance(source, Table) else read(source, Schema())
     arrow, tokens = _without_tokens(table)
     facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
@@ -134,10 +141,28 @@ def describe(source: object) -> Description:
     quasi = [f for f in facts if roles[f.name][0] == "quasi" and f.distinct > 0]
     found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
     proposals = tuple(_proposal(f, *roles[f.name], found) for f in facts)
+    if hierarchies == "auto":
+        proposals = _automatic(arrow, proposals)
     missing = ("", *tokens) if tokens else None
     notes = _notes(found, person, tokens)
     return Description(
         len(table), proposals, person, policy, found.sets, found.size, missing, notes
+    )
+
+
+def _automatic(arrow: pa.Table, proposals: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
+    """The proposals with hierarchies found from how the columns go together."""
+    columns: dict[str, Any] = {
+        p.name: Column(p.role, p.kind, Auto() if p.role == "quasi" else None)  # type: ignore[arg-type]
+        for p in proposals
+        if p.role != "policy"
+    }
+    found = settled(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
+    return tuple(
+        replace(p, hierarchy=found[p.name].hierarchy, why=f"{p.why}; its hierarchy was found")
+        if p.role == "quasi"
+        else p
+        for p in proposals
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,28 +10,34 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError
 from halfmask.table.csv_file import check_names
+from halfmask.table.incoming import Incoming, incoming
 
 
-def from_frame(source: Any) -> tuple[pa.Table, str]:
-    """The rows of a frame, and which kind of frame it is."""
+def from_frame(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:
+    """The rows of a frame, which kind of frame it is, and what its columns were."""
     library = type(source).__module__.partition(".")[0]
     name = type(source).__name__
     if library == "pandas" and name == "DataFrame":
-        return _from_pandas(source), "pandas"
+        return _from_pandas(source)
     if library == "polars":
-        return _from_polars(source, name), "polars"
+        return _from_polars(source, name)
+    origin = "duckdb" if library in ("duckdb", "_duckdb") else "arrow"
+    arrow = _from_arrow(source)
+    return arrow, origin, incoming(arrow)
+
+
+def _from_arrow(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
-        return source, "arrow"
+        return source
     if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source]), "arrow"
+        return pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
-        return source.read_all(), "arrow"
+        return source.read_all()
     if hasattr(source, "__arrow_c_stream__"):
-        origin = "duckdb" if library in ("duckdb", "_duckdb") else "arrow"
-        return _from_stream(source), origin
+        return _from_stream(source)
     raise InputError(
-        f"A {name} cannot be read: give a file name, a pandas, Polars, Arrow or DuckDB table, or"
-        " anything with __arrow_c_stream__."
+        f"A {type(source).__name__} cannot be read: give a file name, a pandas, Polars,"
+        " Arrow or DuckDB table, or anything with __arrow_c_stream__."
     )
 
 
@@ -48,7 +55,7 @@ def _failed(source: object, error: Exception) -> InputError:
     )
 
 
-def _from_polars(source: Any, name: str) -> pa.Table:
+def _from_polars(source: Any, name: str) -> tuple[pa.Table, str, dict[str, Incoming]]:
     if name == "LazyFrame":
         try:
             source = source.collect()
@@ -60,10 +67,40 @@ def _from_polars(source: Any, name: str) -> pa.Table:
     if nested:
         listed = ", ".join(f"'{column}'" for column in nested)
         raise InputError(f"Columns of Python objects cannot be used: {listed}. Cast or drop them.")
-    return _from_stream(source)
+    try:
+        arrow = pa.RecordBatchReader.from_stream(source).read_all()
+    except pa.ArrowInvalid as error:
+        raise _unknown_types(source, error) from None
+    given = incoming(arrow, source.schema)
+    return arrow, "polars", {name: _without_views(was) for name, was in given.items()}
 
 
-def _from_pandas(source: Any) -> pa.Table:
+def _unknown_types(source: Any, error: Exception) -> InputError:
+    """Which columns of a Polars frame Arrow does not take, found one by one."""
+    found = []
+    for name, kind in source.schema.items():
+        try:
+            pa.RecordBatchReader.from_stream(source.select(name).head(0))
+        except pa.ArrowInvalid:
+            found.append(f"'{name}' ({kind})")
+    if not found:
+        return _failed(source, error)
+    return InputError(
+        f"Columns have types that Arrow does not know: {', '.join(found)}. Cast or drop them."
+    )
+
+
+def _without_views(was: Incoming) -> Incoming:
+    """Polars hands out views of text but never shows them; few functions of Arrow take them."""
+    kind, text = was.type, pa.large_string()
+    if pa.types.is_string_view(kind):
+        return replace(was, type=text)
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return replace(was, type=pa.dictionary(kind.index_type, text, kind.ordered))
+    return was
+
+
+def _from_pandas(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:
     if source.columns.nlevels > 1:
         raise InputError("The pandas table has column names of several levels: flatten them.")
     names = [str(name) for name in source.columns]
@@ -72,7 +109,7 @@ def _from_pandas(source: Any) -> pa.Table:
     for place, name in enumerate(names):
         series = source.iloc[:, place]
         try:
-            arrays.append(_pandas_column(pa.chunked_array(_chunks(series))))
+            arrays.append(pa.chunked_array(_chunks(series)))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
             mixed.append(name)
         except OverflowError:
@@ -83,7 +120,9 @@ def _from_pandas(source: Any) -> pa.Table:
             f"Columns hold values of several types, or of none that Arrow knows: {listed}."
             " Convert each to one, for example with astype(str)."
         )
-    return pa.table(arrays, names=names)
+    dtypes = dict(zip(names, source.dtypes, strict=True))
+    given = incoming(pa.table(arrays, names=names), dtypes)
+    return pa.table([_pandas_column(array) for array in arrays], names=names), "pandas", given
 
 
 def _chunks(series: Any) -> list[pa.Array]:

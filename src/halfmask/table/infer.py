@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.table.moments import as_moments, no_moments, out_of_calendar
 from halfmask.table.numbers import NUMBER
 
 _GUESSES = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"), pa.timestamp("us"))
@@ -40,6 +41,8 @@ def _round_trip(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
             return None
         if pa.types.is_floating(kind) and not pc.all(pc.is_finite(typed)).as_py():
             return None
+        if out_of_calendar(typed):
+            return None
         if not typed.cast(pa.string()).equals(part.cast(pa.string())):
             return None
     return typed
@@ -68,12 +71,7 @@ def number_type(values: pa.Array) -> tuple[pa.DataType | None, pa.Array]:
 
 def date_type(values: pa.Array) -> tuple[pa.DataType | None, pa.Array]:
     """The date or time type that holds all ``values``, and which of them are no dates."""
-    for kind in (pa.date32(), pa.timestamp("us")):
-        try:
-            values.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        return kind, pa.array([False] * len(values))
-    shape = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+Z?)?$"
-    bad = pc.invert(pc.match_substring_regex(values, shape))
-    return None, bad
+    moments = as_moments(values)
+    if moments is None:
+        return None, no_moments(values)
+    return moments.type, pa.array([False] * len(values))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError
 from halfmask.table.csv_file import check_names
 from halfmask.table.dictionary import dictionary_of
+from halfmask.table.moments import out_of_calendar, zone_known
 from halfmask.table.numbers import is_text
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def normalize(table: pa.Table, missing: Sequence[str]) -> pa.Table:
     """Text as int32 dictionaries, NaN as missing, no views, no index metadata.
 
     Raises:
-        InputError: names occur twice, there are no rows, or a column is nested or binary.
+        InputError: names occur twice, there are no rows, a column's type is none that can be
+            grouped and written, or its dates lie outside the calendar.
     """
     check_names(table.column_names)
     if table.num_columns == 0:
@@ -33,10 +35,27 @@ def normalize(table: pa.Table, missing: Sequence[str]) -> pa.Table:
     ]
     if faults:
         raise InputError(
-            f"Nested and binary columns cannot be used: {', '.join(faults)}. Unnest or drop them."
+            f"Columns of these types cannot be used: {', '.join(faults)}. Cast them to text or"
+            " numbers, unnest or drop them."
         )
     columns = [_column(column, missing) for column in table.columns]
+    _refuse_times(table.column_names, columns)
     return pa.table(columns, names=table.column_names)
+
+
+def _refuse_times(names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> None:
+    faults = []
+    for name, column in zip(names, columns, strict=True):
+        outside = out_of_calendar(column)
+        if outside:
+            faults.append(
+                f"Column '{name}': {outside} row(s) hold dates outside the years 1 to 9999."
+                " Correct them, or leave them missing."
+            )
+        if not zone_known(column.type):
+            faults.append(f"Column '{name}': its time zone is unknown here. Convert it to UTC.")
+    if faults:
+        raise InputError("\n".join(faults))
 
 
 def _flat(kind: pa.DataType) -> bool:
@@ -48,7 +67,9 @@ def _flat(kind: pa.DataType) -> bool:
         or pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_timestamp(kind)
         or pa.types.is_null(kind)
     )
 

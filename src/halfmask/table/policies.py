@@ -10,6 +10,8 @@ from halfmask.table.csv_file import TEXT
 from halfmask.table.infer import number_type, retyped, used_values
 from halfmask.table.schema import Schema
 
+_LARGEST = 2**53
+
 
 def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Table:
     """Append each person's demands, looked up by the person column.
@@ -54,7 +56,10 @@ def _text(column: pa.ChunkedArray) -> pa.Array:
 
 
 def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]:
-    """The table with its policy columns as whole numbers, and what is wrong with them."""
+    """The table with its policy columns as whole numbers, and what is wrong with them.
+
+    A missing demand is no fault: a model may have a default for people who state none.
+    """
     faults: list[str] = []
     for demand, name in schema.policy.items():
         column = table[name]
@@ -64,15 +69,14 @@ def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]
             faults.append(f"Policy column '{name}' ({demand}): {error}")
             continue
         parts = [
-            (column.null_count, "are missing"),
-            (wrong, "are not whole numbers"),
+            (wrong, "are not whole numbers, or far too large"),
             (pc.sum(pc.less(whole, 1)).as_py() or 0, "are below 1"),
         ]
         said = ", ".join(f"{count} {what}" for count, what in parts if count)
         if said:
             faults.append(
-                f"Policy column '{name}': of {len(column)} demands {said}; each row needs a whole"
-                f" {demand} of at least 1."
+                f"Policy column '{name}': of {len(column)} demands {said}; give whole"
+                f" numbers of at least 1 for {demand}, or leave them missing."
             )
         table = table.set_column(table.column_names.index(name), name, whole)
     return table, faults
@@ -82,7 +86,10 @@ def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
     """The demands as int64 (null where they are not whole), and how many rows are not whole."""
     kind = column.type
     if pa.types.is_integer(kind):
-        return column.cast(pa.int64()), 0
+        if kind != pa.uint64():
+            return column.cast(pa.int64()), 0
+        large = pc.greater(column, pa.scalar(_LARGEST, kind))
+        return pc.if_else(large, None, column).cast(pa.int64()), pc.sum(large).as_py() or 0
     if pa.types.is_dictionary(kind):
         values = used_values(column)
         number, bad = number_type(values)
@@ -102,7 +109,7 @@ def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
         return _whole(retyped(column, number))
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         floats = column.cast(pa.float64())
-        fits = pc.and_(pc.equal(pc.floor(floats), floats), pc.less(pc.abs(floats), 2.0**53))
+        fits = pc.and_(pc.equal(pc.floor(floats), floats), pc.less(pc.abs(floats), float(_LARGEST)))
         wrong = pc.sum(pc.invert(fits)).as_py() or 0
         return pc.if_else(fits, floats, None).cast(pa.int64()), wrong
     raise InputError(f"holds {kind}, not whole numbers.")

@@ -16,7 +16,9 @@ from halfmask.table import text_file
 from halfmask.table.csv_file import TEXT, read_csv
 from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
+from halfmask.table.incoming import Incoming, incoming
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
+from halfmask.table.moments import ALLOWED
 from halfmask.table.normalize import normalize
 from halfmask.table.numbers import is_text
 from halfmask.table.policies import join_policies, whole_demands
@@ -53,25 +55,24 @@ def read(
         SchemaError: the schema and the table do not fit; lists every fault.
     """
     if isinstance(source, Table):
-        return source if schema is None else bind(source.arrow, _schema(schema), source.origin)
+        if schema is None:
+            return source
+        return bind(source.arrow, _schema(schema), source.origin, source.given)
     declared = _schema(schema if schema is not None else _beside(source))
-    given = missing if missing is not None else declared.missing
-    arrow, origin = _rows(
+    texts = missing if missing is not None else declared.missing
+    arrow, origin, given = _rows(
         source,
         delimiter=delimiter or declared.delimiter,
         encoding=encoding or declared.encoding,
-        missing=given,
+        missing=texts,
     )
     if origin == "csv":
         return bind(_typed(arrow, declared), declared, origin)
-    categorical = frozenset(
-        field.name for field in arrow.schema if pa.types.is_dictionary(field.type)
-    )
-    return bind(normalize(arrow, given or ()), declared, origin, categorical)
+    return bind(normalize(arrow, texts or ()), declared, origin, given)
 
 
 def bind(
-    arrow: pa.Table, schema: Schema, origin: str, categorical: frozenset[str] = frozenset()
+    arrow: pa.Table, schema: Schema, origin: str, given: Mapping[str, Incoming] | None = None
 ) -> Table:
     """Check ``schema`` against the rows, convert what it declares, and make the table.
 
@@ -85,14 +86,20 @@ def bind(
         policies = normalize(policies, ("",))
         arrow = join_policies(arrow, policies, schema)
     faults = schema.unknown(arrow.column_names)
+    before = arrow.schema
     for name, column in schema.columns.items():
         if name in arrow.column_names:
             arrow = _declared(arrow, name, column, faults)
     if all(name in arrow.column_names for name in schema.policy.values()):
         arrow, more = whole_demands(arrow, schema)
         faults += more
-    table = Table(arrow, _with_orders(schema), origin, categorical)
-    faults += _order_faults(table)
+    same = {  # what the schema calls numbers or dates is that from now on
+        name: was
+        for name, was in (given or {}).items()
+        if arrow.schema.field(name).type == before.field(name).type
+    }
+    table = Table(arrow, _with_orders(schema), origin, same)
+    faults += _encoding_faults(table)
     if faults:
         raise SchemaError(*faults)
     return table
@@ -104,7 +111,7 @@ def _schema(schema: object) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str | os.PathLike):
-        return Schema.read(Path(schema))
+        return Schema.read(text_file.file_named(schema))
     if isinstance(schema, Mapping):
         return Schema.from_dict(schema)
     raise SchemaError("A schema is a Schema, a mapping or the path of a TOML file.")
@@ -113,7 +120,7 @@ def _schema(schema: object) -> Schema:
 def _beside(source: object) -> Path | None:
     if not isinstance(source, str | os.PathLike):
         return None
-    path = Path(source)
+    path = text_file.file_named(source)
     name = path.name.removesuffix(path.suffix) if path.suffix == ".gz" else path.name
     file = path.with_name(Path(name).stem + ".toml")
     return file if file.is_file() and file != path else None
@@ -125,9 +132,10 @@ def _rows(
     delimiter: str | None = None,
     encoding: str | None = None,
     missing: Sequence[str] | None = None,
-) -> tuple[pa.Table, str]:
+) -> tuple[pa.Table, str, dict[str, Incoming]]:
+    """The rows of a source, what kind it is, and what its columns were."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = text_file.file_named(source)
         pipe = path.exists() and not path.is_file() and not path.is_dir()
         place: Path | bytes = path.read_bytes() if pipe else path  # a pipe is read only once
     elif isinstance(source, bytes) or hasattr(source, "read"):
@@ -136,9 +144,10 @@ def _rows(
         return from_frame(source)
     kind = _format(place)
     if kind in ("parquet", "arrow"):
-        return _arrow_file(place, kind), kind
+        arrow = _arrow_file(place, kind)
+        return arrow, kind, incoming(arrow)
     texts = ("",) if missing is None else tuple(missing)
-    return read_csv(place, delimiter=delimiter, encoding=encoding, missing=texts), "csv"
+    return read_csv(place, delimiter=delimiter, encoding=encoding, missing=texts), "csv", {}
 
 
 def _content(source: Any) -> bytes:
@@ -210,8 +219,8 @@ def _declared(arrow: pa.Table, name: str, column: Column, faults: list[str]) -> 
         count = f"{rows} row(s) hold" if rows else "it holds"
         faults.append(
             f"Column '{name}' is declared {column.kind} but {count} text that is no"
-            f" {'number' if column.kind == 'numeric' else 'date (YYYY-MM-DD)'}. Correct it, list"
-            " it under [table] missing, or change the kind."
+            f" {'number' if column.kind == 'numeric' else f'date ({ALLOWED})'}. Correct it,"
+            " list it under [table] missing, or change the kind."
         )
         return arrow
     return arrow.set_column(arrow.column_names.index(name), name, retyped(data, found))
@@ -241,10 +250,15 @@ def _with_orders(schema: Schema) -> Schema:
     return replace(schema, columns=columns)
 
 
-def _order_faults(table: Table) -> list[str]:
+def _encoding_faults(table: Table) -> list[str]:
+    """Values that are not in a declared order, and people who demand several things."""
+    schema, there = table.schema, set(table.arrow.column_names)
+    looked = [name for name, column in schema.columns.items() if column.order is not None]
+    if schema.person in there:
+        looked += schema.policy.values()
     faults: list[str] = []
-    for name, column in table.schema.columns.items():
-        if column.order is None or name not in table.arrow.column_names:
+    for name in looked:
+        if name not in there:
             continue
         try:
             table.encode(name)

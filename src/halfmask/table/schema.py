@@ -96,6 +96,9 @@ class Schema:
         object.__setattr__(self, "columns", columns)
         faults = [fault for name, column in columns.items() for fault in column.faults(name)]
         faults += self._two_roles()
+        weights = [column.weight for column in columns.values() if column.role == "quasi"]
+        if weights and all(_is_weight(weight) and weight == 0 for weight in weights):
+            faults.append("All quasi-identifiers have weight 0: give those that count more.")
         faults += [
             f"Policy: a demand is none of {', '.join(DEMANDS)}."
             for demand in self.policy

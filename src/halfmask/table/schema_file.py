@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from halfmask.errors import HierarchyError, InputError, SchemaError
 from halfmask.table import hierarchies, toml
 from halfmask.table.schema import DEMANDS, KINDS, ROLES, Column, Schema
+from halfmask.table.text_file import shown
 
 if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
@@ -23,16 +24,17 @@ _COLUMN = ("role", "kind", "hierarchy", "weight", "order")
 
 def read_schema(path: Path) -> Schema:
     """Read a schema file."""
+    name = shown(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise InputError(f"Schema file '{path}' does not exist.") from None
+        raise InputError(f"Schema file '{name}' does not exist.") from None
     except IsADirectoryError:
-        raise InputError(f"Schema file '{path}' is a folder: give the TOML file in it.") from None
+        raise InputError(f"Schema file '{name}' is a folder: give the TOML file in it.") from None
     except OSError as error:
-        raise InputError(f"Schema file '{path}' cannot be read: {error.strerror}.") from None
+        raise InputError(f"Schema file '{name}' cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise InputError(f"Schema file '{path}' is not UTF-8 text.") from None
+        raise InputError(f"Schema file '{name}' is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(_toml_fault(path, str(error))) from None
     return schema_from_dict(data, path.parent)
@@ -43,7 +45,7 @@ def _toml_fault(path: Path, message: str) -> str:
     where = f" at line {line[1]}" if line else " at the end of the file"
     twice = "overwrite" in message or "twice" in message
     what = "something is declared twice (a column has one entry)" if twice else "a syntax error"
-    return f"Schema file '{path}' is not valid TOML: {what}{where}."
+    return f"Schema file '{shown(path)}' is not valid TOML: {what}{where}."
 
 
 def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:

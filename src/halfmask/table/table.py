@@ -14,10 +14,11 @@ from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from halfmask.table.incoming import Incoming
     from halfmask.table.schema import Schema
 
 
@@ -46,16 +47,18 @@ class Table:
         arrow: the rows.
         schema: the role, kind and hierarchy of each column.
         origin: the kind that came in and that a release goes back as.
-        categorical: the columns that came in as dictionaries and go back as such; all text is held
-            that way.
+        given: what the columns were when they came in and go back as; a column that is not here
+            goes back as plain values.
+        memo: tables that were made of this one and need not be made twice.
     """
 
     arrow: pa.Table
     schema: Schema
     origin: str = "arrow"
-    categorical: frozenset[str] = frozenset()
+    given: Mapping[str, Incoming] = field(default_factory=dict, repr=False)
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
+    memo: dict[str, Table] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
@@ -71,15 +74,21 @@ class Table:
             column = self.schema.columns.get(name)
             if column is not None and column.order is not None:
                 encoded = in_order(name, encoded, column.order)
+            if name in self.schema.policy.values() and self.schema.person is not None:
+                one_demand(name, encoded, self.encode(self.schema.person))
             self._encoded[name] = encoded
         return self._encoded[name]
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
+        from halfmask.table.hierarchies.auto import Auto, settled
+
         if name not in self._hierarchies:
             values = self.encode(name).values
             column = self.schema.columns.get(name)
             builder = column.hierarchy if column else None
+            if isinstance(builder, Auto):
+                return settled(self).hierarchy(name)
             built = builder.build(name, values) if builder else flat(values.to_pylist())
             self._hierarchies[name] = built
         return self._hierarchies[name]
@@ -123,6 +132,26 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     position = np.empty(len(sequence), dtype=np.int32)
     position[sequence] = np.arange(len(sequence), dtype=np.int32)
     return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])
+
+
+def one_demand(name: str, demands: Encoded, person: Encoded) -> None:
+    """Refuse a policy column in which one person demands several things.
+
+    Their rows may stand in different classes, each of which would know one of the demands only.
+
+    Raises:
+        SchemaError: says how many people.
+    """
+    if len(person.values) == len(person.codes):
+        return
+    known = np.empty(len(person.values), dtype=np.int32)
+    known[person.codes] = demands.codes
+    people = len(np.unique(person.codes[known[person.codes] != demands.codes]))
+    if people:
+        raise SchemaError(
+            f"Policy column '{name}': {people} person(s) have rows with different demands. Give"
+            " one demand per person, such as the highest, in all rows."
+        )
 
 
 def require_table(value: object) -> Table:

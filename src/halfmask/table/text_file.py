@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,11 +15,11 @@ from halfmask.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 DELIMITERS = ",;\t|^~"
 _SAMPLE = 1 << 16
 _BLOCK = 1 << 22
+_SHOWN = 200
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -28,18 +30,41 @@ _BOMS = (
 _FORMATS = {b"PK\x03\x04": "a zip or Excel file", b"SQLi": "an SQLite database", b"%PDF": "a PDF"}
 
 
+def file_named(name: str | os.PathLike[str]) -> Path:
+    """The path of that name; a text that can be none is not repeated, it may be the data itself.
+
+    Raises:
+        InputError: the name holds line breaks or zero bytes, or is too long for any file.
+    """
+    text = os.fspath(name)
+    if any(mark in text for mark in "\r\n\0"):
+        raise InputError(
+            "The name of a file cannot hold line breaks: to read a text, give its bytes, such as"
+            " text.encode()."
+        )
+    if any(len(part.encode(errors="replace")) > 255 for part in Path(text).parts):
+        raise InputError(f"No file has a name of {len(text)} characters: give a shorter one.")
+    return Path(text)
+
+
+def shown(path: Path) -> str:
+    """How a path is written in errors: the end of it, if it is long."""
+    text = str(path)
+    return text if len(text) <= _SHOWN else f"...{text[-_SHOWN:]}"
+
+
 def open_stream(source: Path | bytes) -> pa.NativeFile:
     """Open the bytes of a file (decompressed by its ending) or of a text held in memory."""
     if isinstance(source, bytes):
         return pa.input_stream(pa.BufferReader(source))
     if not source.exists():
-        raise InputError(f"File '{source}' does not exist.")
+        raise InputError(f"File '{shown(source)}' does not exist.")
     if source.is_dir():
-        raise InputError(f"'{source}' is a folder: give one file in it.")
+        raise InputError(f"'{shown(source)}' is a folder: give one file in it.")
     try:
         return pa.input_stream(str(source), compression="detect")
     except OSError as error:
-        raise InputError(f"File '{source}' cannot be read: {_why(error)}.") from None
+        raise InputError(f"File '{shown(source)}' cannot be read: {_why(error)}.") from None
 
 
 def _why(error: OSError) -> str:
@@ -48,7 +73,7 @@ def _why(error: OSError) -> str:
 
 def name_of(source: Path | bytes) -> str:
     """How a source is called in errors."""
-    return "The input" if isinstance(source, bytes) else f"File '{source}'"
+    return "The input" if isinstance(source, bytes) else f"File '{shown(source)}'"
 
 
 def blocks(source: Path | bytes) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Rules that make the hierarchy of a column from its values, one file each."""
 
 from halfmask.table.hierarchies.arx_csv import Csv
+from halfmask.table.hierarchies.auto import Auto
 from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.hierarchies.dates import Dates
 from halfmask.table.hierarchies.flat import Flat
@@ -11,6 +12,7 @@ from halfmask.table.hierarchies.parse import from_dict
 from halfmask.table.hierarchies.tree import Tree
 
 __all__ = [
+    "Auto",
     "Csv",
     "Dates",
     "Flat",

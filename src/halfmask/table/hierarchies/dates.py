@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies.assemble import Levels, assemble, check_top, options, with_top
+from halfmask.table.moments import ALLOWED, as_moments, no_moments
 from halfmask.table.numbers import is_text
 
 if TYPE_CHECKING:
@@ -91,14 +92,13 @@ def dates_of(column: str, values: pa.Array) -> pa.Array:
         raise HierarchyError(
             f"Column '{column}' holds {values.type}, not dates; choose another hierarchy."
         )
-    for kind in (pa.date32(), pa.timestamp("us")):
-        try:
-            return values.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    raise HierarchyError(
-        f"Column '{column}' holds text that is no date (write dates as YYYY-MM-DD)."
-    )
+    moments = as_moments(values)
+    if moments is None:
+        bad = pc.sum(no_moments(values)).as_py()
+        raise HierarchyError(
+            f"Column '{column}': {bad} distinct value(s) are no dates; write {ALLOWED}."
+        )
+    return moments
 
 
 def _text(values: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies.arx_csv import Csv
 from halfmask.table.hierarchies.assemble import check_top
+from halfmask.table.hierarchies.auto import Auto
 from halfmask.table.hierarchies.dates import Dates
 from halfmask.table.hierarchies.flat import Flat
 from halfmask.table.hierarchies.intervals import Intervals
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
 BUILDERS: dict[str, Callable[[Any, Path], HierarchyBuilder]] = {
+    "auto": Auto.parse,
     "csv": Csv.parse,
     "dates": Dates.parse,
     "flat": Flat.parse,
@@ -40,6 +42,8 @@ def from_dict(spec: object, *, folder: str | Path = "") -> HierarchyBuilder:
         Intervals(widths=(5, 10), origin=0, bounds=(), top=True)
     """
     known = ", ".join(BUILDERS)
+    if spec == "auto":
+        return Auto()
     if not isinstance(spec, Mapping):
         raise HierarchyError(f"a hierarchy is a table with one of {known}.")
     names = [name for name in spec if name != "top"]
@@ -54,6 +58,6 @@ def from_dict(spec: object, *, folder: str | Path = "") -> HierarchyBuilder:
     if "top" not in spec:
         return builder
     check_top(name, spec["top"])
-    if isinstance(builder, Flat):
-        raise HierarchyError("hierarchy flat: takes no top.")
+    if isinstance(builder, Auto | Flat):
+        raise HierarchyError(f"hierarchy {name}: takes no top.")
     return replace(builder, top=spec["top"])  # type: ignore[type-var]

@@ -1,0 +1,97 @@
+"""``halfmask synthesize``: draw a synthetic table and say what is left of the risk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from halfmask.cli import show
+from halfmask.cli.options import (
+    STDOUT,
+    as_json,
+    load,
+    output,
+    refuse_bad_outputs,
+    refuse_two_documents,
+    source,
+)
+from halfmask.cli.releases import deliver
+
+if TYPE_CHECKING:
+    from halfmask.release.private import PrivateRelease
+    from halfmask.release.synthetic import SyntheticRelease
+
+_OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "seed")
+
+
+@click.command("synthesize")
+@source
+@click.option("--method", help="marginals, histogram, privbayes, dp-cocluster, auto; cocluster.")
+@click.option("--epsilon", help="The privacy budget to spend; without it: method cocluster.")
+@click.option("--delta", help="A small chance that nothing is promised; buys accuracy.")
+@click.option("--domains", type=click.Path(), help="Public values or bounds per column: .toml.")
+@click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
+@click.option("--rows-per-person", type=int, help="How many rows one person can have.")
+@click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
+@click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
+@click.option("--seed", type=int, help="cocluster: repeat a draw.")
+@output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
+@click.option("--report", type=click.Path(), help="A report: .json; under privacy .html too.")
+@as_json
+def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Draw a synthetic table from FILE.
+
+    Example: halfmask synthesize people.csv --k 50 -o synthetic.parquet
+    """
+    from halfmask.dp.accountant import Accountant
+    from halfmask.dp.ledger import BudgetLedger
+    from halfmask.release.private import PrivateRelease
+    from halfmask.synthesize.run import synthesize
+
+    refuse_two_documents(output, json_too=as_json)
+    refuse_bad_outputs(file, output, given["report"])
+    table = load(file, given)
+    method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
+    options = {name: given[name] for name in _OPTIONS if given[name] is not None}
+    if given["ledger"]:
+        options["accountant"] = Accountant.of(BudgetLedger.open(given["ledger"]))
+    with show.working("Learning a model of the rows"):
+        release = synthesize(table, method, **options)
+    deliver(release, output, given["report"])
+    to = "stderr" if output == STDOUT else "stdout"
+    if as_json:
+        show.document("synthesize", release.to_dict())
+    elif isinstance(release, PrivateRelease):
+        show_private(release, to=to)
+    else:
+        show_synthetic(release, to=to)
+
+
+def show_private(release: PrivateRelease, *, to: str = "stdout") -> None:
+    """Print what was spent and what it means for one person."""
+    facts = [("rows that leave", len(release)), ("method", release.method)]
+    facts.append(("promise", str(release.receipt.promise)))
+    show.table("Private table", ("", ""), facts, to=to)
+    shown = [
+        (b.column, b.values, show.percent(b.before), show.percent(b.after)) for b in release.bounds
+    ]
+    show.table("An attacker's best chance", ("column", "values", "before", "after"), shown, to=to)
+    for note in release.notes:
+        show.say(note)
+
+
+def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:
+    """Print what was drawn and what was measured."""
+    measured = release.measured
+    facts: list[tuple[str, Any]] = [
+        ("rows that leave", len(release)),
+        ("least people in a group", release.parameters["k_obtained"]),
+        ("rows equal to a real one", show.percent(measured["attribution"]["copies"])),
+        ("attribution ratio", round(measured["attribution"]["ratio"], 4)),
+        ("singling out, right", show.percent(measured["attacks"]["singling_out"]["rate"])),
+        ("linkability, right", show.percent(measured["attacks"]["linkability"]["rate"])),
+    ]
+    show.table("Synthetic table", ("", ""), facts, to=to)
+    for note in release.notes:
+        show.say(note)

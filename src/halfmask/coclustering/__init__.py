@@ -1,0 +1,1 @@
+"""MODL co-clustering: group the values of several variables so that their joint law shows."""

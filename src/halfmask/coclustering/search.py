@@ -1,0 +1,204 @@
+"""The steps that lower the cost of a grid: moves, cuts, merges and their alternation."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.coclustering.codes import log_compositions, log_factorials
+from halfmask.coclustering.merges import compact, merge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.coclustering.criterion import Criterion, Partition
+
+ROOM = 20_000_000  # entries of the dense working matrix (cells of the other variables x parts)
+TOLERANCE = 1e-7
+MERGE_LIMIT = 1_500  # parts of a variable from which pairs are compared
+BLOCKS = 400  # elementary intervals that the exact cut looks at
+GAIN = 1e-6
+COLD = 0.25  # the last temperature, in nats
+INTERVALS = 64  # intervals that one exact cut may find
+_SWEEPS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One search over some observations.
+
+    Attributes:
+        criterion: what is minimized.
+        index: per variable, where the tuples of each value stand (starts, order).
+        factorials: log n!.
+        random: the source of all random choices.
+        deadline: when to stop, in seconds of the monotonic clock.
+    """
+
+    criterion: Criterion
+    index: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]
+    factorials: NDArray[np.float64]
+    random: np.random.Generator
+    deadline: float = math.inf
+
+    @classmethod
+    def of(cls, criterion: Criterion, seed: int, deadline: float = math.inf) -> Search:
+        """Prepare a search with the observations indexed per variable."""
+        observed = criterion.observations
+        index = []
+        for k, size in enumerate(observed.sizes):
+            column = observed.codes[:, k]
+            order = np.argsort(column, kind="stable").astype(np.int64)
+            starts = np.searchsorted(column[order], np.arange(size + 1)).astype(np.int64)
+            index.append((starts, order))
+        factorials = log_factorials(observed.total + max(observed.sizes))
+        return cls(criterion, tuple(index), factorials, np.random.default_rng(seed), deadline)
+
+    def fork(self, count: int) -> list[Search]:
+        """Searches over the same observations, each with a source of chance of its own."""
+        return [replace(self, random=random) for random in self.random.spawn(count)]
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() >= self.deadline
+
+    def numeric(self, side: int) -> bool:
+        """Whether a variable is cut into intervals."""
+        return self.criterion.observations.variables[side].kind == "numeric"
+
+    def levels(self, side: int, partition: Partition, room: int) -> NDArray[np.float64]:
+        """The cost of 0..room parts of one variable, the others' numbers of parts held fixed."""
+        others = [int(p.max()) + 1 for k, p in enumerate(partition) if k != side]
+        cells, wide = math.prod(float(p) for p in others), sum(p > 1 for p in others)
+        total = self.criterion.observations.total
+        prior = self.criterion.prior(side, room)
+        out = np.array([log_compositions(total, cells * j) for j in range(room + 1)])
+        out += prior[: room + 1]
+        out[:2] += self.criterion.informative(wide)
+        out[2:] += self.criterion.informative(wide + 1)
+        return out
+
+    def cells_of_others(self, side: int, partition: Partition) -> tuple[NDArray[np.int32], int]:
+        """Per tuple, the cell that its other variables fall into, and how many cells there are."""
+        codes = self.criterion.observations.codes
+        sides = [k for k in range(len(partition)) if k != side]
+        cell = partition[sides[0]][codes[:, sides[0]]].astype(np.int64)
+        for k in sides[1:]:
+            width = int(partition[k].max()) + 1
+            mixed = cell * width + partition[k][codes[:, k]]
+            cell = np.unique(mixed, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return cell.astype(np.int32), int(cell.max()) + 1
+
+    def profile(
+        self, side: int, partition: Partition
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], int]:
+        """The counts of each value of one variable over the cells of the others."""
+        from halfmask.kernels.modl_moves import profile
+
+        cell, cells = self.cells_of_others(side, partition)
+        starts, order = self.index[side]
+        found = profile(starts, order, cell, self.criterion.observations.weights, cells)
+        return (*found, cells)
+
+    def improve(self, side: int, partition: Partition, *, sweeps: int = _SWEEPS) -> Partition:
+        """Lower the cost by changing one variable's parts only."""
+        if self.numeric(side):
+            return self._cut(side, partition)
+        return self._move(side, partition, sweeps)
+
+    def _move(self, side: int, partition: Partition, sweeps: int) -> Partition:
+        from halfmask.kernels.modl_moves import move_values
+
+        parts = int(partition[side].max()) + 1
+        starts, cells, counts, n_cells = self.profile(side, partition)
+        size = len(partition[side])
+        room = min(size, max(parts, min(parts + 16, ROOM // n_cells)))
+        part = partition[side].copy()
+        move_values(
+            starts,
+            cells,
+            counts,
+            part,
+            parts,
+            self.random.permutation(size),
+            self.levels(side, partition, room),
+            self.factorials,
+            n_cells,
+            sweeps,
+            TOLERANCE,
+        )
+        return (*partition[:side], compact(part), *partition[side + 1 :])
+
+    def anneal(self, side: int, partition: Partition, heat: float, sweeps: int) -> Partition:
+        """Let the values of a categorical variable wander, first freely, then less and less."""
+        from halfmask.kernels.modl_moves import anneal_values
+
+        parts = int(partition[side].max()) + 1
+        starts, cells, counts, n_cells = self.profile(side, partition)
+        part = partition[side].copy()
+        order = np.tile(np.arange(len(part)), (sweeps, 1))
+        anneal_values(
+            starts,
+            cells,
+            counts,
+            part,
+            parts,
+            self.levels(side, partition, parts),
+            self.factorials,
+            n_cells,
+            np.geomspace(heat, COLD, sweeps),
+            self.random.permuted(order, axis=1),
+            self.random.random((sweeps, len(part))),
+        )
+        return (*partition[:side], compact(part), *partition[side + 1 :])
+
+    def _cut(self, side: int, partition: Partition) -> Partition:
+        from halfmask.kernels.modl_intervals import best_intervals
+
+        starts, cells, counts, n_cells = self.profile(side, partition)
+        blocks = self._blocks(side, partition[side])
+        edges = np.searchsorted(blocks, np.arange(int(blocks.max()) + 2))
+        merged = starts[edges]
+        room = min(len(edges) - 1, max(INTERVALS, 2 * (int(partition[side].max()) + 1)))
+        found, _ = best_intervals(
+            merged, cells, counts, self.levels(side, partition, room), self.factorials, n_cells
+        )
+        return (*partition[:side], found[blocks], *partition[side + 1 :])
+
+    def _blocks(self, side: int, current: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Elementary intervals: single values near the present cuts, runs of values elsewhere."""
+        size = len(current)
+        if size <= BLOCKS:
+            return np.arange(size, dtype=np.int32)
+        counts = self.criterion.observations.marginal(side)
+        middle = np.cumsum(counts) - counts / 2
+        runs = (middle * (BLOCKS // 2) / counts.sum()).astype(np.int64)
+        new = np.ones(size, dtype=bool)
+        new[1:] = runs[1:] != runs[:-1]
+        cuts = np.flatnonzero(np.diff(current)) + 1
+        reach = max(1, BLOCKS // (4 * max(len(cuts), 1)))
+        for cut in cuts.tolist():
+            new[max(cut - reach, 0) : cut + reach] = True
+        return np.asarray(np.cumsum(new) - 1, dtype=np.int32)
+
+    def descend(self, partition: Partition, cost: float) -> tuple[float, Partition]:
+        """Merge parts while the cost gets lower along the path of best merges."""
+        return merge(self.criterion, partition, cost=cost).best()
+
+    def settle(self, partition: Partition) -> tuple[float, Partition]:
+        """Alternate merges and changes of single variables until nothing is gained."""
+        cost = self.criterion.cost(partition)
+        while True:
+            before = cost
+            cost, partition = self.descend(partition, cost)
+            for side in self.random.permutation(len(partition)).tolist():
+                partition = self.improve(side, partition)
+            cost = self.criterion.cost(partition)
+            if before - cost <= GAIN or self.late:
+                break
+        return self.descend(partition, cost)

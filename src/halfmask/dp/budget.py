@@ -1,0 +1,214 @@
+"""Privacy budgets as ordered values with exact arithmetic.
+
+Definition: ``Pure(epsilon)``; ``Approximate(epsilon, delta)``; ``Concentrated(rho)`` (zCDP).
+Budgets of one kind add up when a table is used again (sequential composition); on disjoint people
+the largest counts (parallel composition). Neighboring tables differ by all rows of one person.
+Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014; Bun, Steinke,
+"Concentrated differential privacy", 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import exp, expm1, inf, log, log1p, sqrt
+from typing import TYPE_CHECKING, Self
+
+from halfmask.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Number = int | float | str | Fraction
+_SAFE = 1e-9  # relative error granted to floating-point bounds, always to the careful side
+
+
+def exact(name: str, value: Number) -> Fraction:
+    """``value`` as a fraction; a float is read as it is printed, so that 0.1 is one tenth."""
+    try:
+        found = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError) as error:
+        raise ParameterError(name, value, "a finite number") from error
+    if found < 0:
+        raise ParameterError(name, value, "0 or more")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What all kinds share: values are compared and added part by part."""
+
+    def parts(self) -> tuple[Fraction, ...]:
+        """The numbers that make up the budget."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def same(self, other: object) -> Self:
+        """``other``, which must be of this kind."""
+        if type(other) is not type(self):
+            kinds = f"{type(self).__name__} and {type(other).__name__}"
+            raise ParameterError("budget", kinds, "two budgets of one kind")
+        return other
+
+    def __add__(self, other: Budget) -> Self:
+        pairs = zip(self.parts(), self.same(other).parts(), strict=True)
+        return type(self)(*(a + b for a, b in pairs))
+
+    def __sub__(self, other: Budget) -> Self:
+        """What is left; never below zero."""
+        pairs = zip(self.parts(), self.same(other).parts(), strict=True)
+        return type(self)(*(max(a - b, Fraction(0)) for a, b in pairs))
+
+    def __le__(self, other: Budget) -> bool:
+        pairs = zip(self.parts(), self.same(other).parts(), strict=True)
+        return all(a <= b for a, b in pairs)
+
+    def __ge__(self, other: Budget) -> bool:
+        return self.same(other) <= self
+
+    def __lt__(self, other: Budget) -> bool:
+        return self <= other and self != other
+
+    def __gt__(self, other: Budget) -> bool:
+        return self.same(other) < self
+
+    def __mul__(self, share: Number) -> Self:
+        factor = exact("share", share)
+        return type(self)(*(part * factor for part in self.parts()))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, count: int) -> Self:
+        return self * Fraction(1, count)
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{field.name} = {float(getattr(self, field.name)):.6g}" for field in fields(self)
+        )
+
+    def to_dict(self) -> dict[str, str]:
+        """The kind and the exact parts as text, as the ledger keeps them."""
+        parts = {field.name: str(getattr(self, field.name)) for field in fields(self)}
+        return {"kind": type(self).__name__.lower(), **parts}
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, order=False)
+class Pure(Budget):
+    """Pure differential privacy.
+
+    Example:
+        >>> Pure(0.1) + Pure(0.2) == Pure("0.3")
+        True
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon", exact("epsilon", epsilon))
+
+    __repr__ = Budget.__str__
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, order=False)
+class Approximate(Budget):
+    """Approximate differential privacy; ``delta`` is the chance that nothing is promised."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon", exact("epsilon", epsilon))
+        object.__setattr__(self, "delta", exact("delta", delta))
+        if self.delta >= 1:
+            raise ParameterError("delta", delta, "below 1, far below one over the number of people")
+
+    __repr__ = Budget.__str__
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, order=False)
+class Concentrated(Budget):
+    """Zero-concentrated differential privacy."""
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        object.__setattr__(self, "rho", exact("rho", rho))
+
+    __repr__ = Budget.__str__
+
+
+def budget(epsilon: Number, delta: Number = 0) -> Pure | Approximate:
+    """The budget that a user states: pure where ``delta`` is 0.
+
+    Example:
+        >>> budget(1)
+        epsilon = 1
+    """
+    if exact("epsilon", epsilon) == 0:
+        raise ParameterError("epsilon", epsilon, "above 0")
+    return Approximate(epsilon, delta) if exact("delta", delta) else Pure(epsilon)
+
+
+def from_dict(document: dict[str, str]) -> Budget:
+    """The budget that ``to_dict`` wrote."""
+    kinds = {"pure": Pure, "approximate": Approximate, "concentrated": Concentrated}
+    parts = {key: Fraction(value) for key, value in document.items() if key != "kind"}
+    made: Budget = kinds[document["kind"]](**parts)
+    return made
+
+
+def parallel(budgets: Iterable[Budget]) -> Budget:
+    """What mechanisms on disjoint people cost together: part by part the largest."""
+    several = list(budgets)
+    first = several[0]
+    columns = zip(*(first.same(one).parts() for one in several), strict=True)
+    return type(first)(*(max(column) for column in columns))
+
+
+def pure_to_concentrated(pure: Pure) -> Concentrated:
+    """Pure epsilon is rho = epsilon**2 / 2."""
+    return Concentrated(pure.epsilon**2 / 2)
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """An upper bound of the delta that rho-zCDP has at ``epsilon`` ."""
+    if rho <= 0:
+        return 0.0
+    low, high = 1.0, epsilon / rho + 2.0
+    for _ in range(200):  # the derivative in alpha has one sign change
+        alpha = (low + high) / 2
+        slope = (2 * alpha - 1) * rho - epsilon + log1p(-1.0 / alpha) if alpha > 1 else -inf
+        low, high = (alpha, high) if slope < 0 else (low, alpha)
+    alpha = max((low + high) / 2, 1 + 1e-9)
+    value = exp((alpha - 1) * (alpha * rho - epsilon) + alpha * log1p(-1 / alpha)) / (alpha - 1)
+    return min(1.0, value * (1 + _SAFE))
+
+
+def concentrated_within(promise: Approximate) -> Concentrated:
+    """The largest rho (rounded down) whose zCDP implies ``promise``.
+
+    Any alpha gives a valid bound, so a slip of the search only loses accuracy, never privacy.
+    """
+    epsilon, delta = float(promise.epsilon) * (1 - _SAFE), float(promise.delta) * (1 - _SAFE)
+    if epsilon <= 0 or delta <= 0:
+        raise ParameterError("delta", float(promise.delta), "above 0 for Gaussian noise")
+    low, high = 0.0, epsilon + 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
+    return Concentrated(Fraction(int(low * (1 - _SAFE) * (1 << 60)), 1 << 60))
+
+
+def epsilon_of(spent: Concentrated, delta: Number) -> float:
+    """An upper bound of the epsilon that ``spent`` means at ``delta``."""
+    rho, target = float(spent.rho), float(exact("delta", delta)) * (1 - _SAFE)
+    low, high = 0.0, rho + 2 * sqrt(rho * log(1 / target)) + 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_of(rho, middle) <= target else (middle, high)
+    return high * (1 + _SAFE)
+
+
+def amplified(epsilon: Number, rate: Number) -> float:
+    """An upper bound of the epsilon after keeping each person with chance ``rate``."""
+    kept = float(exact("rate", rate))
+    return log1p(kept * expm1(float(exact("epsilon", epsilon)))) * (1 + _SAFE)

@@ -1,0 +1,232 @@
+"""Public domains: what values a column can have, declared and never taken from the rows.
+
+Values outside a domain are moved by a fixed public rule, since a refusal would itself tell that a
+row exists: numbers go to the nearest interval; other values go to the declared ``other``, else to
+the missing value where it is declared, else to the first declared value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.table.table import Table
+
+MOST_VALUES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A listed domain, such as the categories of a form.
+
+    Attributes:
+        values: the possible values; null among them where a value may be missing.
+        other: the value that stands for everything not listed.
+        ordered: whether neighbors in the list are alike.
+    """
+
+    values: tuple[object, ...]
+    other: object = None
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.values or len(set(map(_key, self.values))) != len(self.values):
+            raise ParameterError("values", len(self.values), "at least one value, each once")
+        if self.other is not None and _key(self.other) not in set(map(_key, self.values)):
+            raise ParameterError("other", "(a value)", "one of the listed values")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def fallback(self) -> int:
+        """The code that values outside the domain get."""
+        keys = [_key(value) for value in self.values]
+        if self.other is not None:
+            return keys.index(_key(self.other))
+        return keys.index(None) if None in keys else 0
+
+    def encode(self, column: pa.Array) -> NDArray[np.int32]:
+        """Per distinct value of ``column``, its code."""
+        place = {_key(value): i for i, value in enumerate(self.values)}
+        found = (place.get(_key(value), self.fallback) for value in column.to_pylist())
+        return np.fromiter(found, np.int32, len(column))
+
+    def decode(
+        self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType
+    ) -> pa.Array:
+        """The values of ``codes``."""
+        del random
+        texts = pa.array([_key(value) for value in self.values], pa.string())
+        found = texts.take(pa.array(codes))
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        return found if pa.types.is_string(kind) else found.cast(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A numeric range cut at public edges; the last interval is closed.
+
+    Attributes:
+        edges: ascending; one more than intervals.
+        missing: whether the missing value is possible; it is the last code.
+        integer: whether the values are whole numbers, so that drawn ones are too.
+    """
+
+    edges: tuple[float, ...]
+    missing: bool = False
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.edges) < 2 or any(
+            not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)
+        ):
+            raise ParameterError("edges", len(self.edges), "two or more ascending numbers")
+
+    @classmethod
+    def even(
+        cls,
+        low: float,
+        high: float,
+        count: int,
+        *,
+        missing: bool = False,
+        integer: bool = False,
+    ) -> Bins:
+        """``count`` intervals of equal width from ``low`` to ``high``."""
+        if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ParameterError("bounds", f"{low} to {high}", "low below high, 1 or more bins")
+        edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
+        return cls(edges, missing, integer)
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1 + self.missing
+
+    def encode(self, column: pa.Array) -> NDArray[np.int32]:
+        """Per distinct value of ``column``, its code; what is no number counts as missing."""
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            raise SchemaError("A column with bounds holds text: declare its values instead.")
+        numbers = pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy(
+            zero_copy_only=False
+        )
+        last = len(self.edges) - 2
+        codes = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
+        return np.where(np.isnan(numbers), last + 1 if self.missing else 0, codes).astype(np.int32)
+
+    def decode(
+        self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType
+    ) -> pa.Array:
+        """A number drawn evenly from each code's interval."""
+        absent = codes >= len(self.edges) - 1
+        at = np.where(absent, 0, codes)
+        edges = np.asarray(self.edges)
+        low, high = edges[at], edges[at + 1]
+        if self.integer or pa.types.is_integer(kind):
+            first = np.ceil(low).astype(np.int64)
+            stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))
+            drawn = random.integers(first, np.maximum(stop.astype(np.int64), first + 1))
+            return pa.array(drawn, mask=absent)
+        return pa.array(random.uniform(low, high), mask=absent)
+
+
+Domain = Values | Bins
+
+
+def domain_of(name: str, declared: object) -> Domain:
+    """The domain that ``declared`` describes: a list of values, or bounds and a number of bins.
+
+    Example:
+        >>> len(domain_of("age", {"low": 17, "high": 90, "bins": 10}))
+        10
+    """
+    if isinstance(declared, Values | Bins):
+        return declared
+    if isinstance(declared, range):
+        return Values(tuple(declared), ordered=True)
+    if isinstance(declared, list | tuple):
+        return Values(tuple(declared))
+    if isinstance(declared, dict):
+        return _from_dict(name, dict(declared))
+    raise SchemaError(
+        f"The domain of column {name!r} is neither a list of values nor bounds: give "
+        '["a", "b"], or {"low": 0, "high": 100, "bins": 20}.'
+    )
+
+
+def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
+    try:
+        if "values" in parts:
+            parts["values"] = tuple(parts["values"])
+            return Values(**parts)
+        if "edges" in parts:
+            parts["edges"] = tuple(float(edge) for edge in parts["edges"])
+            return Bins(**parts)
+        count = parts.pop("bins")
+        return Bins.even(parts.pop("low"), parts.pop("high"), count, **parts)
+    except (KeyError, TypeError) as error:
+        raise SchemaError(
+            f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
+            "and bins."
+        ) from error
+
+
+def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> dict[str, Domain]:
+    """The domain of each column; a missing one is an error that says how to give it."""
+    faults = [
+        f"Column {name!r} has no public domain: give domains={{{name!r}: [values ...]}} or "
+        f'{{{name!r}: {{"low": ..., "high": ..., "bins": ...}}}}. It must be known without looking '
+        "at the rows."
+        for name in columns
+        if name not in declared
+    ]
+    faults += [
+        f"Domain {name!r} is no column of the table." for name in declared if name not in columns
+    ]
+    if faults:
+        raise SchemaError(*faults)
+    return {name: domain_of(name, declared[name]) for name in columns}
+
+
+def require_fitting(
+    table: Table, domains: Mapping[str, Domain], random: np.random.Generator
+) -> None:
+    """Refuse domains that a column's type cannot hold; types are public, rows are not read."""
+    faults = []
+    for name, domain in domains.items():
+        kind = table.arrow.schema.field(name).type
+        try:
+            domain.decode(np.arange(len(domain)), random, kind)
+            if isinstance(domain, Bins):
+                domain.encode(pa.array([], kind))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaError):
+            faults.append(
+                f"The domain of column {name!r} does not fit its type {kind}: list values of that "
+                "type, or give bounds for numbers only."
+            )
+    if faults:
+        raise SchemaError(*faults)
+
+
+def encoded(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
+    """Per row, the public code of its value."""
+    column = table.encode(name)
+    return domain.encode(column.values)[column.codes]
+
+
+def _key(value: object) -> object:
+    """Values that print alike are the same, so that 1, 1.0 and "1" meet, whatever the file said."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return None if value is None else str(value)

@@ -1,0 +1,72 @@
+"""Integer noise with a Gaussian shape: zCDP for many numbers at once.
+
+Definition: P(x) proportional to exp(-x**2 / (2 v)); rho = sensitivity**2 / (2 v).
+Source: Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy", 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from halfmask.dp.budget import Concentrated
+from halfmask.dp.sampling import gaussian_grid
+from halfmask.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from halfmask.dp.sampling import Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """Noise for integers of which one person moves the vector by ``sensitivity`` (Euclidean).
+
+    Example:
+        >>> DiscreteGaussian(Fraction(1, 200)).variance
+        100.0
+    """
+
+    rho: Fraction
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        if self.rho <= 0:
+            raise ParameterError("rho", str(self.rho), "above 0")
+        if self.sensitivity < 1:
+            raise ParameterError("sensitivity", self.sensitivity, "at least 1")
+
+    @property
+    def parameter(self) -> Fraction:
+        """The parameter v in use: the asked one, rounded up to what fits a word."""
+        return gaussian_grid(Fraction(self.sensitivity**2) / (2 * self.rho))
+
+    @property
+    def cost(self) -> Concentrated:
+        """What one use costs."""
+        return Concentrated(self.rho)
+
+    @property
+    def bias(self) -> float:
+        """The expected noise."""
+        return 0.0
+
+    @property
+    def variance(self) -> float:
+        """The variance of each number's noise, at most the parameter (equal but for small ones)."""
+        return float(self.parameter)
+
+    def half_width(self, confidence: float) -> int:
+        """How far the noise reaches with the given confidence."""
+        quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+        return ceil(quantile * sqrt(self.variance))
+
+    def apply(self, counts: NDArray[np.int64], sampler: Sampler) -> NDArray[np.int64]:
+        """``counts`` with fresh noise, the empty ones too."""
+        noise = sampler.discrete_gaussian(self.parameter, counts.size)
+        return counts + noise.reshape(counts.shape)

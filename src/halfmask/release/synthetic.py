@@ -1,0 +1,223 @@
+"""A synthetic release without a formal guarantee, and the door that measures its risk.
+
+Only ``seal_synthetic`` makes one. It cannot check a promise, because none is made: it checks that
+nothing leaves that must not, measures how near the rows come to real people, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import InitVar, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from halfmask.errors import EngineUnavailableError, InputError, InternalError, PrivacyError
+from halfmask.metrics.attribution import attribution
+from halfmask.metrics.indistinguishability import indistinguishability
+from halfmask.metrics.nearest import nearest
+from halfmask.metrics.wp29 import attacks
+from halfmask.release.document import plain, versions
+from halfmask.release.files import whole_file
+from halfmask.release.leaving import leaving
+from halfmask.release.release import DOOR
+from halfmask.release.write import write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from halfmask.table.table import Table
+
+FORMAT = "halfmask.synthetic/1"
+NOT_CLAIMED = (
+    "k-anonymity of the rows: k is the least number of people in a group of the model",
+    "differential privacy",
+    "that no row equals that of a real person",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SyntheticDraft:
+    """Rows that a generator drew, not yet measured.
+
+    Attributes:
+        table: the original rows.
+        rows: what would leave.
+        codes: (original, synthetic) rows as codes over the same parts, columns in order.
+        method: how the rows were made.
+        parameters: what is needed to repeat it.
+        notes: what a reader should know, one sentence each.
+    """
+
+    table: Table
+    rows: pa.Table
+    codes: tuple[NDArray[np.int32], NDArray[np.int32]]
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return f"SyntheticDraft({self.method}, {self.rows.num_rows:,} rows)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SyntheticRelease:
+    """Synthetic rows, what was measured of them, and what is not claimed.
+
+    Attributes:
+        measured: attribution, nearest rows, indistinguishability, and the attacks.
+        statement: what is claimed (nothing formal), what is not, and what was measured.
+        method: how the rows were made.
+        parameters: what is needed to repeat it.
+        versions: the programs that made it.
+        notes: what a reader should know, one sentence each.
+        verdicts, loss, levels, suppressed: as in every release; there is no promise to check.
+    """
+
+    verdicts: ClassVar[tuple[Any, ...]] = ()
+    loss: ClassVar[None] = None
+    levels: ClassVar[None] = None
+    suppressed: ClassVar[int] = 0
+
+    measured: Mapping[str, Any]
+    method: str
+    parameters: Mapping[str, Any]
+    versions: Mapping[str, str]
+    notes: tuple[str, ...]
+    origin: str
+    _arrow: pa.Table
+    door: InitVar[object]
+
+    def __post_init__(self, door: object) -> None:
+        if door is not DOOR:
+            raise PrivacyError("A synthetic release is measured first: call halfmask.synthesize.")
+
+    def __repr__(self) -> str:
+        return f"SyntheticRelease({len(self):,} rows; {self.method}; no formal guarantee)"
+
+    def __len__(self) -> int:
+        return int(self._arrow.num_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise PrivacyError("A release is not copied unchecked: write it to a file instead.")
+
+    @property
+    def rows(self) -> int:
+        """How many rows leave."""
+        return len(self)
+
+    @property
+    def statement(self) -> dict[str, Any]:
+        """What is claimed, what is not, and what was measured."""
+        return {
+            "kind": "synthetic",
+            "claimed": [],
+            "not_claimed": list(NOT_CLAIMED),
+            "measured": plain(dict(self.measured)),
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """The synthetic rows as an Arrow table."""
+        return self._arrow
+
+    def to_pandas(self) -> Any:
+        """The synthetic rows as a pandas frame."""
+        try:
+            import pandas  # noqa: F401 - only whether it is there
+        except ImportError as error:
+            raise EngineUnavailableError("pandas", "pip install pandas") from error
+        return self._arrow.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The synthetic rows as a Polars frame."""
+        try:
+            import polars
+        except ImportError as error:
+            raise EngineUnavailableError("Polars", "pip install polars") from error
+        return polars.from_arrow(self._arrow)
+
+    def native(self) -> Any:
+        """The synthetic rows as the kind that came in."""
+        convert = {"pandas": self.to_pandas, "polars": self.to_polars}.get(self.origin)
+        return convert() if convert else self._arrow
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the rows to a file whose suffix says the kind, whole or not at all."""
+        write_table(self._arrow, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is known of the release but its rows, as plain values."""
+        found: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "outcome": self._outcome(),
+                "rows": {"published": len(self)},
+                "columns": list(self._arrow.column_names),
+                "statement": self.statement,
+                "method": self.method,
+                "parameters": dict(self.parameters),
+                "versions": dict(self.versions),
+                "notes": list(self.notes),
+            }
+        )
+        return found
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write the document as ``.json``."""
+        if Path(path).suffix.lower() != ".json":
+            raise InputError("The report of a synthetic release is .json: end its name so.")
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def _outcome(self) -> str:
+        copies = self.measured["attribution"]["copies"]
+        return (
+            f"{len(self):,} synthetic rows may leave with no formal guarantee: {copies:.1%} of "
+            "them equal the row of a real person in all columns (numbers by interval)."
+        )
+
+
+def seal_synthetic(draft: SyntheticDraft, random: np.random.Generator) -> SyntheticRelease:
+    """Measure the rows that would leave and release them.
+
+    Raises:
+        InternalError: a column would leave that must not, or rows and codes do not match.
+    """
+    names = leaving(draft.table)
+    if draft.rows.column_names != list(names):
+        raise InternalError("The synthetic rows have other columns than may leave.")
+    original, synthetic = draft.codes
+    if len(original) != len(draft.table) or len(synthetic) != draft.rows.num_rows:
+        raise InternalError("The synthetic rows and their codes do not match.")
+    if not draft.rows.num_rows:
+        raise PrivacyError("No row would leave: ask for at least one.")
+    notes = list(draft.notes)
+    tried = attacks(original, synthetic, random)
+    tried["inference"] = {names[int(k)]: found for k, found in tried["inference"].items()}
+    measured: dict[str, Any] = {
+        "attribution": attribution(original, synthetic).to_dict(),
+        "nearest": nearest(original, synthetic, random).to_dict(),
+        "attacks": tried,
+    }
+    try:
+        measured["indistinguishability"] = indistinguishability(original, synthetic, random)
+    except EngineUnavailableError:
+        notes.append("scikit-learn is not installed: indistinguishability was not measured.")
+    notes.append(
+        "No formal guarantee is claimed; the measured figures speak of the attacks that were tried."
+    )
+    return SyntheticRelease(
+        measured,
+        draft.method,
+        dict(draft.parameters),
+        versions(),
+        tuple(notes),
+        draft.table.origin,
+        draft.rows,
+        DOOR,
+    )

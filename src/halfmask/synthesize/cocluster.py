@@ -1,0 +1,159 @@
+"""Synthetic people from a co-clustering of (row, part of a column); no formal guarantee.
+
+Definition: rows are grouped by the co-clustering, groups are merged until each holds k people, and
+    rows are drawn from the groups' counts alone (see ``halfmask.coclustering.generator``).
+Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, ch. 3.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.coclustering.generator import generator
+from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.prepare import melt
+from halfmask.coclustering.simplify import merge_small, simplify
+from halfmask.errors import InputError, ParameterError, UnsatisfiableError
+from halfmask.release.leaving import leaving
+from halfmask.release.synthetic import SyntheticDraft, seal_synthetic
+from halfmask.synthesize.columns import values_of
+
+if TYPE_CHECKING:
+    from halfmask.coclustering.generator import Mode
+    from halfmask.coclustering.grid import Grid
+    from halfmask.coclustering.prepare import Melted
+    from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.table.table import Table
+
+Strategy = Literal["climb", "targeted"]
+_ROUNDS = 2
+
+
+def synthesize(
+    table: Table,
+    *,
+    k: int,
+    rows: int | None = None,
+    bins: int = 10,
+    strategy: Strategy = "climb",
+    mode: Mode = "draw",
+    seed: int | None = None,
+    time_limit: float | None = None,
+) -> SyntheticRelease:
+    """Draw a synthetic table from a co-clustering whose groups hold at least ``k`` people.
+
+    Args:
+        table: the rows; identifiers, the person column and policies are left out.
+        k: the fewest people in a group of the model; it is no k-anonymity of the rows.
+        rows: how many rows to draw; by default as many as the table has.
+        bins: how many intervals of equal frequency numbers are cut into.
+        strategy: how groups grow: ``"climb"`` the hierarchy of both sides, or ``"targeted"``, which
+            merges only groups that are too small and keeps more of them.
+        mode: ``"draw"`` at random or ``"quota"``.
+        seed: for repeatable tests; None draws from the system's secure source.
+        time_limit: seconds for the co-clustering.
+
+    Raises:
+        UnsatisfiableError: no structure was found, or none is left with groups of k people.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(len(table), 1):
+        raise ParameterError("k", k, f"a whole number from 1 to the {len(table):,} rows there are")
+    if rows is not None and rows < 1:
+        raise ParameterError("rows", rows, "1 or more")
+    if strategy not in ("climb", "targeted"):
+        raise ParameterError("strategy", strategy, "climb or targeted")
+    if mode not in ("draw", "quota"):
+        raise ParameterError("mode", mode, "draw or quota")
+    names = leaving(table)
+    _require_repeating(table, names)
+    melted = melt(table, names, bins=bins)
+    grid = _populated(
+        cocluster(melted.observations, seed=seed or 0, rounds=_ROUNDS, time_limit=time_limit),
+        k,
+        strategy,
+    )
+    random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    codes = generator(grid, melted.offsets).draw(rows or len(table), random, mode=mode)
+    drawn = pa.table(
+        {c.name: values_of(table, c, codes[:, i], random) for i, c in enumerate(melted.columns)}
+    )
+    original = np.column_stack([column.codes for column in melted.columns])
+    obtained = int(grid.sizes(0).min())
+    parameters: dict[str, Any] = {
+        "k": k,
+        "k_obtained": obtained,
+        "rows": rows,
+        "bins": bins,
+        "strategy": strategy,
+        "mode": mode,
+        "seed": seed,
+        "parts": list(grid.parts),
+    }
+    notes = _notes(grid, melted, obtained)
+    if table.schema.person is not None:
+        notes = (*notes, "k counts rows: a person with several rows counts several times.")
+    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes)
+    return seal_synthetic(draft, random)
+
+
+def _require_repeating(table: Table, names: tuple[str, ...]) -> None:
+    """Refuse text columns whose values mostly occur once: they would leave as they are."""
+    faults = []
+    for name in names:
+        values = table.encode(name).values
+        text = not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+        if text and len(values) > max(20, len(table) / 2) and not _temporal(values.type):
+            faults.append(name)
+    if faults:
+        words = ", ".join(repr(name) for name in faults)
+        raise InputError(
+            f"Column(s) {words}: most values occur once, so that drawing them would publish real "
+            "values. Declare them as identifiers."
+        )
+
+
+def _temporal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind))
+
+
+def _populated(grid: Grid, k: int, strategy: Strategy) -> Grid:
+    """The finest grid whose groups of rows hold at least ``k`` of them."""
+    if not grid.informative:
+        raise UnsatisfiableError(
+            "The rows show no structure: the best co-clustering is one cell, so that synthetic "
+            "rows would be drawn column by column.",
+            advice=("give more rows, or columns that depend on each other",),
+        )
+    reached = (
+        simplify(grid, smallest={"row": k}) if strategy == "climb" else merge_small(grid, "row", k)
+    )
+    if reached.parts[0] == 1:
+        raise UnsatisfiableError(
+            f"With groups of {k:,} people one group is left, and no structure to draw from.",
+            advice=(f"ask for k of at most {int(_largest(grid)):,}",),
+        )
+    return reached
+
+
+def _largest(grid: Grid) -> int:
+    """The least group size of the coarsest level with two groups of rows."""
+    return int(simplify(grid, parts={"row": 2}).sizes(0).min())
+
+
+def _notes(grid: Grid, melted: Melted, obtained: int) -> tuple[str, ...]:
+    notes = [
+        f"Rows were drawn from {grid.parts[0]} groups of at least {obtained:,} people, each column "
+        "for itself inside a group.",
+    ]
+    if any(column.cuts is not None for column in melted.columns):
+        notes.append("Numbers are drawn evenly inside their intervals.")
+    rare = int((grid.marginals[1] < obtained).sum())
+    if rare:
+        notes.append(
+            f"{rare:,} values are held by fewer people than a group has; they may be drawn too."
+        )
+    return tuple(notes)

@@ -1,0 +1,133 @@
+"""PrivBayes: a Bayesian network chosen and measured under differential privacy.
+
+Definition: columns join one by one, each with parents chosen by the exponential mechanism on the
+distance from independence; each family's table is measured; rows are drawn along the network.
+Parents are as many as keep the table useful: cells <= rows * epsilon_2 / (columns * theta).
+Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao, "PrivBayes", 2017.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import prod, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.dp.vault import noise
+from halfmask.errors import ParameterError
+from halfmask.synthesize.consistent import simplex
+from halfmask.synthesize.draw import dealt
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from halfmask.dp.budget import Budget
+    from halfmask.dp.vault import NoisyViews
+
+STRUCTURE = Fraction(3, 10)  # the share of the budget that chooses the network
+TOTAL = Fraction(1, 50)  # the share that counts the rows
+MOST_FAMILIES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A column and the columns that it is drawn by."""
+
+    parents: tuple[str, ...]
+    child: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A network with the weights of each family."""
+
+    sizes: Mapping[str, int]
+    families: tuple[Family, ...]
+    tables: tuple[NDArray[np.float64], ...]
+    rows: int
+
+    def draw(self, rows: int, random: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """``rows`` rows as public codes per column."""
+        drawn: dict[str, NDArray[np.int64]] = {}
+        for family, table in zip(self.families, self.tables, strict=True):
+            groups = np.zeros(rows, np.int64)
+            for name in family.parents:
+                groups = groups * self.sizes[name] + drawn[name]
+            drawn[family.child] = dealt(groups, table, random)
+        return {name: drawn[name] for name in self.sizes}
+
+
+def learn(
+    views: NoisyViews,
+    *,
+    ordered: Collection[str] = (),
+    theta: float = 4.0,
+    structure: Fraction = STRUCTURE,
+) -> Model:
+    """A network over all columns, for the whole budget.
+
+    Args:
+        views: the rows behind noisy answers.
+        ordered: not used.
+        theta: how many times the noise a typical cell must hold; 4 as published.
+        structure: the share of the budget that chooses the network.
+    """
+    del ordered
+    if not theta > 0:
+        raise ParameterError("theta", theta, "above 0")
+    sizes = views.sizes
+    total = views.count((), views.limit * TOTAL)
+    rows = max(1.0, float(total.counts))
+    measuring = views.limit * (1 - TOTAL - structure) / len(sizes)
+    most = rows / (theta * sqrt(noise(measuring, 1).variance / 2))
+    families = _network(views, views.limit * structure, most)
+    tables = tuple(_table(views, family, measuring, rows) for family in families)
+    return Model(sizes, families, tables, round(rows))
+
+
+def _network(views: NoisyViews, cost: Budget, most: float) -> tuple[Family, ...]:
+    """Columns with their parents; the first is the one with most values, a public choice."""
+    names = list(views.sizes)
+    first = max(names, key=lambda name: (views.sizes[name] <= most, views.sizes[name]))
+    families = [Family((), first)]
+    left = [name for name in names if name != first]
+    each = cost / max(1, len(left))
+    while left:
+        known = [family.child for family in families]
+        candidates = _candidates(known, left, views.sizes, most)
+        chosen = candidates[views.dependent([(c.parents, c.child) for c in candidates], each)]
+        families.append(chosen)
+        left.remove(chosen.child)
+    return tuple(families)
+
+
+def _candidates(
+    known: list[str], left: list[str], sizes: Mapping[str, int], most: float
+) -> list[Family]:
+    """Every open column with every largest set of parents that keeps its table useful."""
+    found: list[Family] = []
+    for child in left:
+        room = most / sizes[child]
+        fitting: list[tuple[str, ...]] = []
+        for degree in range(min(len(known), 4), -1, -1):
+            for parents in combinations(known, degree):
+                fits = prod(sizes[name] for name in parents) <= room
+                if fits and not any(set(parents) <= set(larger) for larger in fitting):
+                    fitting.append(parents)
+        found += [Family(parents, child) for parents in fitting or [()]]
+    return found[:: max(1, -(-len(found) // MOST_FAMILIES))]
+
+
+def _table(views: NoisyViews, family: Family, cost: Budget, rows: float) -> NDArray[np.float64]:
+    """The weights of one family; parents that never occur deal the child by its own share."""
+    seen = views.count((*family.parents, family.child), cost)
+    weights = simplex(seen.counts, rows).reshape(-1, views.sizes[family.child])
+    empty = weights.sum(axis=1) <= 0
+    if empty.any():
+        weights[empty] = weights.sum(axis=0)
+    return weights

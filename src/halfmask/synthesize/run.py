@@ -1,0 +1,63 @@
+"""``synthesize``: from a table to a sealed synthetic table, by one of the methods."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from halfmask.errors import ParameterError
+from halfmask.table.table import require_table
+
+if TYPE_CHECKING:
+    from halfmask.dp.budget import Number
+    from halfmask.release.private import PrivateRelease
+    from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.table.table import Table
+
+# A method without a formal guarantee is a module with ``synthesize(table, **options)``.
+MEASURED = {"cocluster": "halfmask.synthesize.cocluster"}
+
+
+def synthesize(
+    table: Table, method: str = "auto", *, epsilon: Number | None = None, **options: Any
+) -> PrivateRelease | SyntheticRelease:
+    """A synthetic table, under differential privacy or with measured risk.
+
+    Args:
+        table: the rows.
+        method: under differential privacy ``"marginals"``, ``"histogram"``, ``"privbayes"``,
+            ``"dp-cocluster"`` or ``"auto"`` (a public rule picks); ``"cocluster"`` draws from
+            groups of at least ``k`` people and has no formal guarantee.
+        epsilon: the privacy budget to spend; needed by all methods but ``"cocluster"``.
+        options: ``delta``, ``domains``, ``rows``, ``rows_per_person``, ``accountant`` and what the
+            method itself takes; see ``docs/dp.md`` and ``docs/coclustering.md``.
+
+    Raises:
+        SchemaError: a column has no public domain.
+        BudgetExceededError: the accountant has less than ``epsilon`` left.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"sex": ["f", "m"] * 50, "ill": ["no"] * 90 + ["yes"] * 10})
+        >>> made = hm.synthesize(people, epsilon=1,
+        ...     domains={"sex": ["f", "m"], "ill": ["no", "yes"]})
+        >>> made.to_arrow().column_names
+        ['sex', 'ill']
+    """
+    require_table(table)
+    if method in MEASURED:
+        if epsilon is not None:
+            raise ParameterError("epsilon", epsilon, f"nothing: {method} has no formal guarantee")
+        made: SyntheticRelease = importlib.import_module(MEASURED[method]).synthesize(
+            table, **options
+        )
+        return made
+    from halfmask.synthesize.private import PRIVATE, synthesize_privately
+
+    if method not in ("auto", *PRIVATE):
+        raise ParameterError("method", method, f"one of auto, {', '.join([*PRIVATE, *MEASURED])}")
+    if epsilon is None:
+        raise ParameterError(
+            "epsilon", None, "a number above 0, or method='cocluster', which promises nothing"
+        )
+    return synthesize_privately(table, method, epsilon=epsilon, **options)

@@ -1,0 +1,72 @@
+"""``hierarchy = "auto"``: found from how the columns of the table go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from halfmask.errors import HierarchyError
+from halfmask.table.hierarchies.assemble import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from halfmask.table.hierarchy import Hierarchy
+    from halfmask.table.table import Table
+
+# Finding hierarchies stands above tables, so that it is named and not imported.
+_FINDER = "halfmask.coclustering.automatic"
+_KEYS = ("levels", "bins")
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """A hierarchy that is still to be found, from all rows and columns at once.
+
+    Attributes:
+        levels: the most levels between the values and the top.
+        bins: how many intervals of equal frequency numbers are first cut into.
+    """
+
+    levels: int = 4
+    bins: int = 10
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"hierarchy auto: {name} must be a whole number of at least {least}."
+            for name, value, least in (("levels", self.levels, 1), ("bins", self.bins, 2))
+            if not isinstance(value, int) or isinstance(value, bool) or value < least
+        ]
+        if faults:
+            raise HierarchyError(*faults)
+
+    @classmethod
+    def parse(cls, value: object, folder: Path) -> Auto:  # noqa: ARG003 - one signature for all
+        """Read what stands behind ``auto =`` in the schema file."""
+        return cls() if value is True else cls(**options("auto", value, _KEYS))
+
+    def to_dict(self) -> dict[str, object]:
+        """What stands behind ``hierarchy =`` in the schema file."""
+        default = Auto()
+        if self == default:
+            return {"auto": True}
+        return {"auto": {"levels": self.levels, "bins": self.bins}}
+
+    def build(self, column: str, values: pa.Array) -> Hierarchy:  # noqa: ARG002 - one signature
+        """Refuse: one column's values do not tell."""
+        raise HierarchyError(
+            f"Column '{column}': an automatic hierarchy is found from the whole table it stands "
+            "in. Run halfmask describe --hierarchies auto on a whole table, and use what it finds."
+        )
+
+
+def settled(table: Table) -> Table:
+    """The table with automatic hierarchies found and written out; found once."""
+    if not any(isinstance(c.hierarchy, Auto) for c in table.schema.columns.values()):
+        return table
+    if "settled" not in table.memo:
+        table.memo["settled"] = import_module(_FINDER).settle(table)
+    return table.memo["settled"]

@@ -1,0 +1,246 @@
+"""k-anonymity by co-clustering: any k, many columns, other promises, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.errors import InternalError, ParameterError, PrivacyError, UnsatisfiableError
+from halfmask.release.hybrid import HybridCandidate, seal_hybrid
+
+IRIS = Path(__file__).parents[1] / "coclustering" / "iris.csv"
+COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
+METHODS = ("cocluster", "cocluster-sets", "cocluster-mode")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return hm.read(IRIS, dict.fromkeys(COLUMNS, "quasi"))
+
+
+def smallest(release, names):
+    counts = release.to_arrow().select(names).group_by(names).aggregate([([], "count_all")])
+    return min(counts["count_all"].to_pylist())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("k", [2, 7, 49, 50, 150])
+def test_any_k_is_met_and_counted_on_the_rows(iris, method, k):
+    release = hm.anonymize(iris, hm.KAnonymity(k), method=method)
+    assert len(release) == 150
+    assert smallest(release, list(COLUMNS)) >= k
+    assert release.verdicts[0].achieved == smallest(release, list(COLUMNS))
+    assert release.method == method
+    assert release.recoding is None
+    assert release.levels is None
+
+
+def test_smaller_k_gives_more_classes(iris):
+    counts = [
+        hm.anonymize(iris, hm.KAnonymity(k), method="cocluster").classes.count for k in (5, 20, 60)
+    ]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > 3
+
+
+def test_the_release_says_how_many_cells_are_true(iris):
+    release = hm.anonymize(iris, hm.KAnonymity(49), method="cocluster-sets")
+    measured = release.statement["measured"]
+    rows = release.to_arrow()
+    assert 0.5 < measured["true_cells"] < 1
+    assert release.statement["kind"] == "hybrid"
+    for name, share in measured["true_cells_by_column"].items():
+        assert (share == 1) == (measured["perturbed_classes_by_column"][name] == 0)
+    assert any("perturbed" in note for note in release.notes)
+    assert "statement" in release.to_dict()
+    species = dict(zip(*np.unique(rows["species"].to_pylist(), return_counts=True), strict=True))
+    truth = measured["true_cells_by_column"]["species"]
+    assert sum(species.values()) == 150
+    assert truth == pytest.approx(round(truth * 150) / 150)
+
+
+def test_one_class_of_everything_is_true_for_everybody(iris):
+    release = hm.anonymize(iris, hm.KAnonymity(150), method="cocluster")
+    assert release.classes.count == 1
+
+
+def test_a_declared_hierarchy_gives_the_labels():
+    random = np.random.default_rng(0)
+    hidden = random.integers(0, 3, 600)
+    table = pa.table(
+        {
+            "age": 20 + hidden * 20 + random.integers(0, 10, 600),
+            "letter": np.array(list("abcdefghi"))[hidden * 3 + random.integers(0, 3, 600)],
+        }
+    )
+    people = hm.read(
+        table,
+        {
+            "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}},
+            "letter": {
+                "role": "quasi",
+                "hierarchy": {"tree": {"x": list("abc"), "y": list("defghi")}},
+            },
+        },
+    )
+    release = hm.anonymize(people, hm.KAnonymity(150), method="cocluster")
+    labels = set(release.to_arrow()["age"].to_pylist())
+    known = {"20-29", "40-49", "60-69", "20-39", "40-59", "60-79", "0-39", "40-79", "*"}
+    assert labels <= known
+    assert set(release.to_arrow()["letter"].to_pylist()) <= {*"abcdefghi", "x", "y", "*"}
+
+
+def test_sensitive_columns_keep_their_rows_and_other_promises_hold():
+    random = np.random.default_rng(1)
+    hidden = random.integers(0, 4, 800)
+    table = pa.table(
+        {
+            "a": hidden * 3 + random.integers(0, 3, 800),
+            "b": hidden * 3 + random.integers(0, 3, 800),
+            "ill": np.array(["flu", "cold", "cancer", "none"])[
+                np.where(random.random(800) < 0.7, hidden, random.integers(0, 4, 800))
+            ],
+        }
+    )
+    people = hm.read(table, {"a": "quasi", "b": "quasi", "ill": "sensitive"})
+    release = hm.anonymize(
+        people,
+        hm.KAnonymity(5),
+        hm.LDiversity(3, "ill"),
+        hm.TCloseness(0.45, "ill"),
+        method="cocluster",
+    )
+    assert all(verdict.holds for verdict in release.verdicts)
+    before = sorted(table["ill"].to_pylist())
+    assert sorted(release.to_arrow()["ill"].to_pylist()) == before
+    alone = hm.anonymize(people, hm.KAnonymity(5), method="cocluster")
+    assert any("Sensitive columns leave as they are" in note for note in alone.notes)
+
+
+def test_promises_that_cannot_hold_are_refused(iris):
+    with pytest.raises(UnsatisfiableError, match="150"):
+        hm.anonymize(iris, hm.KAnonymity(151), method="cocluster")
+    table = iris.arrow.append_column("ill", pa.array(["flu"] * 150))
+    people = hm.read(table, {**dict.fromkeys(COLUMNS, "quasi"), "ill": "sensitive"})
+    with pytest.raises(UnsatisfiableError):
+        hm.anonymize(people, hm.LDiversity(2, "ill"), method="cocluster")
+
+
+def test_no_structure_is_said_with_what_it_means():
+    random = np.random.default_rng(2)
+    table = pa.table({"a": random.integers(0, 4, 300), "b": random.integers(0, 4, 300)})
+    people = hm.read(table, {"a": "quasi", "b": "quasi"})
+    with pytest.raises(UnsatisfiableError, match="no structure"):
+        hm.anonymize(people, hm.KAnonymity(5), method="cocluster")
+
+
+def test_constant_and_unique_columns_are_worked_with():
+    random = np.random.default_rng(4)
+    hidden = random.integers(0, 3, 300)
+    table = pa.table(
+        {
+            "constant": ["x"] * 300,
+            "unique": [f"u{i}" for i in range(300)],
+            "a": hidden * 3 + random.integers(0, 2, 300),
+            "b": hidden * 3 + random.integers(0, 2, 300),
+            "c": pa.array(hidden * 3.5 + random.random(300), mask=random.random(300) < 0.1),
+        }
+    )
+    people = hm.read(table, dict.fromkeys(table.column_names, "quasi"))
+    for method in METHODS:
+        release = hm.anonymize(people, hm.KAnonymity(10), method=method)
+        assert smallest(release, table.column_names) >= 10
+
+
+def test_sixty_columns_of_mixed_kinds():
+    random = np.random.default_rng(3)
+    hidden = random.integers(0, 5, 1500)
+    columns = {}
+    for k in range(60):
+        noise = random.random(1500) < 0.4
+        code = np.where(noise, random.integers(0, 5, 1500), (hidden + k) % 5)
+        columns[f"c{k}"] = code * 1.5 + random.random(1500) if k % 3 == 0 else code.astype(str)
+    people = hm.read(pa.table(columns), dict.fromkeys(columns, "quasi"))
+    release = hm.anonymize(people, hm.KAnonymity(20), method="cocluster")
+    assert release.verdicts[0].achieved >= 20
+    assert release.statement["measured"]["true_cells"] > 0.6
+
+
+def test_people_are_counted_and_not_their_rows():
+    random = np.random.default_rng(5)
+    hidden = np.repeat(random.integers(0, 3, 100), 4)
+    table = pa.table(
+        {
+            "who": np.repeat(np.arange(100), 4),
+            "a": hidden * 2 + random.integers(0, 2, 400),
+            "b": hidden * 2 + random.integers(0, 2, 400),
+        }
+    )
+    people = hm.read(table, {"table": {"person": "who"}, "columns": {"a": "quasi", "b": "quasi"}})
+    release = hm.anonymize(people, hm.KAnonymity(12), method="cocluster")
+    assert release.verdicts[0].achieved >= 12
+    assert "who" not in release.to_arrow().column_names
+
+
+def test_reports_can_be_written(iris, tmp_path):
+    release = hm.anonymize(iris, hm.KAnonymity(10), method="cocluster")
+    release.report(tmp_path / "iris.html")
+    release.report(tmp_path / "iris.json")
+    document = json.loads((tmp_path / "iris.json").read_text(encoding="utf-8"))
+    assert document["statement"]["not_claimed"][0] == "that published cells are true"
+    assert "perturbed" in (tmp_path / "iris.html").read_text(encoding="utf-8")
+
+
+def test_the_door_does_not_believe_the_search(iris):
+    names = list(iris.schema.quasi)
+    labels = pa.table({name: iris.arrow[name].cast(pa.string()) for name in names})
+    meaning = {
+        name: {
+            text: np.array([i])
+            for i, text in enumerate(iris.encode(name).values.cast(pa.string()).to_pylist())
+        }
+        for name in names
+    }
+    wrong = HybridCandidate(iris, [hm.KAnonymity(2)], labels, meaning, "cocluster")
+    with pytest.raises(InternalError, match="break k-anonymity"):
+        seal_hybrid(wrong)
+    short = HybridCandidate(iris, [hm.KAnonymity(2)], labels.slice(0, 10), meaning, "cocluster")
+    with pytest.raises(InternalError, match="do not match"):
+        seal_hybrid(short)
+    with pytest.raises(PrivacyError, match="No promise"):
+        seal_hybrid(HybridCandidate(iris, [], labels, meaning, "cocluster"))
+    star = pa.table({name: ["*"] * 150 for name in names})
+    with pytest.raises(InternalError, match="meaning is not stated"):
+        seal_hybrid(HybridCandidate(iris, [hm.KAnonymity(2)], star, meaning, "cocluster"))
+
+
+def test_unknown_methods_name_the_known_ones(iris):
+    with pytest.raises(ParameterError, match="cocluster-sets"):
+        hm.anonymize(iris, hm.KAnonymity(2), method="coclustering")
+
+
+def test_each_person_s_own_k_is_met():
+    random = np.random.default_rng(6)
+    hidden = random.integers(0, 3, 300)
+    table = pa.table(
+        {
+            "k_i": np.where(random.random(300) < 0.1, 40, 3),
+            "a": hidden * 2 + random.integers(0, 2, 300),
+            "b": hidden * 2 + random.integers(0, 2, 300),
+        }
+    )
+    people = hm.read(table, {"policy": {"k": "k_i"}, "columns": {"a": "quasi", "b": "quasi"}})
+    release = hm.anonymize(people, hm.PersonalKAnonymity(), method="cocluster")
+    assert release.verdicts[0].holds
+    assert "k_i" not in release.to_arrow().column_names
+
+
+def test_the_report_does_not_speak_of_a_recoding(iris, tmp_path):
+    hm.anonymize(iris, hm.KAnonymity(10), method="cocluster").report(tmp_path / "iris.html")
+    page = (tmp_path / "iris.html").read_text(encoding="utf-8")
+    assert "some labels are false" in page

@@ -1,0 +1,82 @@
+"""Khiops as oracle: its grids cost the same here, and the search finds nothing worse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from halfmask.coclustering.observations import Variable, observe
+from halfmask.coclustering.optimize import cocluster
+
+pytest.importorskip("khiops", reason="the extra khiops is not installed")
+
+from halfmask.coclustering import khiops
+from halfmask.coclustering.criterion import Criterion
+
+
+@pytest.fixture
+def printed(monkeypatch):
+    """What Khiops printed in its last report."""
+    reports = []
+    read = khiops.read_report
+
+    def spy(observed, report):
+        reports.append(report["coclusteringReport"]["summary"])
+        return read(observed, report)
+
+    monkeypatch.setattr(khiops, "read_report", spy)
+    return reports
+
+
+def mixed(random, rows):
+    """A table with structure: two categorical variables and a number that depend on a third."""
+    hidden = random.integers(0, 3, rows)
+    a = (hidden * 4 + random.integers(0, 5, rows)) % 12
+    b = (hidden * 3 + random.integers(0, 4, rows)) % 9
+    x = np.unique((hidden * 20 + random.normal(0, 6, rows)).round(1), return_inverse=True)[1]
+    return a, b, x
+
+
+@pytest.mark.parametrize("rows", [400, 3000])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_grids_of_khiops_cost_what_khiops_prints(rows, dims, printed):
+    a, b, x = (c.astype(np.int32) for c in mixed(np.random.default_rng(rows), rows))
+    kinds = ("categorical", "categorical", "numeric")
+    sides = [
+        Variable(name, kind, int(codes.max()) + 1)
+        for name, kind, codes in zip("abx", kinds, (a, b, x), strict=True)
+    ]
+    observed = observe(sides[:dims], [a, b, x][:dims])
+    theirs = khiops.khiops_cocluster(observed)
+    assert theirs.informative
+    assert theirs.cost == pytest.approx(printed[0]["cost"], rel=1e-9)
+    assert theirs.null_cost == pytest.approx(printed[0]["nullCost"], rel=1e-9)
+    assert cocluster(observed, criterion="khiops11").cost <= theirs.cost + 1e-6
+
+
+def test_melted_iris_to_six_decimals(melted, printed):
+    theirs = khiops.khiops_cocluster(melted.observations)
+    assert printed[0]["cost"] == 5647.855077
+    assert theirs.cost == pytest.approx(5647.855077, abs=1e-6)
+
+
+def test_a_histogram_with_weights(iris, printed):
+    names = ("species", "petal_width")
+    sides = [
+        Variable("species", "categorical", 3),
+        Variable("petal_width", "numeric", len(iris.encode("petal_width").values)),
+    ]
+    codes = [iris.encode(name).codes for name in names]
+    observed = observe(sides, codes, np.full(150, 3))
+    theirs = khiops.khiops_cocluster(observed)
+    assert theirs.total == 450
+    assert theirs.cost == pytest.approx(printed[0]["cost"], abs=1e-6)
+
+
+def test_no_structure_is_the_null_grid():
+    random = np.random.default_rng(0)
+    sides = [Variable("a", "categorical", 8), Variable("b", "categorical", 8)]
+    observed = observe(sides, list(random.integers(0, 8, (2, 2000)).astype(np.int32)))
+    theirs = khiops.khiops_cocluster(observed)
+    assert theirs.parts == (1, 1)
+    assert theirs.cost == Criterion(observed, "khiops11").null()

@@ -1,0 +1,168 @@
+"""The search reaches the best grid: by brute force on tiny tables, by known costs on Iris."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halfmask.coclustering.criterion import Criterion
+from halfmask.coclustering.observations import Variable, observe
+from halfmask.coclustering.optimize import cocluster
+from halfmask.errors import InputError, ParameterError
+
+COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
+
+
+def set_partitions(size):
+    """All partitions of ``size`` values, each once."""
+    for names in itertools.product(range(size), repeat=size):
+        if all(name <= max(names[:i], default=-1) + 1 for i, name in enumerate(names)):
+            yield np.array(names, dtype=np.int32)
+
+
+def interval_partitions(size):
+    for cuts in itertools.product((0, 1), repeat=size - 1):
+        yield np.concatenate([[0], np.cumsum(cuts)]).astype(np.int32)
+
+
+def least(observed, form):
+    judge = Criterion(observed, form)
+    sides = [
+        list(set_partitions(v.size) if v.kind == "categorical" else interval_partitions(v.size))
+        for v in observed.variables
+    ]
+    return min(judge.cost(grid) for grid in itertools.product(*sides))
+
+
+tables = st.lists(
+    st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=2, max_size=4
+).filter(lambda table: sum(map(sum, table)) > 0)
+
+
+@settings(max_examples=25)
+@given(tables, st.sampled_from(["published", "khiops11"]))
+def test_tiny_categorical_tables_reach_the_optimum(contingency, table, form):
+    observed = contingency(table)
+    assert cocluster(observed, criterion=form).cost == pytest.approx(least(observed, form))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40))
+def test_tiny_mixed_grids_of_three_variables_reach_the_optimum(rows):
+    codes = np.array(rows, dtype=np.int32)
+    kinds = ("numeric", "categorical", "numeric")
+    sides = [Variable(kind + str(k), kind, 4) for k, kind in enumerate(kinds)]
+    observed = observe(sides, list(codes.T))
+    assert cocluster(observed, rounds=16).cost == pytest.approx(least(observed, "published"))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_iris_reaches_the_best_known_grid(melted, seed):
+    found = cocluster(melted.observations, seed=seed)
+    assert found.parts == (3, 8)
+    assert found.cost == pytest.approx(5646.818946, abs=1e-6)
+    assert sorted(found.sizes(0).tolist()) == [49, 50, 51]
+
+
+def test_iris_takes_less_than_half_a_second(melted):
+    cocluster(melted.observations, rounds=1)
+    begin = time.perf_counter()
+    cocluster(melted.observations)
+    assert time.perf_counter() - begin < 0.5 * 4  # the machine may be shared
+
+
+def test_raw_iris_in_five_dimensions_reaches_the_cost_of_khiops(iris):
+    sides = [
+        Variable(n, "categorical" if n == "species" else "numeric", len(iris.encode(n).values))
+        for n in COLUMNS
+    ]
+    observed = observe(sides, [iris.encode(n).codes for n in COLUMNS])
+    found = cocluster(observed, criterion="khiops11")
+    assert found.null_cost == pytest.approx(2589.708389, abs=1e-6)
+    assert found.cost == pytest.approx(2351.657024, abs=1e-6)
+    assert found.parts == (2, 1, 3, 3, 3)
+    first_above = [int(np.argmax(found.partition[k] == 1)) for k in (0, 2, 3)]
+    values = [
+        iris.encode(n).values.to_pylist() for n in ("sepal_length", "petal_length", "petal_width")
+    ]
+    bounds = [(v[i - 1] + v[i]) / 2 for v, i in zip(values, first_above, strict=True)]
+    assert bounds == pytest.approx([5.55, 2.4, 0.8], abs=0.051)
+
+
+def test_independent_variables_give_the_null_grid():
+    random = np.random.default_rng(5)
+    sides = [Variable("a", "categorical", 8), Variable("b", "categorical", 8)]
+    observed = observe(sides, list(random.integers(0, 8, (2, 2000)).astype(np.int32)))
+    found = cocluster(observed)
+    assert found.parts == (1, 1)
+    assert not found.informative
+    assert found.level == 0
+
+
+def test_the_same_seed_gives_the_same_grid(melted):
+    one, two = (cocluster(melted.observations, seed=3, rounds=2) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(one.partition, two.partition, strict=True))
+
+
+def test_blocks_hidden_in_a_sparse_table_are_found():
+    random = np.random.default_rng(1)
+    row = random.integers(0, 2000, 30_000)
+    column = (row % 5) * 40 + random.integers(0, 40, len(row))
+    sides = [Variable("row", "categorical", 2000), Variable("column", "categorical", 200)]
+    observed = observe(sides, [row.astype(np.int32), column.astype(np.int32)])
+    found = cocluster(observed, rounds=2)
+    assert found.parts == (5, 5)
+    assert len(set(zip(np.arange(2000) % 5, found.partition[0].tolist(), strict=True))) == 5
+
+
+def test_an_ordered_variable_is_cut_where_the_law_changes():
+    x = np.arange(3000, dtype=np.int32)
+    target = ((x >= 1000).astype(np.int32) + (x >= 1750)) % 2
+    observed = observe(
+        [Variable("x", "numeric", 3000), Variable("y", "categorical", 2)], [x, target]
+    )
+    found = cocluster(observed, rounds=1)
+    assert found.parts == (3, 2)
+    assert np.flatnonzero(np.diff(found.partition[0])).tolist() == [999, 1749]
+
+
+def test_time_may_be_limited(melted):
+    assert cocluster(melted.observations, rounds=10_000, time_limit=0.2).informative
+
+
+@pytest.mark.parametrize("wrong", [{"rounds": -1}, {"time_limit": 0}])
+def test_parameters_out_of_range_are_refused(melted, wrong):
+    with pytest.raises(ParameterError):
+        cocluster(melted.observations, **wrong)
+
+
+def test_weights_must_be_counts():
+    sides = [Variable("a", "categorical", 2), Variable("b", "categorical", 2)]
+    with pytest.raises(InputError, match="counts"):
+        observe(sides, [np.array([0, 1])] * 2, np.array([0.5, 1.0]))
+    with pytest.raises(InputError, match="two variables"):
+        observe(sides[:1], [np.array([0, 1])])
+    with pytest.raises(InputError, match="no observation"):
+        observe(sides, [np.array([], dtype=np.int32)] * 2)
+
+
+@pytest.mark.slow
+def test_melted_adult_ends_below_khiops(adult):
+    import halfmask as hm
+    from halfmask.coclustering.prepare import melt
+
+    names = hm.read(adult, hm.Schema()).arrow.column_names
+    table = hm.read(adult, dict.fromkeys(names, "quasi"))
+    observed = melt(table, names).observations
+    assert (observed.total, observed.sizes) == (271_458, (30_162, 104))
+    found = cocluster(observed, criterion="khiops11", rounds=1)
+    assert found.null_cost == pytest.approx(3_772_136.486, abs=1e-3)
+    assert found.cost <= 3_745_268.664  # where Khiops 11.0.1 ends after half an hour
+    assert 20 <= found.parts[0] <= 40
+    assert 40 <= found.parts[1] <= 60
+    assert 400 <= found.sizes(0).min() <= found.sizes(0).max() <= 1900

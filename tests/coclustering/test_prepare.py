@@ -1,0 +1,130 @@
+"""Cutting and melting: the bounds and counts that the thesis prints for Iris."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width
+from halfmask.coclustering.prepare import melt, recut
+from halfmask.errors import InputError, ParameterError
+
+COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
+EXPECTED = {
+    "sepal_length": ("]4.299,5.4]", "]5.4,6.3]", "]6.3,7.9]", 52, 56, 42),
+    "sepal_width": ("]1.999,2.9]", "]2.9,3.2]", "]3.2,4.4]", 57, 51, 42),
+    "petal_length": ("]0.999,2.633]", "]2.633,4.9]", "]4.9,6.9]", 50, 54, 46),
+    "petal_width": ("]0.099,0.867]", "]0.867,1.6]", "]1.6,2.5]", 50, 52, 48),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_iris_is_cut_as_printed(melted, name):
+    (column,) = [c for c in melted.columns if c.name == name]
+    labels, counts = EXPECTED[name][:3], EXPECTED[name][3:]
+    assert tuple(column.cuts.labels()) == labels
+    assert tuple(np.bincount(column.codes)) == counts
+
+
+def test_iris_melts_to_750_observations(melted):
+    observed = melted.observations
+    assert observed.total == 750
+    assert observed.sizes == (150, 15)
+    assert set(observed.marginal(0).tolist()) == {5}
+    owner = melted.owner
+    for place in range(5):
+        assert observed.marginal(1)[owner == place].sum() == 150
+    first = [melted.columns[i].labels[melted.columns[i].codes[0]] for i in range(5)]
+    assert first == ["<=5.4", ">3.2", "<=2.633", "<=0.867", "setosa"]
+
+
+def test_published_labels_do_not_tell_the_least_and_the_largest(melted):
+    for label in melted.columns[0].labels:
+        assert "4.3" not in label
+        assert "4.299" not in label
+        assert "7.9" not in label
+
+
+def test_cuts_apply_to_other_rows():
+    cuts = equal_frequency(np.array([1.0, 2, 3, 4, 5, 6]), 3)
+    assert cuts.apply(np.array([-9.0, 1, 2.6, 2.7, 9])).tolist() == [0, 0, 0, 1, 2]
+
+
+def test_equal_width_has_equal_widths():
+    assert equal_width(np.array([0.0, 1, 10]), 5).bounds == (0, 2, 4, 6, 8, 10)
+
+
+def test_equal_quantiles_are_joined():
+    assert len(equal_frequency(np.array([1.0] * 95 + [2.0] * 5), 10)) == 1
+
+
+def test_best_cuts_lie_between_the_values_where_the_target_changes():
+    numbers = np.arange(100.0)
+    assert best_cuts(numbers, (numbers > 41).astype(np.int32)).bounds == (0, 41.5, 99)
+    random = np.random.default_rng(0).integers(0, 2, 100).astype(np.int32)
+    assert len(best_cuts(numbers, random)) == 1
+
+
+def test_numbers_are_cut_anew_against_groups_of_rows(iris, melted, grid):
+    again = recut(iris, melted, grid.partition[0])
+    petals = next(c for c in again.columns if c.name == "petal_length")
+    assert petals.labels == ("<=2.45", "]2.45,4.75]", ">4.75")
+
+
+def test_best_intervals_explain_more_than_quantiles(iris):
+    from halfmask.coclustering.best_intervals import melt_best
+    from halfmask.coclustering.optimize import cocluster
+
+    found, grid = melt_best(iris, COLUMNS, bins=10)
+    assert grid.level >= cocluster(melt(iris, COLUMNS, bins=10).observations).level
+    petals = next(c for c in found.columns if c.name == "petal_width")
+    assert petals.labels[0] == "<=0.8"
+
+
+def test_the_missing_value_is_a_part_of_its_own():
+    table = hm.read(
+        pa.table({"x": [1.5, None, 2.5, 3.5, 4.5], "c": ["a", "b", None, "a", "b"]}),
+        {"x": "quasi", "c": "quasi"},
+    )
+    melted = melt(table, ("x", "c"), bins=2)
+    assert melted.columns[0].labels == ("<=3", ">3", "missing")
+    assert melted.columns[1].labels == ("a", "b", "missing")
+    assert melted.columns[0].codes.tolist() == [0, 2, 0, 1, 1]
+    assert melted.observations.total == 10
+
+
+def test_more_parts_than_can_be_worked_with_are_refused():
+    table = hm.read(pa.table({"x": [f"v{i}" for i in range(50_001)]}), {"x": "quasi"})
+    with pytest.raises(InputError, match="50,001 parts"):
+        melt(table, ("x",))
+
+
+@pytest.mark.parametrize("wrong", [{"bins": 1}, {"intervals": "other"}])
+def test_parameters_out_of_range_are_refused(iris, wrong):
+    with pytest.raises(ParameterError):
+        melt(iris, COLUMNS, **wrong)
+    with pytest.raises(InputError, match="no column"):
+        melt(iris, ())
+
+
+def test_labels_stay_distinct():
+    assert len(set(Cuts((0.0, 1e-6, 2e-6, 3e-6)).labels())) == 3
+
+
+def test_nothing_that_is_printed_holds_a_value(melted, grid):
+    from halfmask.coclustering.trees import ordered_tree
+
+    things = (
+        melted,
+        melted.columns[0],
+        melted.columns[0].cuts,
+        melted.observations,
+        melted.observations.variables[1],
+        grid,
+        ordered_tree(melted.columns[0], grid.partition[0]),
+    )
+    for thing in things:
+        assert "setosa" not in repr(thing)
+        assert "5.4" not in repr(thing)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from noise import repeatable
+
+from halfmask.dp.accountant import Accountant
+from halfmask.dp.answers import Exact, Question, Scale, answer, edges_of, quantiles
+from halfmask.dp.budget import Approximate, Pure
+from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
+from halfmask.errors import BudgetExceededError, ParameterError, SchemaError
+
+
+def allowance(promise=None, **options):
+    promise = promise or Pure(1)
+    return Accountant(promise).allow(promise, "a question", **options)
+
+
+def people(groups: int = 16, each: int = 500):
+    """Groups of people with ages; the exact part as an engine would compute it."""
+    random = np.random.default_rng(1)
+    ages = random.integers(20, 80, (groups, each)).astype(float)
+    scale = Scale.of("age", 0, 130)
+    whole = scale.whole(ages)
+    exact = Exact(np.full(groups, each), {"age": whole.sum(1)}, {"age": (whole**2).sum(1)})
+    return ages, scale, exact
+
+
+def test_a_group_by_costs_epsilon_once() -> None:
+    """Sixteen groups: one charge of the whole budget, and the noise of one group."""
+    _, _, exact = people()
+    paid = allowance()
+    found = answer([Question("n", "count")], exact, paid)
+    (entry,) = found.receipt.entries
+    assert entry.cost == Pure(1)
+    found.receipt.verify()
+    with pytest.raises(BudgetExceededError):
+        answer([Question("n", "count")], exact, _overspent(paid))
+
+
+def _overspent(paid):
+    from halfmask.dp.accountant import Entry
+
+    class Greedy:
+        secure, rows_per_person, remaining = True, 1, Pure(1)
+        charge = staticmethod(lambda entry: paid.charge(Entry("x", "m", entry.cost)))
+
+    return Greedy()
+
+
+def test_error_is_the_theoretical_one() -> None:
+    _, _, exact = people()
+    sampler = repeatable(1)
+    runs = np.array(
+        [
+            answer([Question("n", "count")], exact, allowance(), sampler=sampler).figures[0].values
+            for _ in range(400)
+        ]
+    )
+    stated = DiscreteLaplace(Pure(1).epsilon).variance
+    assert (runs - 500).var() == pytest.approx(stated, rel=0.06)
+
+
+def test_sixteen_groups_take_less_than_a_tenth_of_a_second() -> None:
+    _, scale, exact = people()
+    questions = [Question("n", "count"), Question("age", "mean", "age", scale)]
+    answer(questions, exact, allowance())
+    start = time.process_time()
+    answer(questions, exact, allowance())
+    assert time.process_time() - start < 0.1
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+def test_figures_are_near_and_intervals_cover(kind: str) -> None:
+    ages, scale, exact = people(each=5000)
+    truth = {"sum": ages.sum(1), "mean": ages.mean(1), "variance": ages.var(1)}[kind]
+    sampler = repeatable(2)
+    covered = []
+    for _ in range(40):
+        (figure,) = answer(
+            [Question("x", kind, "age", scale)], exact, allowance(), sampler=sampler
+        ).figures
+        covered.append((figure.low <= truth) & (truth <= figure.high))
+        assert (figure.low <= figure.values).all()
+        assert (figure.values <= figure.high).all()
+    assert np.mean(covered) >= 0.95
+    assert figure.values == pytest.approx(truth, rel=0.15)
+
+
+def test_undeclared_groups_show_only_far_above_one_person() -> None:
+    exact = Exact(np.array([1000, 1, 0, 400]), {}, {})
+    promise = Approximate(1, "1e-6")
+    found = answer(
+        [Question("n", "count")],
+        exact,
+        allowance(promise, as_promised=True),
+        groups="threshold",
+    )
+    assert found.published.tolist() == [True, False, False, True]
+    found.receipt.verify()
+    with pytest.raises(ParameterError, match="delta"):
+        answer([Question("n", "count")], exact, allowance(), groups="threshold")
+
+
+def test_thresholded_groups_with_sums_stay_within_the_budget() -> None:
+    _, scale, exact = people()
+    questions = [Question("n", "count"), Question("v", "variance", "age", scale)]
+    promise = Approximate(1, "1e-6")
+    paid = allowance(promise, as_promised=True)
+    found = answer(questions, exact, paid, groups="threshold")
+    found.receipt.verify()
+    assert paid.remaining.parts()[0] == 0
+
+
+def test_several_rows_per_person_mean_more_noise() -> None:
+    _, _, exact = people()
+    found = answer([Question("n", "count")], exact, allowance(rows_per_person=5))
+    assert float(found.receipt.entries[0].variance) == pytest.approx(
+        DiscreteLaplace(Pure("1/5").epsilon).variance, rel=1e-4
+    )
+
+
+def test_missing_bounds_say_how_to_give_them() -> None:
+    with pytest.raises(SchemaError, match="low and high"):
+        Scale.of("salary", None, None)
+    with pytest.raises(SchemaError, match="public bounds"):
+        Question("x", "mean", "salary")
+
+
+def test_values_beyond_the_bounds_count_as_the_bound() -> None:
+    scale = Scale.of("age", 0, 100)
+    assert scale.whole(np.array([-5.0, 0, 50, 100, 900, np.nan])).tolist() == [
+        -1000, -1000, 0, 1000, 1000, 0,
+    ]  # fmt: skip
+
+
+def test_quantiles_with_intervals() -> None:
+    edges = edges_of(0, 128, 100)
+    assert len(edges) == 129
+    ages = np.random.default_rng(3).integers(20, 80, 20_000)
+    counts = np.histogram(ages, edges)[0]
+    found = quantiles("age", counts, edges, [0.25, 0.5, 0.75], allowance(), sampler=repeatable(4))
+    for (value, low, high), truth in zip(found, np.quantile(ages, [0.25, 0.5, 0.75]), strict=True):
+        assert low <= truth <= high
+        assert value == pytest.approx(truth, abs=3)
+    with pytest.raises(ParameterError):
+        quantiles("age", counts, edges, [0.5], allowance(Approximate(1, "1e-6")))
+
+
+def test_confidence_and_questions_are_checked() -> None:
+    _, _, exact = people()
+    with pytest.raises(ParameterError):
+        answer([Question("n", "count")], exact, allowance(), confidence=1.0)
+    with pytest.raises(ParameterError):
+        answer([], exact, allowance())

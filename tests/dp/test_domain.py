@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from halfmask.dp.domain import Bins, Values, domain_of, encoded, public_domains
+from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.schema import Schema
+from halfmask.table.table import Table
+
+RANDOM = np.random.default_rng(1)
+
+
+def test_a_missing_domain_says_how_to_give_it_and_lists_all() -> None:
+    with pytest.raises(SchemaError) as caught:
+        public_domains(["age", "sex", "job"], {"sex": ["f", "m"]})
+    assert len(caught.value.faults) == 2
+    assert "domains={'age'" in caught.value.faults[0]
+    with pytest.raises(SchemaError, match="no column"):
+        public_domains(["sex"], {"sex": ["f"], "height": [1]})
+
+
+def test_values_outside_move_by_a_public_rule() -> None:
+    column = pa.array(["a", "z", None])
+    assert Values(("a", "b")).encode(column).tolist() == [0, 0, 0]
+    assert Values(("a", "b", None)).encode(column).tolist() == [0, 2, 2]
+    assert Values(("a", "b"), other="b").encode(column).tolist() == [0, 1, 1]
+
+
+def test_numbers_go_to_the_nearest_interval() -> None:
+    bins = Bins.even(0, 10, 5)
+    assert bins.encode(pa.array([-3, 0, 1.9, 2, 10, 99, None])).tolist() == [0, 0, 0, 1, 4, 4, 0]
+    with_missing = Bins.even(0, 10, 5, missing=True)
+    assert with_missing.encode(pa.array([None, 4.0])).tolist() == [5, 2]
+    assert len(with_missing) == 6
+
+
+def test_numbers_and_texts_that_print_alike_meet() -> None:
+    assert Values((1, 2, 3)).encode(pa.array(["3", "1"])).tolist() == [2, 0]
+
+
+def test_decoding_gives_the_columns_own_kind() -> None:
+    codes = np.array([1, 0, 1])
+    assert Values((17, 18)).decode(codes, RANDOM, pa.int64()).to_pylist() == [18, 17, 18]
+    text = Values(("a", None)).decode(codes, RANDOM, pa.dictionary(pa.int32(), pa.string()))
+    assert text.to_pylist() == [None, "a", None]
+
+
+def test_drawn_numbers_lie_inside_their_interval() -> None:
+    bins = Bins.even(17, 90, 10, missing=True)
+    codes = np.arange(11).repeat(50)
+    whole = bins.decode(codes, RANDOM, pa.int64())
+    assert whole.null_count == 50
+    kept = whole.drop_null()
+    assert bins.encode(kept).tolist() == codes[codes < 10].tolist()
+    assert min(kept.to_pylist()) >= 17
+    assert max(kept.to_pylist()) <= 90
+    real = bins.decode(codes[:10], RANDOM, pa.float64())
+    assert pa.types.is_floating(real.type)
+
+
+def test_every_shape_of_a_declaration() -> None:
+    assert domain_of("x", range(3)) == Values((0, 1, 2), ordered=True)
+    assert domain_of("x", {"edges": [0, 1, 5]}) == Bins((0.0, 1.0, 5.0))
+    assert domain_of("x", {"values": ["a"], "other": "a"}) == Values(("a",), "a")
+    assert domain_of("x", Bins((0.0, 1.0))) == Bins((0.0, 1.0))
+    for bad in (7, {"low": 1}, {"values": ["a"], "size": 3}):
+        with pytest.raises(SchemaError):
+            domain_of("x", bad)
+
+
+def test_impossible_domains_are_refused() -> None:
+    for make in (
+        lambda: Values(()),
+        lambda: Values(("a", "a")),
+        lambda: Values(("a",), other="b"),
+        lambda: Bins((1.0,)),
+        lambda: Bins((2.0, 1.0)),
+        lambda: Bins.even(0, 0, 3),
+        lambda: Bins.even(0, float("inf"), 3),
+    ):
+        with pytest.raises(ParameterError):
+            make()
+    with pytest.raises(SchemaError, match="holds text"):
+        Bins.even(0, 1, 2).encode(pa.array(["a"]))
+
+
+def test_codes_per_row() -> None:
+    table = Table(pa.table({"x": ["b", "a", "b"]}), Schema())
+    assert encoded(table, "x", Values(("a", "b"))).tolist() == [1, 0, 1]
+
+
+def test_a_domain_must_fit_the_columns_type() -> None:
+    from halfmask.dp.domain import require_fitting
+
+    table = Table(pa.table({"n": [1, 2], "t": ["a", "b"]}), Schema())
+    require_fitting(table, {"n": Values((1, 2)), "t": Values(("a",))}, RANDOM)
+    with pytest.raises(SchemaError) as caught:
+        require_fitting(table, {"n": Values(("low", "high")), "t": Bins.even(0, 1, 2)}, RANDOM)
+    assert len(caught.value.faults) == 2
+
+
+def test_whole_floats_meet_whole_numbers() -> None:
+    assert Values((1, 2)).encode(pa.array([2.0, 1.0])).tolist() == [1, 0]

@@ -1,0 +1,121 @@
+"""Exact inference against the full table, which is small enough here to write out."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from halfmask.synthesize.beliefs import Beliefs, spread
+from halfmask.synthesize.draw import dealt, draw
+from halfmask.synthesize.fit import Target, fitted
+from halfmask.synthesize.junction import junction_tree
+
+SIZES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}
+LOOP = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("a", "e")]
+
+
+def full(beliefs: Beliefs) -> np.ndarray:
+    table = np.ones(tuple(SIZES.values()))
+    for clique, part in zip(beliefs.tree.cliques, beliefs.tables, strict=True):
+        table = table * spread(part, clique, tuple(SIZES))
+    for (_, _, shared), part in zip(beliefs.tree.edges, beliefs.separators, strict=True):
+        table = table / spread(part, shared, tuple(SIZES))
+    return table
+
+
+@pytest.fixture
+def beliefs() -> Beliefs:
+    random = np.random.default_rng(1)
+    return Beliefs.independent(SIZES, {name: random.random(size) for name, size in SIZES.items()})
+
+
+def test_a_loop_gets_triangles() -> None:
+    tree = junction_tree(SIZES, LOOP)
+    assert all(tree.holder(pair) is not None for pair in LOOP)
+    assert max(len(clique) for clique in tree.cliques) == 3
+    assert tree.holder(("a", "b", "c", "d", "e")) is None
+    # Running intersection: the cliques that hold a column hang together.
+    for name in SIZES:
+        holding = [i for i, clique in enumerate(tree.cliques) if name in clique]
+        edges = [e for e in tree.edges if name in e[2]]
+        assert len(edges) == len(holding) - 1
+
+
+def test_moving_to_another_tree_changes_nothing(beliefs: Beliefs) -> None:
+    assert full(beliefs.extended(LOOP)) == pytest.approx(full(beliefs))
+
+
+def test_updates_and_marginals_are_exact(beliefs: Beliefs) -> None:
+    random = np.random.default_rng(2)
+    looped = beliefs.extended(LOOP)
+    factors = {i: random.random(table.shape) for i, table in enumerate(looped.tables)}
+    expected = full(looped)
+    for place, factor in factors.items():
+        expected = expected * spread(factor, looped.tree.cliques[place], tuple(SIZES))
+    expected /= expected.sum()
+    looped.multiply(factors)
+    assert full(looped) == pytest.approx(expected)
+    names = list(SIZES)
+    for count in (1, 2, 3):
+        for columns in permutations(names, count):
+            axes = "".join("abcde"[names.index(name)] for name in columns)
+            exact = np.einsum(f"abcde->{axes}", expected)
+            assert looped.marginal(columns) == pytest.approx(exact)
+
+
+def test_fit_reaches_tables_that_can_be_met(beliefs: Beliefs) -> None:
+    random = np.random.default_rng(3)
+    truth = random.random(tuple(SIZES.values()))
+    truth *= 1000 / truth.sum()
+    targets = [
+        Target(("a", "b"), truth.sum(axis=(2, 3, 4)), 1.0),
+        Target(("c", "d"), truth.sum(axis=(0, 1, 4)), 1.0),
+    ]
+    found = fitted(beliefs.extended([t.columns for t in targets]), targets, 1000.0, steps=300)
+    for target in targets:
+        assert 1000 * found.marginal(target.columns) == pytest.approx(target.counts, abs=0.5)
+
+
+def test_drawn_rows_follow_the_tables_and_keep_independence() -> None:
+    sizes = {"a": 2, "b": 5, "c": 5}
+    ones = {"a": np.array([0.3, 0.7]), "b": np.ones(5), "c": np.arange(1.0, 6)}
+    rows = draw(Beliefs.independent(sizes, ones), 50_000, np.random.default_rng(1))
+    assert np.bincount(rows["a"]) == pytest.approx([15_000, 35_000], abs=1)
+    table = np.histogram2d(rows["b"], rows["c"], 5)[0]
+    expected = table.sum(1, keepdims=True) * table.sum(0) / 50_000
+    statistic = ((table - expected) ** 2 / expected).sum()
+    assert 3 < statistic < 45  # 16 degrees of freedom: neither tied nor unnaturally even
+
+
+def test_dealing_in_a_fixed_order_would_tie_columns() -> None:
+    """The fault that the random order prevents: sorted dealing of two columns ties them fully."""
+    groups = np.zeros(1000, np.int64)
+
+    class InOrder:
+        def random(self, size: int) -> np.ndarray:
+            return np.arange(size) / size if size > 1 else np.array([0.5])
+
+    even = np.ones((1, 5))
+    tied = [dealt(groups, even, InOrder()) for _ in range(2)]  # type: ignore[arg-type]
+    assert np.array_equal(*tied)
+    random = np.random.default_rng(1)
+    free = [dealt(groups, even, random) for _ in range(2)]
+    assert 0.1 < (free[0] == free[1]).mean() < 0.3
+
+
+def test_groups_without_weight_deal_evenly() -> None:
+    weights = np.array([[0.0, 0.0], [0.0, 1.0]])
+    values = dealt(np.repeat([0, 1], 100), weights, np.random.default_rng(1))
+    assert np.bincount(values[:100]).tolist() == [50, 50]
+    assert (values[100:] == 1).all()
+
+
+def test_values_spread_evenly_beside_other_columns() -> None:
+    """Inside one group, every other value gets its share of each dealt value, up to a few rows."""
+    random = np.random.default_rng(4)
+    other = np.repeat(np.arange(10), 100)
+    values = dealt(np.zeros(1000, np.int64), np.array([[1.0, 3.0]]), random, beside=other)
+    table = np.histogram2d(other, values, [10, 2])[0]
+    assert np.abs(table[:, 0] - 25).max() <= 3

@@ -1,0 +1,170 @@
+"""Synthetic tables by co-clustering: what leaves, what is measured, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.errors import (
+    InputError,
+    InternalError,
+    ParameterError,
+    PrivacyError,
+    UnsatisfiableError,
+)
+from halfmask.release.synthetic import SyntheticDraft, SyntheticRelease, seal_synthetic
+
+IRIS = Path(__file__).parents[1] / "coclustering" / "iris.csv"
+COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return hm.read(IRIS, dict.fromkeys(COLUMNS, "quasi"))
+
+
+@pytest.fixture(scope="module")
+def release(iris):
+    return hm.synthesize(iris, method="cocluster", k=49, bins=3, seed=0)
+
+
+def test_the_release_has_the_table_s_shape(iris, release):
+    rows = release.to_arrow()
+    assert rows.schema.names == iris.arrow.schema.names
+    assert rows.num_rows == len(release) == 150
+    assert rows["petal_width"].type == pa.float64()
+    numbers = rows["petal_width"].to_numpy()
+    assert numbers.min() >= 0.1
+    assert numbers.max() <= 2.5
+    assert np.array_equal(np.round(numbers, 1), numbers)
+    assert len(set(numbers.tolist())) > 10
+
+
+@pytest.mark.parametrize(("k", "groups", "obtained"), [(49, 3, 49), (50, 2, 50)])
+def test_k_is_the_least_group_and_the_obtained_one_is_told(iris, k, groups, obtained):
+    found = hm.synthesize(iris, method="cocluster", k=k, bins=3, seed=0)
+    assert found.parameters["parts"][0] == groups
+    assert found.parameters["k_obtained"] == obtained
+
+
+def test_targeted_merging_keeps_the_parts(iris):
+    found = hm.synthesize(iris, method="cocluster", k=50, bins=3, seed=0, strategy="targeted")
+    assert found.parameters["parts"] == [2, 8]
+
+
+def test_one_group_is_refused(iris):
+    with pytest.raises(UnsatisfiableError, match="one group"):
+        hm.synthesize(iris, method="cocluster", k=120, bins=3)
+
+
+def test_no_guarantee_is_claimed_and_risk_is_measured(release):
+    document = release.to_dict()
+    assert release.verdicts == ()
+    assert document["statement"]["claimed"] == []
+    assert any("k-anonymity" in words for words in document["statement"]["not_claimed"])
+    measured = document["statement"]["measured"]
+    assert 0 < measured["attribution"]["ratio"] <= 1
+    assert set(measured["attacks"]) == {"singling_out", "linkability", "inference"}
+    assert set(measured["attacks"]["inference"]) == set(COLUMNS)
+    assert "no formal guarantee" in document["outcome"]
+    assert "k-anonym" not in repr(release)
+
+
+def test_the_same_seed_draws_the_same_rows(iris, release):
+    again = hm.synthesize(iris, method="cocluster", k=49, bins=3, seed=0)
+    assert again.to_arrow().equals(release.to_arrow())
+    other = hm.synthesize(iris, method="cocluster", k=49, bins=3)
+    assert other.parameters["seed"] is None
+
+
+def test_a_report_is_json(release, tmp_path):
+    release.report(tmp_path / "iris.json")
+    assert "not_claimed" in (tmp_path / "iris.json").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="json"):
+        release.report(tmp_path / "iris.html")
+    release.write(tmp_path / "iris.parquet")
+    assert (tmp_path / "iris.parquet").exists()
+
+
+def test_identifiers_people_and_policies_never_leave():
+    random = np.random.default_rng(0)
+    hidden = random.integers(0, 2, 400)
+    table = pa.table(
+        {
+            "name": [f"n{i}" for i in range(400)],
+            "id": np.arange(400),
+            "k_i": np.full(400, 3),
+            "a": hidden * 3 + random.integers(0, 3, 400),
+            "b": pa.array(hidden * 3 + random.integers(0, 3, 400), mask=random.random(400) < 0.1),
+        }
+    )
+    schema = {
+        "table": {"person": "id"},
+        "policy": {"k": "k_i"},
+        "columns": {"name": "identifier", "a": "quasi", "b": "sensitive"},
+    }
+    found = hm.synthesize(hm.read(table, schema), method="cocluster", k=20, rows=1000)
+    assert found.to_arrow().column_names == ["a", "b"]
+    assert found.rows == 1000
+    assert 50 < found.to_arrow()["b"].null_count < 150
+
+
+def test_columns_whose_values_occur_once_are_refused(iris):
+    names = pa.array([f"n{i}" for i in range(150)])
+    table = hm.read(
+        iris.arrow.append_column("name", names), dict.fromkeys((*COLUMNS, "name"), "quasi")
+    )
+    with pytest.raises(InputError, match=r"'name'.*identifiers"):
+        hm.synthesize(table, method="cocluster", k=10)
+
+
+def test_no_structure_is_refused():
+    random = np.random.default_rng(2)
+    table = pa.table({"a": random.integers(0, 4, 300), "b": random.integers(0, 4, 300)})
+    people = hm.read(table, {"a": "quasi", "b": "quasi"})
+    with pytest.raises(UnsatisfiableError, match="no structure"):
+        hm.synthesize(people, method="cocluster", k=10)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"k": 0}, {"k": 151}, {"k": 2.5}, {"k": 5, "rows": 0}, {"k": 5, "mode": "x"},
+              {"k": 5, "strategy": "x"}]
+)  # fmt: skip
+def test_parameters_out_of_range_are_refused(iris, wrong):
+    with pytest.raises(ParameterError):
+        hm.synthesize(iris, method="cocluster", **wrong)
+
+
+def test_unknown_methods_are_refused(iris):
+    with pytest.raises(ParameterError, match="cocluster"):
+        hm.synthesize(iris, method="other")
+
+
+def test_only_the_door_makes_a_release(iris):
+    with pytest.raises(PrivacyError, match="measured first"):
+        SyntheticRelease({}, "x", {}, {}, (), "arrow", iris.arrow, object())
+    codes = np.zeros((150, 5), dtype=np.int32)
+    draft = SyntheticDraft(iris, iris.arrow.select(["species"]), (codes, codes), "x")
+    with pytest.raises(InternalError, match="other columns"):
+        seal_synthetic(draft, np.random.default_rng(0))
+    draft = SyntheticDraft(iris, iris.arrow, (codes, codes[:10]), "x")
+    with pytest.raises(InternalError, match="do not match"):
+        seal_synthetic(draft, np.random.default_rng(0))
+
+
+def test_dates_are_drawn_inside_their_intervals():
+    random = np.random.default_rng(1)
+    hidden = random.integers(0, 2, 500)
+    days = pa.array((hidden * 4000 + random.integers(0, 1500, 500)).astype("int32")).cast(
+        pa.date32()
+    )
+    table = hm.read(pa.table({"born": days, "group": hidden}), {"born": "quasi", "group": "quasi"})
+    rows = hm.synthesize(table, method="cocluster", k=50, seed=1).to_arrow()
+    assert rows["born"].type == pa.date32()
+    drawn = rows["born"].cast(pa.int32()).to_numpy()
+    early = np.array(rows["group"].to_pylist()) == 0
+    assert drawn[early].mean() < 2000 < drawn[~early].mean()

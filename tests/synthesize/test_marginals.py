@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from halfmask.synthesize import marginals, privbayes
+
+
+def test_a_tree_joins_all_columns_where_the_budget_allows(people, domains, make_views) -> None:
+    model = marginals.learn(make_views(people, domains, 5), ordered=["age"])
+    assert len(model.pairs) >= 3
+    joined = {"sex"}
+    for _ in domains:
+        joined |= {name for pair in model.pairs if joined & set(pair) for name in pair}
+    assert joined == set(domains)
+
+
+def test_a_poor_budget_goes_to_single_columns(people, domains, make_views) -> None:
+    vault = make_views(people, domains, "0.005")
+    model = marginals.learn(vault, ordered=["age"])
+    assert len(model.pairs) < 3
+
+
+def test_one_column_is_enough(people, domains, make_views) -> None:
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
+
+    one = Table(people.arrow.select(["job"]), Schema())
+    model = marginals.learn(make_views(one, {"job": domains["job"]}))
+    assert model.pairs == ()
+
+
+def test_the_model_stays_as_small_as_asked(people, domains, make_views) -> None:
+    model = marginals.learn(make_views(people, domains, 5), ordered=["age"], cells=60, rounds=6)
+    assert model.beliefs.tree.cells <= 120
+
+
+def test_network_families_stay_useful(people, domains, make_views) -> None:
+    vault = make_views(people, domains, 1)
+    loose = privbayes.learn(vault, theta=1)
+    strict = privbayes.learn(make_views(people, domains, 1), theta=200)
+    assert sum(len(f.parents) for f in strict.families) <= sum(
+        len(f.parents) for f in loose.families
+    )
+    assert {f.child for f in loose.families} == set(domains)
+
+
+@pytest.mark.slow
+def test_adult_pairs_within_the_target(data) -> None:
+    """Nine columns, epsilon = 1, delta = 1e-9: mean total variation over all pairs."""
+    import halfmask as hm
+    from halfmask.dp.domain import encoded, public_domains
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
+
+    path = data / "arx" / "adult.csv"
+    names = path.read_text(encoding="utf-8").splitlines()[0].split(";")
+    table = hm.read(path, dict.fromkeys(names, "other"))
+    domains = {n: sorted(table.encode(n).values.to_pylist()) for n in names}
+    domains["age"] = range(17, 91)
+    known = public_domains(names, domains)
+    made = hm.synthesize(table, "marginals", epsilon=1, delta=1e-9, domains=domains)
+    both = [
+        {n: encoded(one, n, d).astype(np.int64) for n, d in known.items()}
+        for one in (table, Table(made.to_arrow(), Schema()))
+    ]
+    distances = []
+    for x, y in combinations(names, 2):
+        size = len(known[x]) * len(known[y])
+        p, q = (np.bincount(c[x] * len(known[y]) + c[y], minlength=size) for c in both)
+        distances.append(np.abs(p / p.sum() - q / q.sum()).sum() / 2)
+    assert np.mean(distances) <= 0.031
