@@ -33,6 +33,11 @@ from halfmask.protocol.keys import AskerKey, GroupKey, new_issuer, read_key, wri
 from halfmask.protocol.messages import (
     LARGEST,
     Ask,
+    Closing,
+    Grant,
+    Late,
+    Refuse,
+    Retrieve,
     Signed,
     Trouble,
     encode,
@@ -281,6 +286,7 @@ def test_common_schemas_that_cannot_be(document: dict[str, Any]) -> None:
         Terms(frame=1),
         Terms(room=0),
         Terms(room=1 << 30),
+        Terms(room=1 << 20, frame=2),
         Terms(text=0),
         Terms(ram=1),
     ],
@@ -311,6 +317,25 @@ def test_damaged_messages_never_break_the_relay(data: st.DataObject) -> None:
         message[at] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(1, len(message)))
     read_reply(RELAY.raw(bytes(message[:cut])))
+
+
+@pytest.mark.parametrize("piece", [-1, 5, 2**40])
+def test_a_piece_that_is_not_there(piece: int) -> None:
+    (name,) = {read_request(m).query for m in MESSAGES if isinstance(read_request(m), Retrieve)}
+    assert isinstance(read_reply(RELAY.raw(encode(Retrieve(name, 0, piece)))), Late)
+
+
+@pytest.mark.parametrize("closing", [
+    Closing(2**40, 5, bytes(32)), Closing(5, 6, bytes(32)), Closing(0, 0, bytes(32)),
+    Closing(-1, -1, bytes(32)),
+])  # fmt: skip
+def test_a_closing_that_cannot_be_is_refused(closing: Closing) -> None:
+    town = Town(PEOPLE)
+    session = town.cells[0].work(NOW)
+    next(session)
+    refusal = session.send(Grant(question(town.asker), closing, 0, 0, 1, [0], []))
+    assert isinstance(refusal, Refuse)
+    assert refusal.code == "protocol.tampered"
 
 
 def test_a_message_that_is_too_large_is_refused() -> None:

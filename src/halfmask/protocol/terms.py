@@ -12,6 +12,7 @@ from halfmask.errors import MessageError
 Merge = Literal["tree", "swap", "network"]
 MERGES: tuple[Merge, ...] = ("tree", "swap", "network")
 SUMS = 2
+LARGEST = 1 << 14
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -64,3 +65,5 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         for name, (low, high) in limits.items():
             if not low <= getattr(self, name) <= high:
                 raise MessageError(f"The query's {name} must lie between {low:,} and {high:,}.")
+        if self.full > LARGEST:
+            raise MessageError(f"The query's room needs over {LARGEST:,} frames: enlarge them.")

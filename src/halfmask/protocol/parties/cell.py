@@ -245,7 +245,10 @@ class Cell:
 
     def _task(self, grant: Grant, now: float) -> Talk:
         query = self.believe(grant.query, now)
-        schedule = Schedule(query.terms, grant.closing.slots)
+        closing = grant.closing
+        if not 0 < closing.contributions <= closing.slots < 1 << 31:
+            raise TamperedMessageError("The closing of a collection contradicts itself.")
+        schedule = Schedule(query.terms, closing.slots)
         task = schedule.task(grant.stage, grant.task)
         name = grant.query.id
         bench = worker.Bench(

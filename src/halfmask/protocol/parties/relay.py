@@ -282,6 +282,8 @@ class Relay:
         if room is None or room.state != "done":
             return Late()
         schedule = self._schedule(room)
+        if not 0 <= request.piece < schedule.pieces:
+            return Late()
         frame = self.store.get(
             request.query, request.group, Address(schedule.height + 1, 0, 0, request.piece)
         )
