@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfmask import errors
+    from halfmask.anonymize.policies import compare_policies
     from halfmask.anonymize.run import anonymize
+    from halfmask.assessment.assess import assess
+    from halfmask.assessment.compare import compare
+    from halfmask.assessment.frontier import frontier
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
-    from halfmask.metrics.risk import assess
-    from halfmask.metrics.utility import compare
+    from halfmask.metrics.discrimination.rate import discrimination_rate
     from halfmask.models import (
         AlphaKAnonymity,
         AverageRisk,
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
         KMap,
         LDiversity,
         PersonalKAnonymity,
+        PersonalLDiversity,
+        PersonalTCloseness,
         SampleUniques,
         TCloseness,
         Verdict,
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from halfmask.release.answer import Answer
     from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.sample import policies
     from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
     from halfmask.table.describe import describe
@@ -64,6 +70,8 @@ __all__ = [
     "LDiversity",
     "Ledger",
     "PersonalKAnonymity",
+    "PersonalLDiversity",
+    "PersonalTCloseness",
     "Policies",
     "PrivateRelease",
     "Recoding",
@@ -78,10 +86,14 @@ __all__ = [
     "assess",
     "check",
     "compare",
+    "compare_policies",
     "describe",
+    "discrimination_rate",
     "errors",
     "explain",
+    "frontier",
     "hierarchies",
+    "policies",
     "query",
     "read",
     "suggest",
@@ -104,10 +116,13 @@ _HOMES = {
     "SyntheticRelease": "halfmask.release.synthetic",
     "Table": "halfmask.table.table",
     "anonymize": "halfmask.anonymize.run",
-    "assess": "halfmask.metrics.risk",
+    "assess": "halfmask.assessment.assess",
     "check": "halfmask.models.check",
-    "compare": "halfmask.metrics.utility",
+    "compare": "halfmask.assessment.compare",
+    "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
+    "frontier": "halfmask.assessment.frontier",
+    "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "explain": "halfmask.query.explain",
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",
@@ -115,7 +130,11 @@ _HOMES = {
     "synthesize": "halfmask.synthesize.run",
 }
 
-_MODULES = {"errors": "halfmask.errors", "hierarchies": "halfmask.table.hierarchies"}
+_MODULES = {
+    "errors": "halfmask.errors",
+    "hierarchies": "halfmask.table.hierarchies",
+    "policies": "halfmask.sample.policies",
+}
 
 # Importing a folder later would put it in the place of the function that has its name.
 for _folder in ("anonymize", "query", "synthesize"):

@@ -2,11 +2,12 @@
 
 HalfmaskError
 ├── InputError (ValueError)        the caller's data, schema, parameters or query
-│   ├── SchemaError  HierarchyError  ParameterError
+│   ├── SchemaError  HierarchyError  ParameterError  NotObservedError
 │   └── QueryError                 carries line, column, highlight
 │       └── UnsupportedQueryError
 ├── PrivacyError                   a promise cannot be kept; nothing was released
 │   ├── UnsatisfiableError         carries the verdicts and the closest candidate's levels
+│   │   └── InfeasibleDemandsError carries the rows whose own demands nothing can meet
 │   ├── BudgetExceededError        carries requested, remaining, missing
 │   └── LedgerError                an earlier release forbids this one
 ├── ProtocolError                  cells, relay and asker: the exchange failed; nothing was released
@@ -74,6 +75,21 @@ class ParameterError(InputError):
     def __init__(self, name: str, value: object, allowed: str) -> None:
         self.name, self.value, self.allowed = name, value, allowed
         super().__init__(f"{name} = {value!r} is not possible: give {allowed}.")
+
+
+class NotObservedError(InputError, KeyError):
+    """No row of the table holds the value that was asked for."""
+
+    code = "input.not_observed"
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        super().__init__(
+            f"No row holds this value of {', '.join(columns)}: ask for an observed one."
+        )
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would quote it
 
 
 class QueryError(InputError):
@@ -146,6 +162,36 @@ class UnsatisfiableError(PrivacyError):
         self.suppressed = suppressed
         self.advice = tuple(advice)
         super().__init__(_joined((message, *advice)))
+
+
+class InfeasibleDemandsError(UnsatisfiableError):
+    """People demand more than the table can give, whoever stands in their class.
+
+    Attributes:
+        columns: the policy columns.
+        rows: the numbers of the rows (from 0) that cannot be served; all others together are the
+            largest set that can.
+        feasible: how many rows can be served.
+    """
+
+    code = "privacy.infeasible"
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[int], total: int) -> None:
+        self.columns = tuple(columns)
+        self.rows = tuple(int(row) for row in rows)
+        self.feasible = total - len(self.rows)
+        named = ", ".join(str(row) for row in self.rows[:5])
+        more = f" and {len(self.rows) - 5} more" if len(self.rows) > 5 else ""
+        where = " and ".join(f"'{column}'" for column in self.columns)
+        super().__init__(
+            f"{len(self.rows)} of {total} people demand more (policy column {where}) than the "
+            f"table can give: rows {named}{more}, counted from 0.",
+            suppressed=len(self.rows),
+            advice=(
+                f"The other {self.feasible} are the largest set that can be served: give "
+                "on_infeasible='suppress' to leave the rest out knowingly, or add rows.",
+            ),
+        )
 
 
 class BudgetExceededError(PrivacyError):

@@ -106,7 +106,8 @@ def test_personal_demands_are_met_row_by_row():
         "policy": {"k": "k_i"},
         "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10, 100]}}},
     }
-    release = hm.anonymize(hm.read(data, schema=schema), hm.PersonalKAnonymity())
+    table = hm.read(data, schema=schema)
+    release = hm.anonymize(table, hm.PersonalKAnonymity(), method="optimal")
     assert release.levels == {"age": 1}
     assert release.to_arrow().column_names == ["age"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+from fractions import Fraction
 
 import pytest
 
@@ -20,4 +21,6 @@ MODULES = sorted(
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_give_what_they_say(name: str) -> None:
     module = importlib.import_module(name)
-    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+    given = {"Fraction": Fraction}
+    flags = doctest.NORMALIZE_WHITESPACE
+    assert doctest.testmod(module, optionflags=flags, extraglobs=given).failed == 0

@@ -95,6 +95,12 @@ def test_the_command_line_page_is_current(monkeypatch):
     runpy.run_path(str(script), run_name="__main__")
 
 
+def test_the_page_of_measures_is_current(monkeypatch):
+    script = ROOT / "scripts" / "measure_reference.py"
+    monkeypatch.setattr(sys, "argv", [str(script), "--check"])
+    runpy.run_path(str(script), run_name="__main__")
+
+
 def test_make_knows_the_commands_that_pages_name():
     targets = set(re.findall(r"^([a-z]+):", text("Makefile"), re.MULTILINE))
     for page in ("README.md", "CONTRIBUTING.md"):

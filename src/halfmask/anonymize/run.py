@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from halfmask.anonymize.partition.run import METHODS as PARTITIONS
+from halfmask.anonymize.partition.run import METRIC, Settings
+from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.unsatisfiable import unsatisfiable
 from halfmask.errors import ParameterError
@@ -12,6 +15,7 @@ from halfmask.metrics.metric import CellMetric, ClassMetric
 from halfmask.metrics.registry import METRICS, metric_named
 from halfmask.models.exact import require_number, require_whole
 from halfmask.models.needs import prepare, statistics
+from halfmask.models.verdict import Model
 from halfmask.release.candidate import Candidate
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
@@ -27,12 +31,12 @@ if TYPE_CHECKING:
 
     from halfmask.anonymize.solution import Solution
     from halfmask.metrics.metric import Metric
-    from halfmask.models.verdict import Model
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
-# A method is a module with ``solve(problem, *, seed, time_limit) -> Solution``; one line each.
-METHODS = {
+# Methods that find levels: a module with ``solve(problem) -> Solution``; one line here each.
+# Those that divide the rows into classes stand in ``halfmask.anonymize.partition.run``.
+RECODINGS = {
     "optimal": "halfmask.anonymize.optimal",
     "local": "halfmask.anonymize.local",
 }
@@ -41,29 +45,39 @@ METHODS = {
 PERTURBING = dict.fromkeys(
     ("cocluster", "cocluster-sets", "cocluster-mode"), "halfmask.anonymize.coclustering"
 )
+METHODS = (*RECODINGS, *PARTITIONS, *PERTURBING)
 
 
 def anonymize(
     table: Table,
     *models: Model,
-    method: str = "optimal",
+    method: str | None = None,
     suppression: float = 0.0,
-    metric: str | Metric = "loss",
+    metric: str | Metric | None = None,
     seed: int | None = None,
     time_limit: float | None = None,
+    **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
 
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared.
         models: the promises to keep, all at once.
-        method: ``"optimal"`` (one level per column, proven best), ``"local"`` (levels differ
-            between classes, which loses less) or, for many columns and at the price of some false
-            cells, ``"cocluster"``, ``"cocluster-sets"`` or ``"cocluster-mode"``.
-        suppression: the share of rows that may be left out, 0 to 1.
-        metric: what to minimize, by name or as a metric.
+        method: ``"optimal"`` (one level per column, proven best; the default), ``"local"`` (levels
+            differ between classes, which loses less), or a division of the rows into classes with
+            tight labels: ``"personal"`` (the default where people state own demands),
+            ``"k-member"``, ``"mdav"``, ``"mondrian"`` or ``"exact"`` (small tables); for many
+            columns and at the price of some false cells, ``"cocluster"``, ``"cocluster-sets"`` or
+            ``"cocluster-mode"``.
+        suppression: the share of rows that may be left out, 0 to 1; divisions leave none out.
+        metric: what to minimize, by name or as a metric; default ``"loss"``, for divisions
+            ``"dbil"``.
         seed: for methods that draw at random; the others ignore it.
         time_limit: seconds; the best found by then is released with its proven gap.
+        options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
+            ``fallback="uniform"`` (try one k for everybody too, keep the better),
+            ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
+            method (``score="plain"`` of k-member, ``cut="whole"`` of mondrian).
 
     Raises:
         UnsatisfiableError: nothing satisfies the models; says what comes closest.
@@ -79,37 +93,59 @@ def anonymize(
         {'age': 1, 'sex': 0}
     """
     require_table(table)
+    method = method or _default(models, metric, suppression)
     _require(table, method, suppression, seed, time_limit)
+    if options and method not in PARTITIONS:
+        name, value = next(iter(options.items()))
+        raise ParameterError(name, value, "it only with " + ", ".join(PARTITIONS))
     if method in PERTURBING:
         perturb = importlib.import_module(PERTURBING[method]).anonymize
         release: Release = perturb(table, models, method=method, seed=seed, time_limit=time_limit)
         return release
     table = prepare(settled(table), models)
     check_hierarchies(table)
+    if method in PARTITIONS:
+        name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
+        return seal(divided(table, models, Settings(method, name, seed, time_limit, options)))
+    effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
+    return seal(_recoded(table, models, method, "loss" if metric is None else metric, effort))
+
+
+def _default(models: Sequence[Model], metric: str | Metric | None, suppression: float) -> str:
+    """The method where none is named: people's own demands are best met by a division."""
+    own = any(model.policy for model in models if isinstance(model, Model))
+    fits = own and metric in (None, METRIC) and not suppression
+    return "personal" if fits and not any(m.whole or m.population for m in models) else "optimal"
+
+
+def _recoded(
+    table: Table,
+    models: Sequence[Model],
+    method: str,
+    metric: str | Metric,
+    effort: dict[str, Any],
+) -> Candidate:
+    """The candidate of a method that finds levels."""
     chosen = metric_named(metric) if isinstance(metric, str) else _metric(metric)
     name = metric if isinstance(metric, str) else chosen.name
     parameters: dict[str, Any] = {
-        "suppression": suppression,
-        "seed": seed,
-        "time_limit": time_limit,
+        **effort,
         "weights": {name: table.schema.columns[name].weight for name in table.schema.quasi},
         "models": [model.to_dict() for model in models],
     }
     solution, step = _solve(table, models, chosen, method, parameters)
     steps = [_step(table.schema.quasi, levels) for levels in solution.steps or ()]
-    return seal(
-        Candidate(
-            table=table,
-            models=models,
-            recoding=Recoding.of(table, steps),
-            step=step,
-            loss=solution.value if name == "loss" else None,
-            method=method,
-            metric=name,
-            parameters=parameters | {"value": solution.value},
-            gap=solution.gap,
-            notes=solution.notes,
-        )
+    return Candidate(
+        table=table,
+        models=models,
+        recoding=Recoding.of(table, steps),
+        step=step,
+        loss=solution.value if name == "loss" else None,
+        method=method,
+        metric=name,
+        parameters=parameters | {"value": solution.value},
+        gap=solution.gap,
+        notes=solution.notes,
     )
 
 
@@ -126,7 +162,7 @@ def _solve(
         suppression=parameters["suppression"],
         weights=list(parameters["weights"].values()),
     )
-    solve = importlib.import_module(METHODS[method]).solve
+    solve = importlib.import_module(RECODINGS[method]).solve
     solution: Solution = solve(
         problem, seed=parameters["seed"], time_limit=parameters["time_limit"]
     )

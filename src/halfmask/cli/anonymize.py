@@ -19,6 +19,11 @@ from halfmask.cli.options import (
 from halfmask.cli.promises import models, promises
 from halfmask.cli.releases import deliver, show_release, suppression
 
+_SETTINGS = (
+    "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
+    "on_infeasible", "score",
+)  # fmt: skip
+
 
 @click.command("anonymize")
 @source
@@ -26,11 +31,18 @@ from halfmask.cli.releases import deliver, show_release, suppression
 @suppression
 @click.option(
     "--method",
-    default="optimal",
-    show_default=True,
-    help="optimal, local, cocluster, cocluster-sets or cocluster-mode.",
+    help="optimal (default), local; personal (default with people's own "
+    "demands), k-member, mdav, mondrian, exact; cocluster, cocluster-sets, cocluster-mode.",
 )
-@click.option("--metric", default="loss", show_default=True, help="What the search minimizes.")
+@click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
+@click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
+@click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
+@click.option(
+    "--on-infeasible",
+    type=click.Choice(["error", "suppress"]),
+    help="What to do with people who demand more than all can give.",
+)
+@click.option("--score", type=click.Choice(["improved", "plain"]), help="The score of k-member.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
@@ -48,11 +60,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     refuse_bad_outputs(file, output, given["report"], given["recoding"])
     wanted = models(given)
     table = load(file, given)
-    settings = {
-        name: given[name]
-        for name in ("method", "metric", "suppression", "time_limit", "seed")
-        if given[name] is not None
-    }
+    settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings)
     deliver(release, output, given["report"])

@@ -7,25 +7,37 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, source
+from halfmask.cli.options import as_json, load, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
-    from halfmask.metrics.risk import Assessment
+    from collections.abc import Sequence
+
+    from halfmask.assessment.assess import Assessment
+    from halfmask.metrics.risk.criterion import Criterion
 
 
 @click.command("assess")
 @source
+@click.option("--population", type=click.Path(), help="The population table's file.")
+@click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
+@click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
+@report_option
 @as_json
-def command(file: str, as_json: bool, **given: Any) -> None:
+def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Measure who stands out in FILE.
 
-    Example: halfmask assess people.csv
+    Example: halfmask assess people.csv -o report.html
     """
-    from halfmask.metrics.risk import assess
+    from halfmask.assessment.assess import assess
 
+    refuse_bad_outputs(file, None, output)
     table = load(file, given)
+    population = load(given["population"], {}) if given["population"] else None
     with show.working("Assessing"):
-        found = assess(table)
+        found = assess(table, population=population, fraction=given["fraction"], size=given["size"])
+    if output:
+        found.report(output)
+        show.say(f"The report is in {output}.")
     if as_json:
         show.document("assess", found.to_dict())
     else:
@@ -47,6 +59,7 @@ def show_assessment(found: Assessment) -> None:
         ("mean risk (marketer)", show.percent(found.mean_risk)),
     ]
     show.table("Risk", ("", ""), facts)
+    show_criteria(found.criteria)
     sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
     show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
     columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in found.columns]
@@ -54,4 +67,33 @@ def show_assessment(found: Assessment) -> None:
         "Quasi-identifiers",
         ("column", "distinct values", "missing", "rows alone by this column"),
         columns,
+    )
+    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in found.advice]
+    show.table(
+        "Rows alone in their class, if one column is",
+        ("column", "as it is", "one level up", "removed"),
+        steps,
+    )
+    for note in found.notes:
+        show.say(note)
+
+
+def show_criteria(criteria: Sequence[Criterion]) -> None:
+    """Print the criteria of the data protection authorities."""
+    rows = [
+        (
+            one.name if one.column is None else f"{one.name} of {one.column}",
+            one.outcome,
+            one.risk.value,
+            one.risk.low,
+            one.risk.high,
+            one.attack.value,
+            (one.control or one.baseline).value,
+        )
+        for one in criteria
+    ]
+    show.table(
+        "Criteria (risk beyond control or guessing, 95 % interval)",
+        ("criterion", "outcome", "risk", "from", "to", "attack", "without"),
+        rows,
     )

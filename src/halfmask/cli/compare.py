@@ -1,4 +1,4 @@
-"""``halfmask compare``: what a release is still good for."""
+"""``halfmask compare``: what a release is still good for, and what it still tells."""
 
 from __future__ import annotations
 
@@ -7,27 +7,49 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, source
+from halfmask.cli.assess import show_criteria
+from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
-    from halfmask.metrics.utility import Comparison
+    from halfmask.assessment.compare import Comparison
 
 
 @click.command("compare")
 @source
 @click.argument("release", type=click.Path())
+@click.option("--control", type=click.Path(), help="Rows of people who are not in FILE.")
+@click.option("--target", metavar="A,B", help="Columns to predict from the others.")
+@click.option("--queries", type=click.Path(), help="A file of SQL on a table called people.")
+@click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
+@click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Other random choices.")
+@report_option
 @as_json
-def command(file: str, release: str, as_json: bool, **given: Any) -> None:
+def command(file: str, release: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Compare the original FILE with its RELEASE.
 
-    Example: halfmask compare people.csv out.parquet
+    Example: halfmask compare people.csv out.parquet -o report.html
     """
-    from halfmask.metrics.utility import compare
+    from halfmask.assessment.compare import compare
 
+    refuse_bad_outputs(file, None, output)
     original = load(file, given)
     published = load(release, {})
+    control = load(given["control"], {}) if given["control"] else None
     with show.working("Comparing"):
-        found = compare(original, published)
+        found = compare(
+            original,
+            published,
+            control=control,
+            targets=names(given["target"]) or None,
+            queries=given["queries"],
+            learn=given["learn"],
+            attacks=given["attacks"],
+            seed=given["seed"],
+        )
+    if output:
+        found.report(output)
+        show.say(f"The report is in {output}.")
     if as_json:
         show.document("compare", found.to_dict())
     else:
@@ -40,17 +62,36 @@ def show_comparison(found: Comparison) -> None:
         ("rows", found.rows, found.rows_released),
         ("classes", found.classes, found.classes_released),
         ("mean class size", found.mean_class, found.mean_class_released),
+        ("highest risk (prosecutor)", found.before.prosecutor, found.after.prosecutor),
+        ("mean risk (marketer)", found.before.marketer, found.after.marketer),
     ]
     show.table("Original and release", ("", "original", "release"), facts)
+    loss = "not known" if found.loss is None else f"{show.number(found.loss)} of 1"
     generalized = [(c.name, c.loss, c.distinct, c.distinct_released) for c in found.generalized]
-    show.table(
-        f"Loss: {show.number(found.loss)} of 1",
-        ("quasi-identifier", "loss", "values", "labels"),
-        generalized,
-    )
-    if found.kept:
-        show.table(
-            "Columns that leave as they are",
-            ("column", "distance of distributions (0 to 1)"),
-            [(c.name, c.distance) for c in found.kept],
+    show.table(f"Loss: {loss}", ("quasi-identifier", "loss", "values", "labels"), generalized)
+    moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
+    show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
+    show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
+    show_criteria(found.criteria)
+    for note in found.notes:
+        show.say(note)
+
+
+def _good_for(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
+    error = found.counting.error
+    rows = [("random counts, mean relative error", error.value, error.low, error.high)]
+    rows += [
+        (f"query {q.query} of the file, mean relative error", q.error.value, q.error.low,
+         q.error.high)
+        for q in found.queries
+    ]  # fmt: skip
+    rows += [
+        (
+            f"{p.measure} of {p.target}, {p.model} (original: {show.number(p.original.value)})",
+            p.release.value,
+            p.release.low,
+            p.release.high,
         )
+        for p in found.predictions
+    ]
+    return rows

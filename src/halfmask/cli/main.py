@@ -29,6 +29,8 @@ VERBS = (
     "query",
     "synthesize",
     "compare",
+    "frontier",
+    "policies",
     "relay",
     "cell",
     "ask",

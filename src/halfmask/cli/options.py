@@ -53,6 +53,9 @@ def output(help_text: str) -> Decorator:
     return click.option("-o", "--output", type=click.Path(allow_dash=True), help=help_text)
 
 
+report_option = output("The report: .html or .json.")
+
+
 def refuse_two_documents(output_path: str | None, *, json_too: bool) -> None:
     """``--json`` and ``-o -`` both want stdout."""
     if json_too and output_path == STDOUT:

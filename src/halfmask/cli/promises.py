@@ -18,6 +18,10 @@ COLUMN = "COLUMN=NUMBER"
 _OPTIONS = (
     click.option("--k", type=int, help="k-anonymity: each class holds at least K people."),
     click.option("--personal-k", is_flag=True, help="Each person's own k, from the policy column."),
+    click.option("--personal-l", multiple=True, metavar="COLUMN",
+                 help="Each person's own l for a sensitive column."),
+    click.option("--personal-t", multiple=True, metavar="COLUMN[:DISTANCE]",
+                 help="Each person's own t for a sensitive column."),
     click.option("--l", "l_", multiple=True, metavar=COLUMN + "[:KIND[:C]]",
                  help="l-diversity; KIND: distinct, entropy or recursive (then C)."),
     click.option("--alpha", multiple=True, metavar=COLUMN,
@@ -68,7 +72,14 @@ def _counting(given: Mapping[str, Any]) -> list[Model]:
 
 
 def _sensitive(given: Mapping[str, Any]) -> list[Model]:
-    from halfmask.models import BetaLikeness, DeltaDisclosure, LDiversity, TCloseness
+    from halfmask.models import (
+        BetaLikeness,
+        DeltaDisclosure,
+        LDiversity,
+        PersonalLDiversity,
+        PersonalTCloseness,
+        TCloseness,
+    )
 
     made: list[Model] = []
     for column, value, extra in _pairs("l", given.get("l_"), extras=2):
@@ -78,6 +89,11 @@ def _sensitive(given: Mapping[str, Any]) -> list[Model]:
     for column, value, extra in _pairs("t", given.get("t_"), extras=1):
         distance: Any = extra[0] if extra else "equal"
         made.append(TCloseness(value, column, distance=distance))
+    made += [PersonalLDiversity(column) for column in given.get("personal_l") or ()]
+    for entry in given.get("personal_t") or ():
+        column, _, apart = entry.partition(":")
+        own: Any = apart or "equal"
+        made.append(PersonalTCloseness(column, own))
     for column, value, extra in _pairs("delta-disclosure", given.get("delta_disclosure"), extras=1):
         absent: Any = extra[0] if extra else "fails"
         made.append(DeltaDisclosure(value, column, absent=absent))

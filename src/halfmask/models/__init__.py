@@ -9,6 +9,8 @@ from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.k_map import KMap
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.personal_k_anonymity import PersonalKAnonymity
+from halfmask.models.personal_l_diversity import PersonalLDiversity
+from halfmask.models.personal_t_closeness import PersonalTCloseness
 from halfmask.models.sample_uniques import SampleUniques
 from halfmask.models.t_closeness import TCloseness
 from halfmask.models.verdict import Model, Verdict
@@ -24,6 +26,8 @@ __all__ = [
     "LDiversity",
     "Model",
     "PersonalKAnonymity",
+    "PersonalLDiversity",
+    "PersonalTCloseness",
     "SampleUniques",
     "TCloseness",
     "Verdict",

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from halfmask.errors import SchemaError
+from halfmask.models.demands import demand_faults, highest, stated
 from halfmask.models.exact import require_whole
-from halfmask.models.statistics import POLICY, filled, histogram, kept, reduce
+from halfmask.models.statistics import POLICY, filled, histogram, kept
 from halfmask.models.verdict import Verdict, judge
-from halfmask.table.classes import value_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
 
@@ -55,19 +54,7 @@ class PersonalKAnonymity:
 
     def faults(self, table: Table) -> list[str]:
         """What hinders reading people's demands from ``table``."""
-        column = table.schema.policy.get("k")
-        if column is None:
-            return []
-        numbers = value_facts(table, column)["numbers"]
-        if numbers is None:
-            return [f"the policy column '{column}' holds text: give whole numbers."]
-        unstated = int(table.arrow[column].null_count)
-        if unstated and self.default is None:
-            return [
-                f"the policy column '{column}' is empty in {unstated} rows: fill it in (1 demands "
-                "nothing), or give default=."
-            ]
-        return []
+        return demand_faults(table, "k", self.default)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it meets the highest demand inside it."""
@@ -94,7 +81,7 @@ class PersonalKAnonymity:
             return int(classes.rows[classes.people < (self.default or 0)].sum())
         demands = histogram(classes, POLICY + "k")
         people = np.repeat(classes.people, np.diff(demands.starts))
-        return int(demands.counts[self._stated(demands)[demands.values] > people].sum())
+        return int(demands.counts[stated(demands, self.default)[demands.values] > people].sum())
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``.
@@ -127,14 +114,4 @@ class PersonalKAnonymity:
         return self.default is not None and POLICY + "k" not in classes.histograms
 
     def _demands(self, classes: Classes) -> NDArray[np.float64]:
-        if self._unstated(classes):
-            return np.where(filled(classes), float(self.default or 0), 0.0)
-        demands = histogram(classes, POLICY + "k")
-        return reduce(np.maximum, self._stated(demands)[demands.values], demands.starts)
-
-    def _stated(self, demands: Histogram) -> NDArray[np.float64]:
-        """The demand behind each code; one that is not stated cannot be met without a default."""
-        if demands.numbers is None:
-            raise SchemaError("The policy column for k holds text: give whole numbers.")
-        unknown = np.inf if self.default is None else float(self.default)
-        return np.where(np.isnan(demands.numbers), unknown, demands.numbers)
+        return highest(classes, "k", self.default)

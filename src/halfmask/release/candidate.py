@@ -12,19 +12,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model
+    from halfmask.release.partition import Partition
     from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A recoding of one table that claims to satisfy the models.
+    """A recoding or a partition of one table that claims to satisfy the models.
 
     Attributes:
         table: the original rows.
         models: the promises it must keep.
         recoding: how rows are generalized.
-        step: per row, the index of the recoding's step; -1 means that the row is suppressed.
+        step: per row, the index of the recoding's step or of the partition's class; -1 means that
+            the row is suppressed.
         loss: the loss that the search believes it has, or None where it did not compute it.
         method: how it was found, such as ``"optimal"``.
         metric: what the search minimized.
@@ -35,7 +37,7 @@ class Candidate:
 
     table: Table
     models: Sequence[Model]
-    recoding: Recoding
+    recoding: Recoding | Partition
     step: NDArray[np.int32]
     loss: float | None = None
     method: str = "optimal"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
+from halfmask.release.partition import Partition
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
@@ -59,7 +61,7 @@ class ColumnChange:
 def changes(
     table: Table,
     published: pa.Table,
-    recoding: Recoding,
+    recoding: Recoding | Partition,
     step: NDArray[np.int32],
     losses: Mapping[str, Fraction],
 ) -> tuple[ColumnChange, ...]:
@@ -75,13 +77,18 @@ def changes(
 def _quasi(
     table: Table,
     published: pa.Table,
-    recoding: Recoding,
+    recoding: Recoding | Partition,
     step: NDArray[np.int32],
     loss: float,
     name: str,
 ) -> ColumnChange:
     height = table.hierarchy(name).height
-    levels = np.array([s.levels[name] for s in recoding.steps])
+    if isinstance(recoding, Partition):
+        levels = recoding.labels[name].levels(table, name)
+        if levels is None:
+            return _ranged(table, published, loss, name)
+    else:
+        levels = np.array([s.levels[name] for s in recoding.steps])
     counts = np.bincount(levels[step[step >= 0]], minlength=height + 2)
     cells = {int(level): int(counts[level]) for level in np.flatnonzero(counts)}
     level = next(iter(cells)) if len(cells) == 1 else None
@@ -96,6 +103,21 @@ def _quasi(
         after=_distinct(published[name]),
         loss=loss,
         cells=cells,
+    )
+
+
+def _ranged(table: Table, published: pa.Table, loss: float, name: str) -> ColumnChange:
+    before, after = len(np.unique(table.encode(name).codes)), _distinct(published[name])
+    return ColumnChange(
+        name=name,
+        role="quasi",
+        action="replaced by the range of the class" if loss else AS_IT_WAS,
+        published=True,
+        level=None if loss else 0,
+        height=table.hierarchy(name).height,
+        before=before,
+        after=after,
+        loss=loss,
     )
 
 

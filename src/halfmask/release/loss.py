@@ -1,6 +1,7 @@
 """The loss of a release, counted again from the labels that leave.
 
-Definition: a value's share is (leaves its label covers) / D, 1 for a suppressed row; a column's
+Definition: a value's share is (leaves its label covers; a range covers the table's
+values in it) / D, 1 for a suppressed row; a column's
 loss is L = (mean share - 1/D) / (1 - 1/D); the table's is prod(1 + L)^w - 1, where the weights w
 sum to 1 (1/columns each, unless the schema says otherwise), or the weighted mean of L.
 """
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.release.partition import Partition
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,13 +25,18 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-def column_loss(recoding: Recoding, table: Table, step: NDArray[np.int32], name: str) -> Fraction:
+def column_loss(
+    recoding: Recoding | Partition, table: Table, step: NDArray[np.int32], name: str
+) -> Fraction:
     """The loss of one column over all original rows, exactly."""
     hierarchy, codes = table.hierarchy(name), table.encode(name).codes
     size = hierarchy.size
     if size <= 1 or not len(table):
         return Fraction(0)
     covered = int(np.count_nonzero(step < 0)) * size
+    if isinstance(recoding, Partition):
+        covered += recoding.covered(table, step, name)
+        return Fraction(covered - len(table), len(table) * (size - 1))
     levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
     levels[step < 0] = -1
     for level in range(hierarchy.height + 2):

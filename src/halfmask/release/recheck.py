@@ -11,8 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError
+from halfmask.release.partition import Partition
 from halfmask.release.recoding import as_text, label_texts
 from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.hierarchy import TOP
+from halfmask.table.ranges import ends, places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model, Verdict
-    from halfmask.release.recoding import Recoding
+    from halfmask.release.recoding import Label, Recoding
     from halfmask.table.table import Table
 
 _ID = "id"
@@ -31,7 +34,7 @@ def verdicts(
     quasi: pa.Table,
     table: Table,
     kept: NDArray[np.int64],
-    recoding: Recoding | None,
+    recoding: Recoding | Partition | None,
 ) -> tuple[list[Verdict], NDArray[np.int64]]:
     """Check every model on published rows; returns the verdicts and the class sizes.
 
@@ -58,7 +61,7 @@ def regrouped(
     table: Table,
     kept: NDArray[np.int64],
     model: Model,
-    recoding: Recoding | None,
+    recoding: Recoding | Partition | None,
     alone: tuple[NDArray[Any], int] | None = None,
 ) -> tuple[Classes, NDArray[Any]]:
     """Group published rows by their labels, with what ``model`` reads; gives each row's class.
@@ -68,7 +71,7 @@ def regrouped(
     own = len(kept)
     unplaced = 0
     if model.population is not None:
-        if recoding is None:
+        if recoding is None or isinstance(recoding, Partition):
             raise InternalError("Without a recoding nobody of a population can be placed.")
         alone = None
         population, unplaced = _population(recoding, model.population)
@@ -92,8 +95,18 @@ def regrouped(
     return classes, ids
 
 
-def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.int32]) -> None:
-    """Demand that every published label is the original value's label at the level of its step."""
+def covers(
+    recoding: Recoding | Partition, table: Table, quasi: pa.Table, step: NDArray[np.int32]
+) -> None:
+    """Demand that every published label covers the value that it stands for.
+
+    With a recoding it is the value's label at the level of its step; with a partition any label of
+    the value's hierarchy or a range that holds it.
+    """
+    if isinstance(recoding, Partition):
+        for name in recoding.columns:
+            _hold_value(table, name, as_text(quasi[name]), table.encode(name).codes[step >= 0])
+        return
     kept = np.flatnonzero(step >= 0)
     for name in recoding.columns:
         levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)
@@ -117,6 +130,28 @@ def covers(recoding: Recoding, table: Table, quasi: pa.Table, step: NDArray[np.i
             raise InternalError(
                 f"Column {name!r}: {wrong} published labels do not cover their value."
             )
+
+
+def _hold_value(table: Table, name: str, labels: pa.Array, codes: NDArray[np.int32]) -> None:
+    """Demand that each label, as it is written, covers the value behind it."""
+    pairs = pa.table({"value": codes, "label": labels})
+    seen = pairs.group_by(pairs.column_names).aggregate([])
+    values: list[Label] = as_text(table.encode(name).values).to_pylist()
+    hierarchy, known = table.hierarchy(name), places(values)
+    wrong = 0
+    for code, label in zip(seen["value"].to_pylist(), seen["label"].to_pylist(), strict=True):
+        if label == values[code] or label == TOP:
+            continue
+        above = {
+            hierarchy.labels[level][hierarchy.maps[level][code]]
+            for level in range(1, hierarchy.height + 1)
+        }
+        if label is not None and label in {str(one) for one in above if one is not None}:
+            continue
+        range_ = None if label is None or values[code] is None else ends(label, known)
+        wrong += range_ is None or not range_[0] <= code <= range_[1]
+    if wrong:
+        raise InternalError(f"Column {name!r}: {wrong} published labels do not cover their value.")
 
 
 def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:

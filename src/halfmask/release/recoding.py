@@ -125,7 +125,7 @@ class Recoding:
         codes = encoded.codes[kept]
         kind = table.arrow.schema.field(name).type
         if used.tolist() in ([], [0]):
-            return _as(kind, encoded.values, codes)
+            return as_type(kind, encoded.values, codes)
         texts = [label_texts(table, name, int(level)) for level in used]
         words = pa.array(sorted({t for _, labels in texts for t in labels if t is not None}))
         place: dict[Label, int] = {t: i for i, t in enumerate(words.to_pylist())}
@@ -137,7 +137,7 @@ class Recoding:
         row_level = np.searchsorted(used, per_step)[taken]
         values = pa.concat_arrays([words.cast(pa.string()), pa.nulls(1, pa.string())])
         text = pa.dictionary(pa.int32(), pa.string()) if pa.types.is_dictionary(kind) else None
-        return _as(text or pa.string(), values, look[row_level, codes])
+        return as_type(text or pa.string(), values, look[row_level, codes])
 
     def assign(self, table: Table) -> NDArray[np.int32]:
         """The step that each row takes; -1 where no step's classes hold the row's labels."""
@@ -300,7 +300,7 @@ def _match(
     return np.isin(key[:count], key[count:][known])
 
 
-def _as(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Array:
+def as_type(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Array:
     """The values at ``codes`` as ``kind``; a dictionary holds used values only, in order."""
     if not pa.types.is_dictionary(kind):
         return values.take(pa.array(codes))

@@ -14,6 +14,7 @@ from halfmask.release.columns import changes
 from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import column_loss, table_loss
+from halfmask.release.partition import Partition
 from halfmask.release.recheck import covers, verdicts
 from halfmask.release.recoding import label_texts
 from halfmask.release.release import DOOR, Release
@@ -64,7 +65,7 @@ def seal(candidate: Candidate) -> Release:
         rows=len(kept),
         classes=ClassSizes.of(sizes),
         columns=changes(candidate.table, rows, recoding, step, losses),
-        recoding=recoding,
+        recoding=None if isinstance(recoding, Partition) else recoding,
         method=candidate.method,
         metric=candidate.metric,
         gap=candidate.gap,
@@ -83,18 +84,19 @@ def require_declared(table: Table) -> None:
     leaving(table)
 
 
-def _described(candidate: Candidate) -> Recoding:
+def _described(candidate: Candidate) -> Recoding | Partition:
     """The recoding with its published classes stated where it needs them to repeat ``step``."""
     table, recoding, step = candidate.table, candidate.recoding, candidate.step
     quasi = list(table.schema.quasi)
     if sorted(recoding.columns) != sorted(quasi):
         raise InternalError("The recoding does not speak of all quasi-identifiers.")
-    for index, one in enumerate(recoding.steps):
-        top = {name: table.hierarchy(name).height + 1 for name in quasi}
-        if sorted(one.levels) != sorted(quasi) or any(
-            not 0 <= level <= top[name] for name, level in one.levels.items()
-        ):
-            raise InternalError(f"Step {index} of the recoding has levels that do not exist.")
+    _fits(candidate)
+    return recoding if isinstance(recoding, Partition) else _repeatable(recoding, table, step)
+
+
+def _fits(candidate: Candidate) -> None:
+    """Demand that the steps are those of the recoding, and that no more rows go than allowed."""
+    table, recoding, step = candidate.table, candidate.recoding, candidate.step
     if step.shape != (len(table),) or (
         len(step) and not -1 <= step.min() <= step.max() < len(recoding.steps)
     ):
@@ -102,6 +104,16 @@ def _described(candidate: Candidate) -> Recoding:
     limit = candidate.parameters.get("suppression")
     if limit is not None and int(np.count_nonzero(step < 0)) > Fraction(str(limit)) * len(table):
         raise InternalError("The candidate suppresses more rows than allowed.")
+
+
+def _repeatable(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
+    quasi = list(table.schema.quasi)
+    for index, one in enumerate(recoding.steps):
+        top = {name: table.hierarchy(name).height + 1 for name in quasi}
+        if sorted(one.levels) != sorted(quasi) or any(
+            not 0 <= level <= top[name] for name, level in one.levels.items()
+        ):
+            raise InternalError(f"Step {index} of the recoding has levels that do not exist.")
     if not np.array_equal(recoding.assign(table), step):
         recoding = recoding.with_classes(table, step)
         if not np.array_equal(recoding.assign(table), step):
@@ -129,12 +141,20 @@ def _loss(candidate: Candidate, losses: dict[str, Fraction]) -> float:
     raise InternalError("The search claims another loss than the rows that leave have.")
 
 
-def _ambiguous(recoding: Recoding, table: Table) -> list[str]:
+def _levels(recoding: Recoding | Partition, table: Table, name: str) -> set[int]:
+    """The levels of which a column publishes labels; ranges have none."""
+    if isinstance(recoding, Partition):
+        levels = recoding.labels[name].levels(table, name)
+        return set() if levels is None else set(np.unique(levels).tolist())
+    return {one.levels[name] for one in recoding.steps}
+
+
+def _ambiguous(recoding: Recoding | Partition, table: Table) -> list[str]:
     """Say where labels of several levels that cover different values are spelled alike."""
     notes = []
     for name in recoding.columns:
         covered: dict[str | None, set[bytes]] = {}
-        for level in {one.levels[name] for one in recoding.steps}:
+        for level in _levels(recoding, table, name):
             level_map, labels = label_texts(table, name, level)
             for code, text in enumerate(labels):
                 covered.setdefault(text, set()).add((level_map == code).tobytes())

@@ -1,5 +1,6 @@
-"""A release's document as a page that people can read, print and sign."""
+"""Documents as pages that people can read, print and sign."""
 
 from halfmask.report.page import render
+from halfmask.report.policies import render_policies
 
-__all__ = ["render"]
+__all__ = ["render", "render_policies"]

@@ -24,10 +24,8 @@ def render(document: dict[str, Any]) -> str:
         >>> render(release.to_dict())  # doctest: +SKIP
         '<!doctype html>...'
     """
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(count=_count, percent=_percent, figure=_figure, embed=_embed)
-    template = environment.from_string(_text("templates/release.html"))
-    return template.render(
+    return rendered(
+        "templates/release.html",
         document=document,
         quasi=quasi(document),
         plots=plots(document),
@@ -35,8 +33,17 @@ def render(document: dict[str, Any]) -> str:
         words=words,
         effort=effort(document),
         limits=limits(document),
+    )
+
+
+def rendered(template: str, **facts: Any) -> str:
+    """One self-contained page from a template and what it shows."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters.update(count=_count, percent=_percent, figure=_figure, embed=_embed)
+    return environment.from_string(_text(template)).render(
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
         scripts=[_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
+        **facts,
     )
 
 

@@ -67,7 +67,7 @@ def class_sizes(document: dict[str, Any]) -> dict[str, Any]:
             {"field": "rows", "title": "rows", "format": ","},
         ],
     }
-    return _plot(data, height=220, mark="bar", encoding=encoding)
+    return plot(data, height=220, mark="bar", encoding=encoding)
 
 
 def generalization(document: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _mixed_levels(document: dict[str, Any]) -> dict[str, Any]:
         for column in quasi(document)
         for cell in column["cells"]
     ]
-    return _plot(
+    return plot(
         data,
         height=_BAR * len(quasi(document)),
         mark={"type": "bar", "stroke": "currentColor", "strokeOpacity": 0.4, "strokeWidth": 0.5},
@@ -132,7 +132,7 @@ def _bars(
     document: dict[str, Any], data: list[dict[str, Any]], field: str, title: str, text: Any
 ) -> dict[str, Any]:
     """One bar per column from 0 to 100%, with its figure behind it."""
-    return _plot(
+    return plot(
         data,
         height=_BAR * len(quasi(document)),
         encoding={
@@ -161,7 +161,8 @@ def bin_label(one: dict[str, Any]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _plot(data: list[dict[str, Any]], **rest: Any) -> dict[str, Any]:
+def plot(data: list[dict[str, Any]], **rest: Any) -> dict[str, Any]:
+    """A specification in the style of the report."""
     return {
         "$schema": _SCHEMA,
         "config": _CONFIG,

@@ -34,6 +34,19 @@ WORDS: dict[str, Words] = {
         "If all rows of a class hold the same sensitive value, that value is known.",
         "at least",
     ),
+    "personal l-diversity": Words(
+        "Every class holds as many values of the sensitive column as each person in it asked for.",
+        _SENSITIVE,
+        "Values may be alike in meaning, and one of them may be much likelier than before.",
+        "at least",
+    ),
+    "personal t-closeness": Words(
+        "In every class the sensitive column is distributed as near to the whole release as each "
+        "person in it asked for.",
+        f"{_SENSITIVE} The distribution in the whole release is taken to be known to everybody.",
+        "What the whole release tells about everybody in it stays told.",
+        "at most",
+    ),
     "(alpha, k)-anonymity": Words(
         "Everybody shares all published quasi-identifiers with at least k - 1 others, and no "
         "sensitive value makes up more than the share alpha of a class.",

@@ -245,6 +245,31 @@ def distinct(
     return classes, ids
 
 
+def grouped(
+    table: Table, rows: NDArray[np.int64], ids: NDArray[np.int64], *, columns: Mapping[str, str]
+) -> Classes:
+    """The classes that ``ids`` states for some ``rows``, with histograms of ``columns`` by key."""
+    from halfmask.kernels import group
+
+    count = int(ids.max(initial=-1)) + 1
+    sizes = np.bincount(ids, minlength=count).astype(np.int64)
+    small = ids.astype(np.int32)
+    people = sizes
+    if table.schema.person is not None:
+        person = table.encode(table.schema.person).codes[rows].astype(np.int64)
+        people = np.bincount(np.unique(person << 32 | ids) & 0xFFFFFFFF, minlength=count)
+    each, one = np.arange(len(rows) + 1, dtype=np.int64), np.ones(len(rows), dtype=np.int64)
+    histograms = {}
+    for key, name in columns.items():
+        facts = value_facts(table, name)
+        merged = group.merge_histograms(
+            small, count, each, table.encode(name).codes[rows], one, facts["domain"]
+        )
+        histograms[key] = Histogram(*merged, **facts)
+    keys = np.arange(count, dtype=np.uint64).reshape(-1, 1)
+    return Classes(keys, sizes, people.astype(np.int64), histograms)
+
+
 def tuple_codes(
     table: Table, names: Sequence[str]
 ) -> tuple[list[NDArray[np.int32]], NDArray[np.int32]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,10 +36,23 @@ def _from_arrow(source: Any) -> pa.Table:
         return source.read_all()
     if hasattr(source, "__arrow_c_stream__"):
         return _from_stream(source)
+    if isinstance(source, Mapping):
+        return _from_columns(source)
     raise InputError(
         f"A {type(source).__name__} cannot be read: give a file name, a pandas, Polars,"
-        " Arrow or DuckDB table, or anything with __arrow_c_stream__."
+        " Arrow or DuckDB table, a mapping from names to columns, or anything with"
+        " __arrow_c_stream__."
     )
+
+
+def _from_columns(source: Mapping[Any, Any]) -> pa.Table:
+    try:
+        return pa.table(dict(source))
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InputError(
+            "The mapping is no table: give one list of values per column name, all of one length"
+            " and each of one kind."
+        ) from None
 
 
 def _from_stream(source: Any) -> pa.Table:

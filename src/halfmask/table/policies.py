@@ -56,13 +56,18 @@ def _text(column: pa.ChunkedArray) -> pa.Array:
 
 
 def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]:
-    """The table with its policy columns as whole numbers, and what is wrong with them.
+    """The table with its policy columns as numbers, and what is wrong with them.
 
-    A missing demand is no fault: a model may have a default for people who state none.
+    Demands for k and l are whole numbers of at least 1, those for t lie between 0 and 1. A missing
+    demand is no fault: a model may have a default for people who state none.
     """
     faults: list[str] = []
     for demand, name in schema.policy.items():
         column = table[name]
+        if demand == "t":
+            table, found = _shares(table, name)
+            faults += found
+            continue
         try:
             whole, wrong = _whole(column)
         except InputError as error:
@@ -80,6 +85,29 @@ def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]
             )
         table = table.set_column(table.column_names.index(name), name, whole)
     return table, faults
+
+
+def _shares(table: pa.Table, name: str) -> tuple[pa.Table, list[str]]:
+    """The table with demands for t as numbers, and what is wrong with them."""
+    column = table[name]
+    if pa.types.is_dictionary(column.type):
+        number, bad = number_type(used_values(column))
+        if number is None:
+            count = len(used_values(column).filter(bad))
+            return table, [f"Policy column '{name}' (t): {count} distinct demands are no numbers."]
+        column = retyped(column, number)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return table, [f"Policy column '{name}' (t): holds {kind}, not numbers."]
+    numbers = column.cast(pa.float64())
+    inside = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, 1))
+    outside = len(numbers) - numbers.null_count - (pc.sum(inside).as_py() or 0)
+    faults = []
+    if outside:
+        faults.append(
+            f"Policy column '{name}': of {len(column)} demands {outside} are not from 0 to 1."
+        )
+    return table.set_column(table.column_names.index(name), name, numbers), faults
 
 
 def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:

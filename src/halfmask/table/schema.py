@@ -19,7 +19,7 @@ Kind = Literal["numeric", "date", "ordinal", "nominal"]
 
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
-DEMANDS = ("k", "l")
+DEMANDS = ("k", "l", "t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Schema:
     Attributes:
         columns: one entry per declared column; a plain text means the role.
         person: the column that says whose row this is; ``None``: one row, one person.
-        policy: demand (``"k"``, ``"l"``) to the column that holds it.
+        policy: demand (``"k"``, ``"l"``, ``"t"``) to the column that holds it.
         policy_file: a file keyed by the person column that holds the policy columns.
         missing: the texts that mean a missing value; ``None``: the empty text in text files.
         delimiter: what stands between the fields of a text file; ``None``: detected.

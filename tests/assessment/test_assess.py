@@ -82,3 +82,55 @@ def test_an_empty_table_is_refused():
     empty = pa.table({"age": pa.array([], pa.int64())})
     with pytest.raises(InputError, match="no rows"):
         hm.assess(hm.read(empty, schema={"age": "quasi"}))
+
+
+def test_the_three_criteria_and_what_to_do_next():
+    found = hm.assess(table(players(), QUASI))
+    by = {one.name: one for one in found.criteria}
+    assert by["singling out"].attack.value == pytest.approx(4 / 6)
+    assert by["singling out"].outcome == "not met"
+    assert by["linkability"].attack.value == pytest.approx(5 / 6)
+    # Everybody's salary is certain; the most frequent salary is held by two of six.
+    assert by["inference"].attack.value == 1
+    assert by["inference"].baseline.value == pytest.approx(2 / 6)
+    first = found.advice[0]
+    # Without age two clubs of four and two are left; without club three ages are alone.
+    assert (first.column, first.removed) == ("age", 0)
+    assert {a.column: a.removed for a in found.advice} == {"age": 0, "club": 3}
+    assert found.way[-1].unique_rows == 0
+
+
+def test_disclosure_by_hand():
+    rows = {
+        "age": ["30-39"] * 2 + ["20-29"] * 2 + ["32"] * 2,
+        "salary": [1160, 1500, 1730, 3060, 500, 500],
+    }
+    (one,) = hm.assess(table(rows, {"age": "quasi", "salary": "sensitive"})).disclosures
+    assert one.homogeneity == pytest.approx(2 / 6)
+    assert one.background == 1
+    # In its class a salary of 500 is certain, in the table it is 2/6.
+    assert one.skewness == pytest.approx(4 / 6)
+    assert one.best_guess == pytest.approx((1 + 1 + 2) / 6)
+
+
+def test_population_gives_the_journalists_risk():
+    people = table({"age": [30, 40, 40]}, {"age": "quasi"})
+    everybody = table({"age": [30, 30, 30, 30, 40, 40]}, {"age": "quasi"})
+    found = hm.assess(people, population=everybody)
+    assert found.reidentification.journalist_population == 0.5
+    assert found.reidentification.journalist_sample_share == 1
+    assert found.reidentification.prosecutor == 1
+    assert found.uniqueness.fraction == 0.5
+
+
+def test_the_document_holds_no_value_and_both_files_are_written(tmp_path):
+    import json
+
+    rows = {"age": ["canary", "o", "o"], "salary": ["canary2", "x", "y"]}
+    found = hm.assess(table(rows, {"age": "quasi", "salary": "sensitive"}), fraction=0.5)
+    found.report(tmp_path / "a.json")
+    found.report(tmp_path / "a.html")
+    assert json.loads((tmp_path / "a.json").read_text())["format"] == "halfmask.assessment/1"
+    for file in ("a.json", "a.html"):
+        assert "canary" not in (tmp_path / file).read_text()
+    assert "canary" not in repr(found)

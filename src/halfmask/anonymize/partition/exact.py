@@ -1,0 +1,86 @@
+"""Proven optima for small tables: DBIL, WCSD, diameter or split; larger ones block by block.
+
+The heuristics give a first division. Column generation with HiGHS proves how far it is from the
+optimum and closes the gap; see ``docs/personal.md`` for what was tried and how far each goes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.anonymize.partition import k_member, mondrian, personal
+from halfmask.anonymize.partition.blocks import blocks_of
+from halfmask.anonymize.partition.division import Division
+from halfmask.anonymize.partition.mend import mend, numbered
+from halfmask.anonymize.partition.optimum.apart import largest_split
+from halfmask.anonymize.partition.optimum.instance import Instance, Optimum
+from halfmask.anonymize.partition.optimum.sums import smallest_sum
+from halfmask.anonymize.partition.optimum.widest import smallest_diameter
+from halfmask.errors import ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.anonymize.partition.task import Task
+
+OPTIONS: dict[str, tuple[str, ...]] = {"classes": (), "block": ()}
+METRICS = ("dbil", "wcsd", "diameter", "split")
+PATIENCE = 60.0  # seconds where no time limit is stated
+_WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
+
+
+def divide(task: Task) -> Division:
+    """The optimum, or the best that the time allows with its proven gap."""
+    if task.demands.values.shape[1] or any(m.columns for m in task.models):
+        raise ParameterError(
+            "method", "exact", "another one where sensitive columns matter: it proves k only"
+        )
+    metric = str(task.options.get("metric", "dbil"))
+    deadline = task.deadline if task.deadline is not None else time.monotonic() + PATIENCE
+    largest = int(task.options.get("block", _WHOLE[metric]))
+    blocks = [np.arange(len(task))] if metric == "split" else blocks_of(task, largest)
+    if len(blocks) == 1:
+        return _proven(task, optimum(task, metric, deadline), metric)
+    ids = np.full(len(task), -1, dtype=np.int64)
+    for number, rows in enumerate(blocks):
+        share = time.monotonic() + (deadline - time.monotonic()) / (len(blocks) - number)
+        part = optimum(task.take(rows), metric, share)
+        ids[rows] = part.ids + ids.max(initial=-1) + 1
+    note = (
+        f"The table was first cut into {len(blocks)} blocks; each block is optimal by itself or "
+        "the best found in its time, the whole need not be."
+    )
+    return Division(mend(task, numbered(ids)), notes=(note,))
+
+
+def optimum(task: Task, metric: str, deadline: float) -> Optimum:
+    """The optimum of one block."""
+    from halfmask.kernels import price
+    from halfmask.kernels import space as kernels
+
+    rows = np.arange(len(task))
+    far = np.asarray(kernels.matrix(task.space.points, rows))
+    instance = Instance(far, task.demands.k, deadline)
+    if metric == "split":
+        return largest_split(instance, int(task.options.get("classes", 2)))
+    starts = _starts(task)
+    if metric == "diameter":
+        return smallest_diameter(instance, starts, task.seed)
+    return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
+
+
+def _starts(task: Task) -> list[NDArray[np.int64]]:
+    """Valid divisions to begin with; demands for rows alone decide."""
+    return [method.divide(task).ids for method in (personal, k_member, mondrian)]
+
+
+def _proven(task: Task, found: Optimum, metric: str) -> Division:
+    ids = mend(task, numbered(found.ids))
+    notes: tuple[str, ...] = ()
+    if found.gap:
+        side = "higher" if metric == "split" else "lower"
+        notes = (f"The search stopped: the optimum may be {side} by {found.gap:.6g}.",)
+    return Division(ids, found.gap, notes, found.value)

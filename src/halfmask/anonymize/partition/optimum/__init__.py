@@ -1,0 +1,1 @@
+"""Proven optima for small tables, by column generation; one file an idea."""

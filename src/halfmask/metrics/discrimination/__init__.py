@@ -1,0 +1,1 @@
+"""The discrimination rate: how far what somebody knows shrinks the set of possible answers."""

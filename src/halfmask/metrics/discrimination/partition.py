@@ -1,0 +1,163 @@
+"""Semantic partitions: which values of a column mean the same to an attacker or an analyst.
+
+Definition: disjoint, non-empty blocks that together hold every value of the column.
+Source: Sondeck, "Privacy and utility assessment within statistical data bases", 2017, chapter 5.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from halfmask.errors import InputError, ParameterError
+from halfmask.table.hierarchy import canonical
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """A partition bound to a column: the block of each value, the blocks' names, and remarks."""
+
+    places: NDArray[np.int32]
+    names: tuple[object, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Blocks of values that count as one.
+
+    Attributes:
+        blocks: block name to the values in it.
+        overlap: what to do with a value in two blocks: ``"refuse"``, or take the ``"first"``.
+        rest: what to do with a value in none: ``"refuse"``, make it its ``"own"`` block, or put all
+            such values ``"together"``.
+
+    Example:
+        >>> Partition({"cancer": ["lung", "colon"], "other": ["flu"]}).names
+        ('cancer', 'other')
+    """
+
+    blocks: Mapping[object, Sequence[object]]
+    overlap: Literal["refuse", "first"] = "refuse"
+    rest: Literal["refuse", "own", "together"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.overlap not in ("refuse", "first"):
+            raise ParameterError("overlap", self.overlap, "refuse or first")
+        if self.rest not in ("refuse", "own", "together"):
+            raise ParameterError("rest", self.rest, "refuse, own or together")
+
+    @property
+    def names(self) -> tuple[object, ...]:
+        """The names of the blocks."""
+        return tuple(self.blocks)
+
+    def bind(self, column: str, values: pa.Array) -> Blocks:
+        """Give every value of a column its block.
+
+        Raises:
+            InputError: blocks are empty, overlap or leave values out; says all of it in counts.
+        """
+        texts = [canonical(v) for block in self.blocks.values() for v in dict.fromkeys(block)]
+        twice = sum(count > 1 for count in Counter(texts).values())
+        empty = sum(not len(block) for block in self.blocks.values())
+        place: dict[str, int] = {}
+        for number, block in enumerate(self.blocks.values()):
+            for value in block:
+                place.setdefault(canonical(value), number)
+        held = [canonical(value) for value in values.to_pylist()]
+        absent = [text for text in dict.fromkeys(held) if text not in place]
+        faults = []
+        if empty:
+            faults.append(f"{empty} of its blocks are empty")
+        if twice and self.overlap == "refuse":
+            faults.append(f'{twice} value(s) stand in several blocks (overlap="first" allows it)')
+        if absent and self.rest == "refuse":
+            faults.append(
+                f'{len(absent)} value(s) of the table stand in no block (rest="own" or '
+                'rest="together" makes blocks of them)'
+            )
+        if faults:
+            raise InputError(f"The partition of column {column!r} is none: {'; '.join(faults)}.")
+        names: list[object] = list(self.blocks)
+        for text in absent:
+            place[text] = len(names) - (self.rest == "together" and text != absent[0])
+            if place[text] == len(names):
+                names.append("rest" if self.rest == "together" else text)
+        places = np.array([place[text] for text in held], dtype=np.int32)
+        return Blocks(places, tuple(names), self._notes(twice, len(absent)))
+
+    def _notes(self, twice: int, absent: int) -> tuple[str, ...]:
+        notes = []
+        if twice:
+            notes.append(f"{twice} value(s) stood in several blocks; the first was taken.")
+        if absent:
+            how = "one block together" if self.rest == "together" else "a block of its own each"
+            notes.append(f"{absent} value(s) stood in no block and got {how}.")
+        return tuple(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Half-open intervals [a, b[ between rising edges; every number must lie in one.
+
+    Example:
+        >>> Cuts(0, 10, 20).edges
+        (0.0, 10.0, 20.0)
+    """
+
+    edges: tuple[float, ...]
+
+    def __init__(self, *edges: float) -> None:
+        if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
+            raise ParameterError("edges", len(edges), "at least two rising numbers")
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
+
+    def bind(self, column: str, values: pa.Array) -> Blocks:
+        """Give every number of a column its interval; the missing value is a block of its own."""
+        from halfmask.table.numbers import numbers_of
+
+        known = values.drop_null()
+        numbers = numbers_of(column, known).astype(np.float64)
+        place = np.searchsorted(self.edges, numbers, side="right") - 1
+        outside = int(((place < 0) | (place >= len(self.edges) - 1)).sum())
+        if outside:
+            raise InputError(
+                f"The cuts of column {column!r} leave {outside} value(s) out: the last edge is not "
+                "inside; give a larger one, or infinity."
+            )
+        names: list[object] = [f"[{a:g}, {b:g}[" for a, b in pairwise(self.edges)]
+        places = np.full(len(values), len(names), dtype=np.int32)
+        places[np.asarray(values.is_valid())] = place
+        if values.null_count:
+            names.append(None)
+        return Blocks(places, tuple(names))
+
+
+Partitioning = Partition | Cuts
+
+
+def partitioning(given: object) -> Partitioning:
+    """What a user gave as a partition: a mapping, lists of values, or a partition."""
+    if isinstance(given, Partition | Cuts):
+        return given
+    if isinstance(given, Mapping):
+        return Partition({name: _listed(block) for name, block in given.items()})
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return Partition({f"block {i + 1}": _listed(block) for i, block in enumerate(given)})
+    raise ParameterError("partition", type(given).__name__, "blocks of values, a Partition or Cuts")
+
+
+def _listed(block: object) -> list[object]:
+    if isinstance(block, str) or not hasattr(block, "__iter__"):
+        raise ParameterError("partition", type(block).__name__, "a list of values for each block")
+    return list(block)

@@ -1,0 +1,1 @@
+"""What can be told about people: one file a measure."""

@@ -1,0 +1,120 @@
+"""Distances between original and released rows, column by column.
+
+Definition: numeric columns differ by |a - b| / range of the original, where a label stands for the
+mean of the values it covers; other columns by 0 for the same value, 1 - 1/m for a label that covers
+the value and m - 1 others, and 1 otherwise.
+Source: Gower, "A general coefficient of similarity and some of its properties", 1971.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.metrics.sides import SharedColumn
+
+_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The columns in which rows are compared, ready for the kernel."""
+
+    columns: tuple[SharedColumn, ...]
+    numeric: NDArray[np.bool_]
+    tables: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    leaf_numbers: tuple[NDArray[np.float64], ...]
+    label_numbers: tuple[NDArray[np.float64], ...]
+
+    def nearest(
+        self,
+        leaves: NDArray[np.int64],
+        labels: NDArray[np.int64] | None = None,
+        *,
+        k: int = 1,
+        seed: int = 0,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest released rows of the original rows ``leaves``, and how far they are.
+
+        Args:
+            leaves: which original rows.
+            labels: among which released rows; None: all, and places count from the first.
+            k: how many.
+            seed: breaks ties.
+        """
+        from halfmask.kernels.nearest import nearest
+
+        left = np.stack([c.before[leaves] for c in self.columns], axis=1).astype(np.int32)
+        held = [c.after if labels is None else c.after[labels] for c in self.columns]
+        right = np.stack(held, axis=1).astype(np.int32)
+        a = np.stack([n[left[:, c]] for c, n in enumerate(self.leaf_numbers)], axis=1)
+        b = np.stack([n[right[:, c]] for c, n in enumerate(self.label_numbers)], axis=1)
+        found, far = nearest(
+            left, right, a, b, self.numeric, self.tables, self.offsets, self.widths, k, seed
+        )
+        return np.asarray(found), np.asarray(far)
+
+    def matrix(self, leaves: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """All distances between some original and some released rows."""
+        out = np.zeros((len(leaves), len(labels)))
+        for c, column in enumerate(self.columns):
+            left, right = column.before[leaves], column.after[labels]
+            if self.numeric[c]:
+                a, b = self.leaf_numbers[c][left], self.label_numbers[c][right]
+                out += np.abs(a[:, None] - b[None, :])
+            else:
+                cells = left[:, None].astype(np.int64) * self.widths[c] + right[None, :]
+                out += self.tables[self.offsets[c] + cells]
+        return out
+
+
+def space(columns: Sequence[SharedColumn]) -> Space:
+    """Prepare the comparison of ``columns``."""
+    numeric, tables, offsets, widths = [], [], [0], []
+    leaf_numbers, label_numbers = [], []
+    for column in columns:
+        numbers = column.numbers
+        large = column.leaves * column.labels > _CELLS
+        numeric.append(numbers is not None or large)
+        if numbers is not None:
+            own = numbers[column.before]
+            span = float(own.max() - own.min()) or 1.0
+            leaf_numbers.append(numbers / span)
+            label_numbers.append(column.label_numbers / span)
+            table = np.zeros(0, dtype=np.float32)
+        elif large:  # too many values for a table: the same value or not, as numbers far apart
+            leaf_numbers.append(np.arange(column.leaves, dtype=np.float64))
+            label_numbers.append(column.covered[column.starts[:-1]].astype(np.float64))
+            table = np.zeros(0, dtype=np.float32)
+        else:
+            leaf_numbers.append(np.zeros(column.leaves))
+            label_numbers.append(np.zeros(column.labels))
+            table = _table(column)
+        tables.append(table)
+        widths.append(column.labels)
+        offsets.append(offsets[-1] + len(table))
+    return Space(
+        tuple(columns),
+        np.array(numeric),
+        np.concatenate(tables) if tables else np.zeros(0, np.float32),
+        np.array(offsets[:-1], dtype=np.int64),
+        np.array(widths, dtype=np.int64),
+        tuple(leaf_numbers),
+        tuple(label_numbers),
+    )
+
+
+def _table(column: SharedColumn) -> NDArray[np.float32]:
+    out = np.ones((column.leaves, column.labels), dtype=np.float32)
+    owner = np.repeat(np.arange(column.labels), column.sizes)
+    out[column.covered, owner] = (1.0 - 1.0 / column.sizes)[owner]
+    return out.ravel()

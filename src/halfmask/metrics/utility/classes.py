@@ -1,0 +1,115 @@
+"""What is left of the classes: loss, precision, discernibility, class sizes, class labels.
+
+Definition: loss, precision and discernibility as in the metrics that a search minimizes, read from
+the published labels; the average class size is rows / classes; the classification metric is the
+share of original rows that are suppressed or whose class label is not the majority of their class.
+Source: Iyengar, "Transforming data to satisfy privacy constraints", 2002.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.metrics.codes import joint, pairs
+
+if TYPE_CHECKING:
+    from halfmask.metrics.sides import SharedColumn, Sides
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizedColumn:
+    """What became of one quasi-identifier.
+
+    Attributes:
+        loss: 0 (as it was) to 1 (nothing left), suppressed rows included; None where values are
+            new, so that no hierarchy says what they cover.
+        precision: 1 - level / height, the mean over rows; None likewise.
+        distinct: values before; ``distinct_released`` labels after.
+    """
+
+    name: str
+    loss: float | None
+    precision: float | None
+    distinct: int
+    distinct_released: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassUtility:
+    """The classes of a release beside those of its original.
+
+    Attributes:
+        loss: the geometric aggregate of the columns' losses; None where values are new.
+        precision: the mean of the columns' precision.
+        discernibility: the chance that two rows cannot be told apart, suppressed rows included.
+        classes: classes before; ``classes_released`` after; ``mean_class`` rows in each.
+        classification: per sensitive column, the classification metric.
+        columns: the quasi-identifiers.
+    """
+
+    loss: float | None
+    precision: float | None
+    discernibility: float
+    classes: int
+    classes_released: int
+    mean_class: float
+    mean_class_released: float
+    classification: tuple[tuple[str, float], ...]
+    columns: tuple[GeneralizedColumn, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        out = asdict(self)
+        out["classification"] = [
+            {"column": name, "value": value} for name, value in self.classification
+        ]
+        return out
+
+
+def class_utility(sides: Sides) -> ClassUtility:
+    """Measure the classes of both sides."""
+    quasi = sides.quasi
+    suppressed = max(0, sides.before - sides.after)
+    total = sides.after + suppressed
+    columns = tuple(_column(sides, c, suppressed, total) for c in quasi)
+    losses = [c.loss for c in columns if c.loss is not None]
+    precisions = [c.precision for c in columns if c.precision is not None]
+    _, before = joint([(c.before, c.leaves) for c in quasi])
+    ids, after = joint([(c.after, c.labels) for c in quasi])
+    sizes = np.bincount(ids, minlength=after)
+    whole = len(losses) == len(columns)
+    loss = float(np.prod([1 + v for v in losses]) ** (1 / len(losses)) - 1) if whole else None
+    return ClassUtility(
+        loss,
+        float(np.mean(precisions)) if len(precisions) == len(columns) else None,
+        (float(sizes @ sizes) + suppressed * total) / total**2,
+        before,
+        after,
+        sides.before / before,
+        sides.after / after,
+        tuple((c.name, _classification(c, ids, after, suppressed)) for c in sides.sensitive),
+        columns,
+    )
+
+
+def _column(sides: Sides, column: SharedColumn, suppressed: int, total: int) -> GeneralizedColumn:
+    distinct = len(sides.original.encode(column.name).values)
+    if column.loss is None:
+        return GeneralizedColumn(column.name, None, None, distinct, column.labels)
+    hierarchy = sides.original.hierarchy(column.name)
+    lost = (column.loss * sides.after + suppressed) / total if hierarchy.size > 1 else 0.0
+    height = max(hierarchy.height, 1)
+    levels = np.minimum(column.level[column.after], height)
+    steps = (float(levels.sum()) / height + suppressed) / total
+    return GeneralizedColumn(column.name, lost, 1 - steps, distinct, column.labels)
+
+
+def _classification(column: SharedColumn, ids: Any, classes: int, suppressed: int) -> float:
+    owner, _, counts = pairs(ids, column.after, column.labels, classes)
+    starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    kept = int(np.maximum.reduceat(counts, starts).sum())
+    total = len(ids) + suppressed
+    return (total - kept) / total

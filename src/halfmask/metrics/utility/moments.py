@@ -1,0 +1,107 @@
+"""Numeric columns: do means, variances, covariances and correlations survive?
+
+Definition: the entries of each statistic (x on the original, x' on the release) are compared by the
+mean square error, the mean absolute error and the mean variation, the mean of |x' - x| / |x| over
+entries that are not 0. A label counts as the mean of the values it covers. The error of class means
+is the mean over original rows of |class mean - value| / |value|, the class taken in the release.
+Source: Domingo-Ferrer and Torra, "Disclosure control methods and information loss for microdata",
+2001; Nguyen and Castelluccia, "Techniques d'anonymisation tabulaire", 2020, example 5 (class
+means).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.metrics.codes import joint
+from halfmask.metrics.estimate import Estimate, exact, failed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.metrics.sides import Sides
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One statistic before and after: square error, absolute error and relative variation."""
+
+    statistic: str
+    square_error: float
+    absolute_error: float
+    variation: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def moments(sides: Sides) -> tuple[Moment, ...]:
+    """Compare the statistics of the numeric columns; empty where there are none."""
+    columns = [c for c in sides.columns.values() if c.numbers is not None]
+    if not columns:
+        return ()
+    before = np.stack([c.numbers[c.before] for c in columns if c.numbers is not None])
+    after = np.stack([c.label_numbers[c.after] for c in columns])
+    return tuple(
+        _moment(name, of(before), of(after))
+        for name, of in (
+            ("mean", _mean),
+            ("covariance", _covariance),
+            ("correlation", _correlation),
+        )
+    )
+
+
+def _mean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(rows.mean(axis=1))
+
+
+def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    centered = rows - rows.mean(axis=1, keepdims=True)
+    return np.asarray((centered @ centered.T / rows.shape[1])[np.triu_indices(len(rows))])
+
+
+def _correlation(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    spread = rows.std(axis=1)
+    scaled = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)[:, None]
+    return np.asarray((scaled @ scaled.T / rows.shape[1])[np.triu_indices(len(rows), 1)])
+
+
+def _moment(name: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Moment:
+    if not len(before):
+        return Moment(name, 0.0, 0.0, None)
+    off = np.abs(after - before)
+    held = before != 0
+    ratio = float((off[held] / np.abs(before[held])).mean()) if held.any() else None
+    return Moment(name, float((off**2).mean()), float(off.mean()), ratio)
+
+
+def class_mean_error(sides: Sides, column: str) -> Estimate:
+    """How far the mean of a person's released class is from the person's own number."""
+    target = sides.columns[column]
+    if target.numbers is None:
+        return failed(f"Column {column!r} is not numeric.", sides.before)
+    quasi = sides.quasi
+    if any(c.foreign or len(np.unique(c.level)) > 1 for c in quasi):
+        return failed("It speaks of releases with one level per column.", sides.before)
+    labels = [c.to_label[int(c.level[0])][c.before] for c in quasi]
+    inside = np.all([held >= 0 for held in labels], axis=0)
+    both = [
+        (np.concatenate([c.after, np.maximum(held, 0)]).astype(np.int32), c.labels)
+        for c, held in zip(quasi, labels, strict=True)
+    ]
+    ids, count = joint(both)
+    mine, theirs = ids[sides.after :], ids[: sides.after]
+    sums = np.bincount(theirs, weights=target.label_numbers[target.after], minlength=count)
+    sizes = np.bincount(theirs, minlength=count)
+    own = target.numbers[target.before]
+    known = inside & (sizes[mine] > 0) & (own != 0)
+    if not known.any():
+        return failed("No original row lies in a released class.", sides.before)
+    guess = sums[mine[known]] / sizes[mine[known]]
+    error = np.abs(guess - own[known]) / np.abs(own[known])
+    return exact(float(error.mean()), int(known.sum()))

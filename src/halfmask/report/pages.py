@@ -1,0 +1,62 @@
+"""The pages of assessments, comparisons and frontiers: one HTML file each, complete in itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from halfmask.report import assessment_plots, sentences
+from halfmask.report.page import _count, _embed, _figure, _percent, _script, _text
+from halfmask.report.terms import term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "halfmask.assessment": ("assessment.html", assessment_plots.assessment),
+    "halfmask.comparison": ("comparison.html", assessment_plots.comparison),
+    "halfmask.frontier": ("frontier.html", assessment_plots.frontier),
+}
+
+
+def render_page(document: dict[str, Any]) -> str:
+    """The page for a document, by its ``format``.
+
+    Example:
+        >>> from halfmask.report.pages import render_page
+        >>> render_page(assessment.to_dict())  # doctest: +SKIP
+        '<!doctype html>...'
+    """
+    template, plots = _KINDS[document["format"].split("/")[0]]
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
+    )
+    environment.filters.update(
+        count=_count, percent=_percent, figure=_figure, embed=_embed, estimate=estimate
+    )
+    return environment.get_template(template).render(
+        document=document,
+        plots=plots(document),
+        say=sentences,
+        term=term,
+        style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
+        scripts=[_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
+    )
+
+
+def estimate(value: dict[str, Any] | None, form: str = "percent") -> str:
+    """An estimate with its interval, or why there is none."""
+    if value is None:
+        return "not measured"
+    if value["value"] is None:
+        return f"not known: {value['reason']}"
+    write = _percent if form == "percent" else _figure
+    text = write(value["value"])
+    low, high = value["low"], value["high"]
+    if low is not None and high is not None and (low, high) != (value["value"], value["value"]):
+        text += f" ({write(low)} to {write(high)})"
+    return text if value["trusted"] else f"{text}, not to be relied on: {value['reason']}"

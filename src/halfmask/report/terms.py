@@ -1,0 +1,65 @@
+"""The words of the reports, each explained in a sentence or two, one click away."""
+
+from __future__ import annotations
+
+TERMS: dict[str, str] = {
+    "class": "The rows that share all their quasi-identifiers. Who knows these of a person cannot "
+    "tell the rows of a class apart.",
+    "quasi-identifier": "A column that others may know about a person, such as age or postcode. "
+    "One alone says little; several together often fit one person only.",
+    "sensitive": "A column whose values must not be tied to a person.",
+    "prosecutor": "The attacker knows that a certain person is in the table, and what the "
+    "quasi-identifiers of this person are. The risk is 1 / people in the class; the highest "
+    "counts.",
+    "journalist": "The attacker wants to find anybody. By population: 1 / people of the population "
+    "in the class. Any hit: the chance that one guess for each class is right at least once.",
+    "marketer": "The attacker guesses everybody at once. The risk is the share of people who are "
+    "expected to be found: classes / people.",
+    "singling out": "Isolating the row of one person. One of the three criteria of the European "
+    "data protection authorities (opinion 05/2014).",
+    "linkability": "Joining two files about the same person. One of the three criteria of the "
+    "European data protection authorities (opinion 05/2014).",
+    "inference": "Guessing a value of a person from the others, much better than without the "
+    "table. One of the three criteria of the European data protection authorities (opinion "
+    "05/2014).",
+    "risk of an attack": "(attack - control) / (1 - control): how much of what is safe without the "
+    "release the attack takes. The control is the same attack on people who are not in the "
+    "release; where there are none, plain guessing (the baseline) takes its place.",
+    "interval": "With 95 % confidence the true figure lies between these ends. A figure without "
+    "an interval was counted on all rows.",
+    "special unique": "Somebody who is unique already through few columns. A minimal unique set is "
+    "a set of columns that singles a row out while no part of it does (SUDA2).",
+    "population uniqueness": "How many people of the whole population are unique, estimated from "
+    "this table. Four models give four answers; one that fails says so.",
+    "distinction and separation": "Distinction: different combinations / rows. Separation: the "
+    "share of pairs of rows that differ.",
+    "discrimination rate": "1 - H(X | Y) / H(X): how far knowing Y shrinks what X can be. 0: not "
+    "at all; 1: to one outcome.",
+    "homogeneity": "All rows of a class hold the same sensitive value, so that it is known without "
+    "finding the row.",
+    "background knowledge": "Ruling out one value is enough to know the sensitive value.",
+    "skewness": "How much likelier a value is in a class than in the whole table.",
+    "similarity": "The values of a class differ but mean the same.",
+    "loss": "The share of a column's values that a published label leaves open: 0 % as it was, "
+    "100 % nothing left. A suppressed row counts as lost in full.",
+    "Hellinger distance": "How far two distributions are apart, from 0 (the same) to 1 (nothing in "
+    "common). A generalized value is spread evenly over the values it covers.",
+    "counting queries": "Counts of rows under random conditions on two columns, on the original "
+    "and on the release; the relative error is the difference / the true count.",
+    "prediction": "Models are trained on the release and tested on original rows, beside the same "
+    "models trained on the original.",
+    "telling apart": "A classifier tries to tell original and released rows apart: 50 % is "
+    "perfect for the release, 100 % means that they look different.",
+    "propensity": "pMSE: how far the chance to come from the release, as a model sees it, is from "
+    "a half. A ratio of 1 is what chance gives.",
+    "membership": "Telling who was in the original by how near the released rows come: 50 % is "
+    "guessing.",
+    "minimality": "Classes that were generalized more than their size needs tell an attacker who "
+    "knows the method that something else was wrong with them.",
+    "not dominated": "No other setting has both less risk and less loss.",
+}
+
+
+def term(name: str) -> str:
+    """What a word means."""
+    return TERMS[name]

@@ -1,0 +1,185 @@
+"""Comparison figures on tables small enough to count by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.errors import InputError, SchemaError
+
+SCHEMA = {
+    "age": {"role": "quasi", "hierarchy": {"tree": {"young": ["21", "22"], "old": ["71", "72"]}}},
+    "sex": "quasi",
+    "disease": "sensitive",
+}
+
+
+def original():
+    rows = {
+        "age": ["21", "22", "71", "72"],
+        "sex": ["f", "f", "m", "m"],
+        "disease": ["flu", "flu", "cold", "gout"],
+    }
+    return hm.read(pa.table(rows), schema=SCHEMA)
+
+
+def published(age, sex, disease):
+    return hm.read(pa.table({"age": age, "sex": sex, "disease": disease}), schema={})
+
+
+def test_one_level_up_in_one_column():
+    release = published(
+        ["young", "young", "old", "old"], ["f", "f", "m", "m"], ["flu", "flu", "cold", "gout"]
+    )
+    found = hm.compare(original(), release, learn=False)
+    age, sex = found.generalized
+    # D = 4, every label covers 2 leaves: (2/4 - 1/4) / (1 - 1/4) = 1/3.
+    assert age.loss == pytest.approx(1 / 3)
+    assert sex.loss == 0
+    assert found.loss == pytest.approx((4 / 3) ** 0.5 - 1)
+    assert (age.distinct, age.distinct_released) == (4, 2)
+    assert (found.classes, found.classes_released) == (4, 2)
+    assert (found.mean_class, found.mean_class_released) == (1, 2)
+    assert found.suppressed == 0
+    assert [column.distance for column in found.kept] == [0]
+
+
+def test_a_row_left_out_loses_everything_and_moves_the_distribution():
+    release = published(["young", "young", "72"], ["f", "f", "m"], ["flu", "flu", "gout"])
+    found = hm.compare(original(), release, learn=False)
+    assert (found.suppressed, found.rows_released) == (1, 3)
+    # Leaves covered: 2 + 2 + 1 + 4 (left out) = 9; (9/4 - 1) / 3.
+    assert found.generalized[0].loss == pytest.approx(1.25 / 3)
+    # Sex has D = 2; covered 1 + 1 + 1 + 2 = 5; 5/4 - 1.
+    assert found.generalized[1].loss == pytest.approx(0.25)
+    # Flu 2/4 to 2/3, cold 1/4 to 0, gout 1/4 to 1/3: (1/6 + 1/4 + 1/12) / 2.
+    assert found.kept[0].distance == pytest.approx(0.25)
+
+
+def test_a_suppressed_cell_covers_every_leaf():
+    release = published(["*"] * 4, ["f", "f", "m", "m"], ["flu", "flu", "cold", "gout"])
+    assert hm.compare(original(), release, learn=False).generalized[0].loss == pytest.approx(1)
+
+
+def test_a_release_says_the_same_loss_as_its_comparison():
+    table = original()
+    release = hm.anonymize(table, hm.KAnonymity(2))
+    assert hm.compare(table, release, learn=False).loss == pytest.approx(release.loss)
+
+
+def test_foreign_values_are_new_values_and_the_count_is_told():
+    release = published(["canary", "21"], ["f", "m"], ["flu", "flu"])
+    found = hm.compare(original(), release, learn=False)
+    assert found.loss is None
+    assert any("'age': 1 released rows" in note for note in found.notes)
+    assert "canary" not in str(found.to_dict())
+
+
+def test_a_column_that_is_not_there_is_named():
+    release = hm.read(pa.table({"age": ["21"]}), schema={})
+    with pytest.raises(SchemaError, match="'sex'"):
+        hm.compare(original(), release, learn=False)
+
+
+def test_more_rows_than_the_original_are_synthetic():
+    release = published(["21"] * 5, ["f"] * 5, ["flu"] * 5)
+    found = hm.compare(original(), release, learn=False)
+    assert (found.rows_released, found.suppressed) == (5, 0)
+    # Age: p = 1/4 each, q = (1, 0, 0, 0): sqrt(1 - sqrt(1/4)).
+    assert found.distances[0].hellinger == pytest.approx(0.5**0.5)
+    assert found.distances[0].ruled_out == pytest.approx(0.75)
+
+
+def test_identical_tables_lose_nothing():
+    table = original()
+    found = hm.compare(table, table, learn=False)
+    assert found.loss == 0
+    assert found.utility.precision == 1
+    assert all(d.hellinger == 0 and d.variation == 0 and d.kl == 0 for d in found.distances)
+    assert all(j.hellinger == pytest.approx(0, abs=1e-7) for j in found.joint)
+    assert all(p.contingency == 0 and p.before == p.after for p in found.pairs)
+    assert found.counting.error.value == 0
+    assert found.finding.found == 1  # the four rows are alone
+    assert found.membership.copies.value == 1
+
+
+def test_generalized_values_are_spread_evenly():
+    release = published(["young"] * 4, ["f", "f", "m", "m"], ["flu", "flu", "cold", "gout"])
+    found = hm.compare(original(), release, learn=False)
+    # q = (1/2, 1/2, 0, 0) against 1/4 each: BC = 2 sqrt(1/8).
+    assert found.distances[0].hellinger == pytest.approx((1 - 2 * (1 / 8) ** 0.5) ** 0.5)
+    joint = next(j for j in found.joint if j.columns == ("age", "sex"))
+    # Pairs of the original: (21 f) (22 f) (71 m) (72 m), 1/4 each; the release gives the first two
+    # 1/2 of f's half each, the others nothing.
+    assert joint.hellinger == pytest.approx((1 - 2 * (1 / 4 * 1 / 4) ** 0.5) ** 0.5)
+    assert joint.ruled_out == pytest.approx(0.5)
+
+
+def test_needs_and_own_queries(tmp_path):
+    from halfmask.metrics.discrimination.attacks import Need
+
+    table = original()
+    file = tmp_path / "queries.sql"
+    file.write_text("select sex, count(*) from people group by sex; -- a comment\n")
+    release = published(["young"] * 4, ["f", "f", "f", "m"], ["flu", "flu", "cold", "gout"])
+    found = hm.compare(table, release, learn=False, queries=file, needs=[Need("disease", ("sex",))])
+    (query,) = found.queries
+    # f: 3 instead of 2, m: 1 instead of 2: both off by a half.
+    assert query.error.value == pytest.approx(0.5)
+    assert query.cells == 2
+    (need,) = found.needs
+    # H(disease) = 1.5 bits; given sex: f certain, m one bit: 1 - 0.5/1.5.
+    assert need.before == pytest.approx(2 / 3)
+    assert need.name == "disease from sex"
+
+
+def test_a_query_that_cannot_run_is_named_without_its_text(tmp_path):
+    file = tmp_path / "queries.sql"
+    file.write_text("select canary from people")
+    with pytest.raises(InputError, match="Query 1") as caught:
+        hm.compare(original(), original(), learn=False, queries=file)
+    assert "canary" not in str(caught.value)
+
+
+def test_models_are_trained_on_the_release():
+    pytest.importorskip("sklearn")
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    x = random.integers(0, 2, 400)
+    rows = {"x": x, "z": random.integers(0, 5, 400), "y": np.where(x == 1, "a", "b")}
+    schema = {"x": "quasi", "z": "quasi", "y": "sensitive"}
+    table = hm.read(pa.table(rows), schema=schema)
+    spoiled = hm.read(pa.table(rows | {"y": random.permutation(rows["y"])}), schema=schema)
+    good = hm.compare(table, table)
+    bad = hm.compare(table, spoiled)
+    assert good.predictions[0].release.value == 1
+    assert bad.predictions[0].release.value < 0.9
+    assert {p.model for p in good.predictions} == {"logistic regression", "tree", "boosting"}
+    assert good.likeness.area.value == pytest.approx(0.5, abs=0.1)
+    assert good.likeness.clusters.value > 0.5
+    assert bad.likeness.area.value > 0.6
+    assert good.likeness.pmse_ratio < 3
+
+
+def test_without_scikit_learn_the_command_is_told(monkeypatch):
+    from halfmask.errors import EngineUnavailableError
+    from halfmask.metrics.utility import learning
+
+    monkeypatch.setattr(learning, "available", lambda: False)
+    assert hm.compare(original(), original()).likeness is None
+    with pytest.raises(EngineUnavailableError, match="halfmask\\[measures\\]"):
+        hm.compare(original(), original(), targets=["disease"])
+
+
+def test_the_document_is_plain_and_both_files_are_written(tmp_path):
+    import json
+
+    found = hm.compare(original(), original(), learn=False)
+    found.report(tmp_path / "a.json")
+    found.report(tmp_path / "a.html")
+    assert json.loads((tmp_path / "a.json").read_text())["format"] == "halfmask.comparison/1"
+    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(InputError, match=r"\.json or \.html"):
+        found.report(tmp_path / "a.txt")

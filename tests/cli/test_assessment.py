@@ -1,0 +1,59 @@
+"""The verbs that assess, compare and weigh up, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_assess_writes_a_page_and_names_the_criteria(halfmask, sample, tmp_path):
+    page = tmp_path / "report.html"
+    outcome = halfmask("assess", sample, "--fraction", "0.1", "-o", page)
+    assert outcome.code == 0
+    assert "singling out" in outcome.out
+    assert "one level up" in outcome.out
+    assert page.read_text().startswith("<!doctype html>")
+    document = tmp_path / "report.json"
+    outcome = halfmask("assess", sample, "-o", document, "--json")
+    assert outcome.json()["verb"] == "assess"
+    assert json.loads(document.read_text())["criteria"] == outcome.json()["criteria"]
+
+
+def test_compare_takes_queries_and_a_control(halfmask, sample, tmp_path):
+    out, page = tmp_path / "out.csv", tmp_path / "report.html"
+    assert halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", out).code == 0
+    queries = tmp_path / "queries.sql"
+    queries.write_text("SELECT sex, COUNT(*) FROM people GROUP BY sex")
+    outcome = halfmask(
+        "compare", sample, out, "--queries", queries, "--control", sample, "--no-learn",
+        "--attacks", 50, "-o", page,
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert "query 1 of the file" in outcome.out
+    assert page.exists()
+
+
+def test_frontier_lists_settings_and_writes_a_plot(halfmask, sample, tmp_path):
+    page = tmp_path / "frontier.html"
+    outcome = halfmask(
+        "frontier", sample, "--k", "2,5", "--l", "disease=2", "--suppression", "0.05", "-o", page
+    )
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("k-anonymity") == 2
+    assert "plot-frontier" in page.read_text()
+    outcome = halfmask("frontier", sample, "--k", "2", "--suppression", "0.1", "--json")
+    assert len(outcome.json()["points"]) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--k", "two"), ("--l", "disease"), ("--k", "2", "--method", "magic")],
+    ids=["no promise", "no number", "no value", "no method"],
+)
+def test_bad_settings_are_the_users_fault(halfmask, sample, options):
+    assert halfmask("frontier", sample, *options).code == 1
+
+
+def test_no_original_is_written_over(halfmask, sample):
+    assert halfmask("assess", sample, "-o", sample).code == 1

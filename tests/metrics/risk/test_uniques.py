@@ -1,0 +1,88 @@
+"""Special uniques and column sets against brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import halfmask as hm
+from halfmask.errors import ParameterError
+from halfmask.metrics.risk.column_sets import column_sets
+from halfmask.metrics.risk.special_uniques import special_uniques
+
+
+def t35():
+    """Table 3.5 of Sondeck's thesis."""
+    zips = [75002, 75005, 75002, 75012, 75002, 75002, 75012, 75012, 75002]
+    ages = [22, 23, 22, 45, 63, 40, 35, 35, 25]
+    diseases = ["lung", "lung", "lung", "flu", "diabetes", "flu", "aids", "aids", "diabetes"]
+    return hm.read(pa.table({"zip": zips, "age": ages, "disease": diseases}), schema={})
+
+
+def test_special_uniques_of_table_3_5():
+    found = special_uniques(t35())
+    assert found.special_rows == 5
+    expected = {
+        1: {("zip",), ("age",)},
+        3: {("age",), ("zip", "disease")},
+        4: {("age",)},
+        5: {("age",), ("zip", "disease")},
+        8: {("age",)},
+    }
+    for row in range(9):
+        assert set(found.sets_of(row)) == expected.get(row, set())
+    # A = 3, M = 3: a set of one column is worth 2 * 1, of two columns 1.
+    assert found.scores.tolist() == [0, 4, 0, 3, 2, 3, 0, 0, 2]
+    assert found.by_size == ((1, 6, 5), (2, 2, 0), (3, 0, 0))
+
+
+def brute(rows, names, size):
+    alone = {}
+    for count in range(1, size + 1):
+        for chosen in combinations(names, count):
+            keys = list(zip(*(rows[name] for name in chosen), strict=True))
+            counts = Counter(keys)
+            alone[chosen] = {i for i, key in enumerate(keys) if counts[key] == 1}
+    return alone
+
+
+@given(st.data())
+def test_agrees_with_brute_force(data):
+    n = data.draw(st.integers(1, 25))
+    names = "abcd"
+    column = st.lists(st.integers(0, 2), min_size=n, max_size=n)
+    rows = {name: data.draw(column) for name in names}
+    table = hm.read(pa.table(rows), schema={})
+    alone = brute(rows, names, 3)
+    found = special_uniques(table, list(names), size=3)
+    for row in range(n):
+        unique = [set(c) for c, members in alone.items() if row in members]
+        minimal = {tuple(sorted(c)) for c in unique if not any(o < c for o in unique)}
+        assert {tuple(sorted(one)) for one in found.sets_of(row)} == minimal
+    sets = {one.columns: one for one in column_sets(table, list(names), size=3)}
+    assert set(sets) == set(alone)
+    for chosen, one in sets.items():
+        keys = list(zip(*(rows[name] for name in chosen), strict=True))
+        assert one.unique_rows == len(alone[chosen])
+        assert one.classes == len(set(keys))
+        pairs = [keys[i] != keys[j] for i in range(n) for j in range(i)]
+        assert one.separation == pytest.approx(sum(pairs) / len(pairs) if pairs else 1)
+        smaller = any(alone[o] for o in alone if set(o) < set(chosen))
+        assert one.minimal == (bool(alone[chosen]) and not smaller)
+
+
+def test_the_quasi_identifiers_of_the_footballers():
+    rows = {"age": [35, 32, 20, 27, 32, 32], "club": ["PSG"] * 4 + ["OM"] * 2}
+    table = hm.read(pa.table(rows), schema={"age": "quasi", "club": "quasi"})
+    pair = next(s for s in column_sets(table) if len(s.columns) == 2)
+    assert (pair.unique_rows, pair.classes) == (4, 5)
+
+
+def test_sizes_are_at_least_one():
+    with pytest.raises(ParameterError):
+        special_uniques(t35(), size=0)

@@ -1,0 +1,91 @@
+"""Measures of partitions: the thesis's Table 3.3 and brute force."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import halfmask as hm
+from halfmask.kernels import space as kernels
+from halfmask.metrics import partition as measures
+from halfmask.metrics.space import space_of
+
+AGES = [25, 32, 35, 38, 39, 44, 70, 70, 50]
+IDS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+CONDITION = ["C", "C", "H", "C", "V", "V", "H", "V", "C"]
+
+
+def ages() -> hm.Table:
+    rows = pa.table({"age": AGES, "condition": CONDITION})
+    return hm.Table(rows, hm.Schema({"age": "quasi", "condition": "sensitive"}))
+
+
+def test_table_33_has_the_losses_that_are_worked_out_by_hand():
+    space = space_of(ages())
+    assert measures.diameter_loss(space, IDS) == pytest.approx(3 * (10 + 6 + 20) / 45)  # 2.4
+    assert measures.span_loss(space, IDS) == pytest.approx(2.4)  # one column: the same
+    assert measures.average_class(IDS, 3) == 1.0
+    assert measures.discernibility(IDS, 3) == 27
+    assert measures.discernibility(IDS, 4) == 9 * 9
+    assert measures.entropy_loss(ages(), IDS, ["condition"]) == pytest.approx(10.265, abs=5e-4)
+    assert measures.largest_diameter(space, IDS) == pytest.approx(20 / 45)
+    assert measures.split(space, IDS) == pytest.approx(3 / 45)  # 35 and 38
+    pairs = (7 + 10 + 3) + (1 + 6 + 5) + (0 + 20 + 20)
+    assert measures.pair_distances(space, IDS) == pytest.approx(pairs / 45)
+
+
+def test_the_middle_of_a_class_is_mean_and_most_frequent_category():
+    rows = pa.table({"x": [0, 2, 4, 10], "c": ["a", "a", "b", "b"]})
+    space = space_of(hm.Table(rows, hm.Schema({"x": "quasi", "c": "quasi"})))
+    # x: mean 2 of [0, 2, 4]; c: "a" is most frequent.
+    wanted = 0.2**2 + 0.0 + (0.2 + 1) ** 2 + 0.0
+    found = measures.squared_distances(space, np.array([0, 0, 0, 1]))
+    assert found == pytest.approx(wanted)
+
+
+def test_the_tree_loss_is_the_share_of_the_height():
+    tree = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["p"]}, "U": {"U": ["w"]}})
+    rows = pa.table({"w": ["s", "l", "w", "w"]})
+    space = space_of(hm.Table(rows, hm.Schema({"w": hm.Column("quasi", hierarchy=tree)})))
+    assert measures.tree_loss(space, np.array([0, 0, 1, 1])) == pytest.approx(2 / 3)
+    assert measures.tree_loss(space, np.array([0, 1, 1, 2])) == pytest.approx(2.0)
+
+
+def test_contingency_cells_are_compared_one_by_one():
+    before, after = ["a", "a", "b", None], ["a", "c", "c", None]
+    table = hm.Table(pa.table({"x": before}), hm.Schema({"x": "quasi"}))
+    assert measures.contingency_loss(table, after, before) == 1 + 1 + 2
+
+
+@pytest.mark.parametrize("k", [6, 7, 10])
+def test_the_bound_of_the_number_of_classes_is_exact(k):
+    assert measures.class_limit(np.full(k, k)) == 1
+    assert math.floor(sum(1 / k for _ in range(k))) == 0  # what floats would say
+
+
+def test_the_thesis_example_may_form_four_classes():
+    assert measures.class_limit(np.array([2, 2, 2, 3, 3, 2, 3, 2, 2])) == 4
+
+
+@given(st.data())
+def test_sums_over_classes_are_sums_over_rows(data):
+    n = data.draw(st.integers(2, 9))
+    xs = data.draw(st.lists(st.integers(0, 50), min_size=n, max_size=n))
+    cs = data.draw(st.lists(st.sampled_from("abc"), min_size=n, max_size=n))
+    ids = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    table = hm.Table(pa.table({"x": xs, "c": cs}), hm.Schema({"x": "quasi", "c": "quasi"}))
+    space = space_of(table)
+    far = np.asarray(kernels.matrix(space.points, np.arange(n)))
+    alike = np.equal.outer(ids, ids)
+    per_row = sum(far[np.ix_(alike[i], alike[i])].max() for i in range(n))
+    assert measures.diameter_loss(space, ids) == pytest.approx(per_row)
+    pairs = sum(far[i, j] for i, j in combinations(range(n), 2) if ids[i] == ids[j])
+    assert measures.pair_distances(space, ids) == pytest.approx(pairs)
+    between = [far[i, j] for i, j in combinations(range(n), 2) if ids[i] != ids[j]]
+    assert measures.split(space, ids) == pytest.approx(min(between, default=math.inf))

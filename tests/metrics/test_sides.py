@@ -1,0 +1,60 @@
+"""Original and release on common ground, by hand and against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.metrics.sides import covering_rows, sides
+from halfmask.metrics.utility.association import cramer
+from halfmask.sample import write
+
+TREE = {"tree": {"young": ["21", "22"], "old": ["71", "72"]}}
+SCHEMA = {"age": {"role": "quasi", "hierarchy": TREE}, "sex": "quasi"}
+
+
+def original():
+    rows = {"age": ["21", "22", "71", "72"], "sex": ["f", "f", "m", "m"]}
+    return hm.read(pa.table(rows), schema=SCHEMA)
+
+
+def test_rows_that_fit():
+    rows = {"age": ["young", "*", "71", "72"], "sex": ["f", "f", "m", None]}
+    both = sides(original(), hm.read(pa.table(rows), schema={}))
+    # 21 f: rows 1, 2; 22 f: rows 1, 2; 71 m: row 3; 72 m: row 4, whose missing sex is suppressed.
+    assert covering_rows(both.quasi).tolist() == [2, 2, 1, 1]
+    p, q = both.tuple_shares(["age", "sex"])
+    assert p.tolist() == [0.25] * 4
+    # young f: 1/2 each; * f: 1/4 each; 71 m: 1; 72 with either sex: 1/2.
+    assert sorted((q * 4).tolist()) == [0.5, 0.75, 0.75, 1]
+
+
+def test_local_recoding_agrees_with_brute_force(tmp_path):
+    people = hm.read(write(tmp_path, 300))
+    release = hm.anonymize(people, hm.KAnonymity(3), method="local")
+    both = sides(people, release)
+    fits = np.ones((300, both.after), dtype=bool)
+    for column in both.quasi:
+        under = np.zeros((column.leaves, column.labels), dtype=bool)
+        under[column.covered, np.repeat(np.arange(column.labels), column.sizes)] = True
+        fits &= under[column.before][:, column.after]
+    assert covering_rows(both.quasi).tolist() == fits.sum(axis=1).tolist()
+    assert (fits.sum(axis=1) >= 3).all()
+
+
+def test_perturbed_numbers_are_new_values():
+    schema = {"x": "quasi"}
+    table = hm.read(pa.table({"x": np.arange(100.0)}), schema=schema)
+    noisy = hm.read(pa.table({"x": np.arange(100.0) + 0.25}), schema=schema)
+    (column,) = sides(table, noisy).quasi
+    assert column.foreign == 100
+    p, q = column.shares()
+    assert abs(p - q).sum() / 2 < 0.05
+
+
+def test_cramer_agrees_with_scipy():
+    stats = pytest.importorskip("scipy.stats.contingency")
+    counts = np.array([[10, 3, 2], [4, 9, 1], [0, 2, 8]])
+    assert cramer(counts / counts.sum()) == pytest.approx(stats.association(counts, "cramer"))
