@@ -23,7 +23,8 @@ PASSPHRASE = "HALFMASK_CELL_PASSPHRASE"  # noqa: S105 - a variable's name
 def command() -> None:
     """One person's cell: rows and policy stay in it, encrypted.
 
-    The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE.
+    The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE. policy and log take
+    --json.
 
     Example: halfmask cell init alice.cell --group keys/group-0.json --commons people.toml
     """

@@ -16,6 +16,8 @@ from halfmask.cli.options import as_json
 def command() -> None:
     """Many cells: their keys, simulated queries, and what queries would take.
 
+    simulate and estimate take --json.
+
     Example: halfmask cells simulate --cells 100000 --groups 10000
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from halfmask.cli import show
+from halfmask.cli.options import as_json
 
 
 @click.command("relay")
@@ -21,6 +22,7 @@ from halfmask.cli import show
     show_default=True,
     help="Seconds after which work is given to another cell.",
 )
+@as_json
 def command(
     store: str,
     host: str,
@@ -29,6 +31,7 @@ def command(
     certificate_key: str | None,
     issuer: str | None,
     patience: float,
+    as_json: bool,
 ) -> None:
     """Relay messages between cells until interrupted; may be killed and started again.
 
@@ -41,6 +44,8 @@ def command(
     public = _public(issuer) if issuer else None
     relay = Relay(RelayStore(store), patience=patience, issuer=public)
     server = RelayServer(relay, host, port, certificate=certificate, key=certificate_key)
+    if as_json:
+        show.document("relay", {"address": server.address})
     show.say(f"Relaying on {server.address}; stop with Ctrl-C.")
     server.serve()
 
