@@ -53,7 +53,7 @@ def test_a_frame_in_place_of_a_table_is_to_be_read_first(attempt, tmp_path):
         (lambda: hm.check(TABLE, hm.KAnonymity), "models"),
         (lambda: recoding().apply(TABLE, hm.KAnonymity), "models"),
         (lambda: recoding().apply(TABLE, TWO, suppression="x"), "suppression"),
-        (lambda: hm.anonymize(TABLE, TWO, metric=None), "metric"),
+        (lambda: hm.anonymize(TABLE, TWO, metric=3), "metric"),
         (lambda: hm.anonymize(TABLE, TWO, metric=Loss), "metric"),
         (lambda: hm.anonymize(TABLE, TWO, method=["optimal"]), "method"),
         (lambda: hm.anonymize(TABLE, TWO, seed="x"), "seed"),

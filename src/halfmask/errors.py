@@ -10,6 +10,12 @@ HalfmaskError
 │   │   └── InfeasibleDemandsError carries the rows whose own demands nothing can meet
 │   ├── BudgetExceededError        carries requested, remaining, missing
 │   └── LedgerError                an earlier release forbids this one
+├── ProtocolError                  cells, relay and asker: the exchange failed; nothing was released
+│   ├── AuthenticationError        a key, certificate or signature does not fit
+│   ├── TamperedMessageError       somebody changed, moved, dropped or repeated a message
+│   ├── MessageError               a message is malformed or too large
+│   ├── RoomError                  more groups, or a larger answer, than the query has room for
+│   └── PartyUnavailableError      somebody does not answer, or has nothing to answer with
 ├── EngineError
 │   ├── EngineUnavailableError     carries the install command
 │   └── UnsupportedByEngineError
@@ -211,6 +217,43 @@ class LedgerError(PrivacyError):
     def __init__(self, message: str, *, entry: str = "") -> None:
         self.entry = entry
         super().__init__(message)
+
+
+class ProtocolError(HalfmaskError):
+    """The exchange between cells, relay and asker failed; nothing was released."""
+
+    code = "protocol"
+    exit_code = 4
+
+
+class AuthenticationError(ProtocolError):
+    """A key, a certificate or a signature does not fit."""
+
+    code = "protocol.authentication"
+
+
+class TamperedMessageError(ProtocolError):
+    """A message was changed, moved, dropped or repeated on its way."""
+
+    code = "protocol.tampered"
+
+
+class MessageError(ProtocolError):
+    """A message is malformed or too large."""
+
+    code = "protocol.message"
+
+
+class RoomError(ProtocolError):
+    """There are more groups, or a larger answer, than the query has room for."""
+
+    code = "protocol.room"
+
+
+class PartyUnavailableError(ProtocolError):
+    """Another party does not answer, or has nothing to answer with."""
+
+    code = "protocol.unavailable"
 
 
 class EngineError(HalfmaskError):

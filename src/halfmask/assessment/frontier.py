@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.anonymize.problem import Problem
-from halfmask.anonymize.run import RECODINGS as METHODS
+from halfmask.anonymize.run import RECODINGS
 from halfmask.assessment.write import write
 from halfmask.errors import ParameterError, PrivacyError
 from halfmask.metrics.registry import metric_named
@@ -154,8 +154,8 @@ def frontier(
     if not choices and not releases:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
     for method in methods:
-        if method not in METHODS:
-            raise ParameterError("methods", method, "one of " + ", ".join(METHODS))
+        if method not in RECODINGS:
+            raise ParameterError("methods", method, "one of " + ", ".join(RECODINGS))
     points, impossible = [], []
     if choices:
         everything = [model for choice in choices for model in choice]
@@ -207,7 +207,7 @@ class _Shared:
         if self.groupings is None:
             self.groupings = problem.groupings
         problem.groupings = self.groupings
-        solve = importlib.import_module(METHODS[method]).solve
+        solve = importlib.import_module(RECODINGS[method]).solve
         try:
             solution: Solution = solve(problem, seed=0, time_limit=time_limit)
         except PrivacyError:

@@ -31,6 +31,10 @@ VERBS = (
     "compare",
     "frontier",
     "policies",
+    "relay",
+    "cell",
+    "ask",
+    "cells",
     "demo",
 )
 INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, SchemaError
 from halfmask.metrics.codes import joint
+from halfmask.table import ranges
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.table import Table, encode
 
@@ -222,9 +223,10 @@ def _shared(original: Table, rows: pa.Table, name: str) -> SharedColumn:
     for code, text in enumerate(texts):
         places.setdefault(text, (0, code))
     labels = [None if v is None else canonical(v) for v in published.values.to_pylist()]
+    maps = np.vstack([hierarchy.maps, np.zeros((1, known), dtype=np.int32)])
+    maps = _with_ranges(maps, places, labels, texts)
     fresh = [text for text in labels if text not in places]
     leaf_of_fresh = {text: known + i for i, text in enumerate(fresh)}
-    maps = np.vstack([hierarchy.maps, np.zeros((1, known), dtype=np.int32)])
     to_label = np.full((len(maps), known + len(fresh)), -1, dtype=np.int32)
     covers, levels = [], []
     for place, text in enumerate(labels):
@@ -240,7 +242,9 @@ def _shared(original: Table, rows: pa.Table, name: str) -> SharedColumn:
         to_label[level, under] = place
     foreign = np.array([text in leaf_of_fresh for text in labels])
     numbers = _numbers(original, name, own.values, published.values, fresh, labels)
-    lost = None if foreign.any() else _loss(hierarchy, levels, labels, places, published.codes)
+    lost = (
+        None if foreign.any() else _loss(hierarchy, levels, labels, places, covers, published.codes)
+    )
     bin_of, bins = _binned(numbers, own.codes, known + len(fresh))
     coarse_of, coarse = _coarse(bin_of, bins, own.codes)
     return SharedColumn(
@@ -262,6 +266,25 @@ def _shared(original: Table, rows: pa.Table, name: str) -> SharedColumn:
         coarse_of=coarse_of,
         coarse=coarse,
     )
+
+
+def _with_ranges(
+    maps: NDArray[np.int32],
+    places: dict[str | None, tuple[int, int]],
+    labels: list[str | None],
+    texts: list[str | None],
+) -> NDArray[np.int32]:
+    """A level of its own for each range such as 17-24, as ranges may overlap."""
+    at = ranges.places(texts)
+    rows: list[NDArray[np.int32]] = []
+    for label in labels:
+        found = None if label is None or label in places else ranges.ends(label, at)
+        if label is not None and found is not None:
+            row = np.full(maps.shape[1], -1, dtype=np.int32)
+            row[found[0] : found[1] + 1] = 0
+            places[label] = (len(maps) + len(rows), 0)
+            rows.append(row)
+    return np.vstack([maps, *rows]) if rows else maps
 
 
 def _numbers(
@@ -305,6 +328,7 @@ def _loss(
     levels: list[int],
     labels: list[str | None],
     places: dict[str | None, tuple[int, int]],
+    covers: list[NDArray[np.int64]],
     codes: NDArray[np.int32],
 ) -> float:
     from halfmask.table.hierarchy import Hierarchy
@@ -314,10 +338,10 @@ def _loss(
         return 0.0
     covered = np.array(
         [
-            hierarchy.size
-            if level > hierarchy.height
-            else int(hierarchy.leaves[level][places[label][1]])
-            for level, label in zip(levels, labels, strict=True)
+            int(hierarchy.leaves[level][places[label][1]])
+            if level <= hierarchy.height
+            else (hierarchy.size if level == hierarchy.height + 1 else len(under))
+            for level, label, under in zip(levels, labels, covers, strict=True)
         ]
     )
     return float((covered[codes].mean() - 1) / (hierarchy.size - 1))

@@ -151,6 +151,7 @@ def _value(
 def _spread(kind: str, count: NDArray[np.float64], m2: NDArray[np.float64]) -> pa.Array:
     import pyarrow as pa
 
+    m2 = m2.astype(np.float64)  # of no rows at all, sums are whole numbers
     below = count if kind.endswith("pop") else count - 1
     defined = below > 0
     value = np.divide(m2, below, out=np.zeros_like(m2), where=defined)

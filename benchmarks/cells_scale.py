@@ -1,0 +1,196 @@
+"""How long do cells take? A million simulated ones, thousands over HTTP, and what policies cost.
+
+Prints JSON. ``--quick`` takes a twentieth of the cells; ``--http N`` sets how many speak HTTP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from halfmask.protocol import census
+from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.keys import new_issuer
+from halfmask.protocol.parties.asker import Asker
+from halfmask.protocol.parties.cell import Cell
+from halfmask.protocol.simulate import simulate
+from halfmask.protocol.store.home import FileSpill, MemoryHome
+from halfmask.protocol.terms import Terms
+from halfmask.protocol.transport.http import Sender
+from halfmask.protocol.transport.memory import drive
+
+
+def million(cells: int, groups: int) -> dict[str, Any]:
+    """The whole query by simulated cells."""
+    people = census.population(cells, groups)
+    terms = Terms(partition=4096, frame=4098, room=int(groups * 2.2), ram=1 << 33)
+    started = time.perf_counter()
+    done = simulate(census.commons(), people, census.QUERY, terms).to_dict()
+    done["total_s"] = round(time.perf_counter() - started, 1)
+    done["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return done
+
+
+def personal(cells: int, groups: int, plain: str) -> dict[str, Any]:
+    """Each phase with and without personal policies: processor time, the best of five in turns.
+
+    The same people in the same groups: everybody's policy is content with the first level.
+    """
+    people = census.population(cells, groups).drop_columns(["k", "l"])
+    demanding = people.append_column("k", pa.array([5] * cells)).append_column(
+        "l", pa.array([3] * cells)
+    )
+    terms = Terms(partition=4096, frame=4098, room=int(groups * 1.2), ram=1 << 33)
+    runs: dict[str, list[dict[str, float]]] = {"plain": [], "personal": []}
+    for _ in range(5):
+        for name, text, given in (
+            ("plain", plain, people),
+            ("personal", census.QUERY, demanding),
+        ):
+            runs[name].append(simulate(census.commons(), given, text, terms).processor)
+    best = {n: {p: min(r[p] for r in found) for p in found[0]} for n, found in runs.items()}
+    for figures in best.values():
+        figures["all"] = sum(figures.values())
+    return {
+        phase: {
+            "plain_s": round(without, 3),
+            "personal_s": round(best["personal"][phase], 3),
+            "overhead": round(best["personal"][phase] / without - 1, 3),
+        }
+        for phase, without in best["plain"].items()
+    }
+
+
+def one_cell() -> dict[str, float]:
+    """A single contribution with and without a policy to match, in milliseconds."""
+    people = census.population(64, 64)
+    commons = census.commons()
+    rows = [
+        people.slice(i, 1)
+        .select(commons.tables["census"].arrow.names)
+        .cast(commons.tables["census"].arrow)
+        for i in range(64)
+    ]
+    times: dict[str, list[float]] = {}
+    for _ in range(20):
+        for name, text, policy in (
+            ("plain", census.PLAIN, Policy(1)),
+            ("personal", census.QUERY, Policy(15, 7)),
+        ):
+            made = blueprint(commons, text)
+            started = time.process_time()
+            for row in rows:
+                contribution(made, {"census": row}, policy)
+            times.setdefault(name, []).append((time.process_time() - started) / 64)
+    plain, personal = (statistics.median(times[n]) for n in ("plain", "personal"))
+    return {
+        "plain_ms": round(plain * 1e3, 4),
+        "personal_ms": round(personal * 1e3, 4),
+        "overhead": round(personal / plain - 1, 3),
+    }
+
+
+def over_http(count: int) -> dict[str, Any]:
+    """Real cells, each with an own connection, and a relay in a process of its own."""
+    issuer = new_issuer()
+    commons = census.commons()
+    people = census.population(count, max(1, count // 10))
+    arrow = commons.tables["census"].arrow
+    cells = [
+        Cell(
+            issuer.group(0),
+            commons,
+            MemoryHome(
+                {"census": people.slice(i, 1).select(arrow.names).cast(arrow)},
+                Policy(int(people["k"][i].as_py()), int(people["l"][i].as_py())),
+            ),
+            FileSpill,
+        )
+        for i in range(count)
+    ]
+    asker = Asker(issuer.asker("bench", int(time.time()) + 10**6), commons, Terms())
+    with tempfile.TemporaryDirectory() as folder:
+        relay = subprocess.Popen(  # noqa: S603 - ourselves
+            [
+                sys.executable,
+                "-m",
+                "halfmask",
+                "relay",
+                "--port",
+                "0",
+                "--store",
+                str(Path(folder) / "relay.sqlite"),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            address = str(relay.stderr and relay.stderr.readline()).split()[2].rstrip(";")
+            return _asked(asker, cells, address)
+        finally:
+            relay.terminate()
+            relay.wait()
+
+
+def _asked(asker: Asker, cells: list[Cell], address: str) -> dict[str, Any]:
+    started = time.perf_counter()
+    send = Sender(address)
+    question = asker.question(census.QUERY, time.time(), cells=len(cells), seconds=120)
+    drive(asker.ask(question), send)
+
+    def take_part(cell: Cell) -> None:
+        own = Sender(address)
+        drive(cell.take_part(time.time()), own)
+        own.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(take_part, cells))
+    collected = time.perf_counter() - started
+    while (found := drive(asker.collect(question), send)) is None:
+        for cell in cells:
+            if drive(cell.work(time.time()), send) is None:
+                break
+    return {
+        "cells": len(cells),
+        "collection_s": round(collected, 2),
+        "total_s": round(time.perf_counter() - started, 2),
+        "contributions": found[0].contributions,
+        "rows": found[0].rows.num_rows,
+    }
+
+
+def main() -> None:
+    """Measure everything."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", help="One part.")
+    parser.add_argument("--http", type=int, default=2000)
+    given = parser.parse_args()
+    share = 20 if given.quick else 1
+    parts = {
+        "million": lambda: million(1_000_000 // share, 57_000 // share),
+        "personal": lambda: personal(200_000 // share, 20_000 // share, census.PLAIN),
+        "personal against one strict guarantee": lambda: personal(
+            200_000 // share, 20_000 // share, census.STRICT
+        ),
+        "one_cell": one_cell,
+        "http": lambda: over_http(given.http // share),
+    }
+    report = {name: run() for name, run in parts.items() if given.only in (None, name)}
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""``halfmask cell``: one person's own data store, from making it to reading its log."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from halfmask.cli import show
+from halfmask.cli.options import as_json
+from halfmask.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from halfmask.protocol.store.vault import Vault
+
+PASSPHRASE = "HALFMASK_CELL_PASSPHRASE"  # noqa: S105 - a variable's name
+
+
+@click.group("cell")
+def command() -> None:
+    """One person's cell: rows and policy stay in it, encrypted.
+
+    The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE. policy and log take
+    --json.
+
+    Example: halfmask cell init alice.cell --group keys/group-0.json --commons people.toml
+    """
+
+
+@command.command("init")
+@click.argument("home", type=click.Path())
+@click.option("--group", type=click.Path(exists=True), required=True, help="The group's key file.")
+@click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
+def init(home: str, group: str, commons: str) -> None:
+    """Make a cell at HOME, enrolled in a group."""
+    import tomllib
+
+    from halfmask.protocol.commons import read_commons
+    from halfmask.protocol.keys import GroupKey, read_key
+    from halfmask.protocol.store.vault import Vault, new_key_file
+
+    read_commons(commons)
+    enrolled = read_key(group, GroupKey)
+    if Path(home).exists():
+        raise InputError(f"{Path(home).name} exists already; a cell is never overwritten.")
+    phrase = os.environ.get(PASSPHRASE)
+    key = phrase.encode() if phrase else new_key_file(f"{home}.key")
+    document = tomllib.loads(Path(commons).read_text(encoding="utf-8"))
+    Vault.create(home, key, enrolled, document, Path(commons).resolve().parent)
+    show.say(f"{Path(home).name} is a cell of group {enrolled.group}; it has no rows yet.")
+
+
+@command.command("import")
+@click.argument("home", type=click.Path())
+@click.argument("file", type=click.Path())
+@click.option("--table", help="The common table; needed where there are several.")
+@click.option("--where", metavar="COLUMN=VALUE", help="Only the rows in which this holds.")
+def import_(home: str, file: str, table: str | None, where: str | None) -> None:
+    """Put the rows of FILE into the cell, in place of those that were there."""
+    from halfmask.table.read import read
+
+    vault = _vault(home)
+    names = list(vault.commons.tables)
+    if table is None and len(names) != 1:
+        raise InputError(f"Name the table: --table {' or '.join(names)}.")
+    # The common schema speaks for the columns, not a schema that may lie beside the file.
+    rows = read(file, {}).arrow
+    if where is not None:
+        rows = _matching(rows, where)
+    vault.put_table(table or names[0], rows)
+    show.say(f"{rows.num_rows:,} rows are in {Path(home).name}.")
+
+
+@command.command("policy")
+@click.argument("home", type=click.Path())
+@click.option("--k", type=int, help="Hide among at least so many people, whatever is asked.")
+@click.option("--l", "l", type=int, default=1, show_default=True, help="And so many values.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME=K,L",
+    help="When this column is queried; repeatable.",
+)
+@click.option(
+    "--days",
+    type=int,
+    default=30,
+    show_default=True,
+    help="An answer blocks others on the same values so long.",
+)
+@click.option(
+    "--answers",
+    type=int,
+    default=1,
+    show_default=True,
+    help="So many answers on the same values in that time.",
+)
+@click.option("--epsilon", type=float, help="What one answer with noise may cost.")
+@click.option("--budget", type=float, default=1.0, show_default=True, help="And all of them.")
+@as_json
+def policy(
+    home: str,
+    k: int | None,
+    l: int,  # noqa: E741
+    columns: tuple[str, ...],
+    days: int,
+    answers: int,
+    epsilon: float | None,
+    budget: float,
+    as_json: bool,
+) -> None:
+    """State (or, without options, show) what the person demands."""
+    from halfmask.protocol.contribution import Policy
+
+    vault = _vault(home)
+    if k is not None or columns:
+        vault.put_policy(Policy(k, l, dict(map(_column, columns)), days, answers, epsilon, budget))
+    found = vault.policy()
+    document = (
+        None
+        if found is None
+        else {
+            "k": found.k,
+            "l": found.l,
+            "columns": {n: list(p) for n, p in found.columns.items()},
+            "days": found.days,
+            "answers": found.answers,
+            "epsilon": found.epsilon,
+            "budget": found.budget,
+        }
+    )
+    if as_json:
+        show.document("cell policy", {"policy": document})
+    elif document is None:
+        show.say("No policy: this cell contributes to nothing.")
+    else:
+        show.table("Policy", ["demand", "value"], [[n, str(v)] for n, v in document.items()])
+
+
+@command.command("join")
+@click.argument("homes", type=click.Path(), nargs=-1, required=True)
+@click.option("--relay", required=True, help="The relay's address.")
+@click.option("--authority", type=click.Path(exists=True), help="Trust this certificate (PEM).")
+@click.option(
+    "--seconds",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Stay so long and work for others; 0: until there is nothing to do.",
+)
+def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: float) -> None:
+    """Take part in the relay's open queries, then work for others."""
+    from halfmask.protocol.transport.http import Sender
+    from halfmask.protocol.transport.memory import drive
+
+    cells = [(Path(home).name, _vault(home).cell()) for home in homes]
+    send = Sender(relay, authority=authority)
+    until = time.time() + seconds
+    said: set[tuple[str, str]] = set()
+    while True:
+        busy = False
+        for name, cell in cells:
+            done = drive(cell.take_part(time.time()), send)
+            if done is not None and (name, done) not in said:
+                said.add((name, done))
+                show.say(f"{name}: {done}.")
+            while drive(cell.work(time.time()), send) is not None:
+                busy = True
+        if time.time() >= until and not busy:
+            break
+        time.sleep(0 if busy else 0.2)
+    send.close()
+
+
+@command.command("log")
+@click.argument("home", type=click.Path())
+@click.option("--revoke", metavar="QUERY", help="Never contribute to this query (again).")
+@as_json
+def log(home: str, revoke: str | None, as_json: bool) -> None:
+    """Show what the cell was asked and what it answered."""
+    from dataclasses import replace
+
+    vault = _vault(home)
+    if revoke is not None:
+        named = [e for e in vault.log() if e.query.hex().startswith(revoke.lower())]
+        if len(named) != 1:
+            raise InputError(f"{len(named)} queries of the log begin like that; name one.")
+        vault.note(replace(named[0], revoked=True))
+    rows = [
+        {
+            "query": e.query.hex()[:16],
+            "time": e.time,
+            "asker": e.asker,
+            "outcome": e.outcome,
+            "level": e.level,
+            "revoked": e.revoked,
+            "text": " ".join(e.text.split()),
+        }
+        for e in vault.log()
+    ]
+    if as_json:
+        show.document("cell log", {"entries": rows})
+        return
+    names = ["query", "asker", "outcome", "level", "revoked", "text"]
+    show.table("Log", names, [["" if r[n] is None else str(r[n]) for n in names] for r in rows])
+
+
+def _vault(home: str) -> Vault:
+    from halfmask.protocol.store.vault import Vault, read_key_file
+
+    phrase = os.environ.get(PASSPHRASE)
+    return Vault(home, phrase.encode() if phrase else read_key_file(f"{home}.key"))
+
+
+def _column(text: str) -> tuple[str, tuple[int, int]]:
+    name, _, pair = text.partition("=")
+    k, _, l = pair.partition(",")  # noqa: E741
+    if not name or not k.isdigit() or (l and not l.isdigit()):
+        raise ParameterError("column", text, "NAME=K or NAME=K,L")
+    return name, (int(k), int(l or 1))
+
+
+def _matching(rows: Any, where: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    name, _, value = where.partition("=")
+    if name not in rows.column_names:
+        raise InputError(f"There is no column '{name}'; there are {', '.join(rows.column_names)}.")
+    return rows.filter(pc.equal(rows[name].cast(pa.string()), value))

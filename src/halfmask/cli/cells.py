@@ -1,0 +1,130 @@
+"""``halfmask cells``: keys for cells and askers, a simulation, and an estimate of what it takes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from halfmask.cli import show
+from halfmask.cli.options import as_json
+
+
+@click.group("cells")
+def command() -> None:
+    """Many cells: their keys, simulated queries, and what queries would take.
+
+    simulate and estimate take --json.
+
+    Example: halfmask cells simulate --cells 100000 --groups 10000
+    """
+
+
+@command.command("keys")
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option(
+    "--groups",
+    type=click.IntRange(1, 4096),
+    default=1,
+    show_default=True,
+    help="Groups of cells with a key each.",
+)
+@click.option("--asker", default="asker", show_default=True, help="The name of a certified asker.")
+@click.option("--days", type=int, default=365, show_default=True, help="How long that is valid.")
+def keys(folder: str, groups: int, asker: str, days: int) -> None:
+    """Make an issuer, keys for groups of cells, and a certified asker in FOLDER."""
+    from halfmask.protocol.keys import new_issuer, write_key
+
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    issuer = new_issuer(groups)
+    write_key(issuer, where / "issuer.json")
+    for number in range(groups):
+        write_key(issuer.group(number), where / f"group-{number}.json")
+    write_key(issuer.asker(asker, int(time.time()) + days * 86_400), where / "asker.json")
+    show.say(f"Keys are in {where}; the issuer's public key is {issuer.public.hex()}.")
+
+
+@command.command("simulate")
+@click.option("--cells", type=click.IntRange(1), default=10_000, show_default=True)
+@click.option(
+    "--groups",
+    type=click.IntRange(1),
+    default=1_000,
+    show_default=True,
+    help="Distinct combinations of grouping columns.",
+)
+@click.option(
+    "--merge", type=click.Choice(["tree", "swap", "network"]), default="tree", show_default=True
+)
+@click.option("--frame", type=int, default=4096, show_default=True, help="Groups per frame.")
+@click.option("--partition", type=int, default=4096, show_default=True, help="Cells per partition.")
+@click.option("--plain", is_flag=True, help="One level and no policies, to compare with.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the invented people.")
+@as_json
+def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
+    """Answer the ten-level census query by invented cells in this process."""
+    from halfmask.protocol import census
+    from halfmask.protocol.simulate import simulate
+    from halfmask.protocol.terms import Terms
+
+    people = census.population(cells, groups, given["seed"])
+    text = census.QUERY
+    if given["plain"]:
+        people, text = people.drop_columns(["k", "l"]), census.PLAIN
+    room = 4 * min(cells, groups) + 1024
+    terms = Terms(given["merge"], given["partition"], given["frame"] + 2, room, ram=1 << 33)
+    with show.working("Simulating"):
+        done = simulate(census.commons(), people, text, terms).to_dict()
+    if as_json:
+        show.document("cells simulate", done)
+        return
+    rows = [[phase, f"{seconds:,.2f} s"] for phase, seconds in done["seconds"].items()]
+    show.table("Phases", ["phase", "time"], rows)
+    show.say(f"{cells:,} cells, {done['groups']:,} groups, {done['rows']:,} rows published.")
+
+
+@command.command("estimate")
+@click.option("--cells", type=float, default=1e6, show_default=True, help="Up to so many cells.")
+@click.option(
+    "--ram", type=int, default=196 << 10, show_default=True, help="Bytes of a cell's memory."
+)
+@click.option("--link", type=float, default=7.9, show_default=True, help="Megabits a second.")
+@click.option(
+    "--flash-read", type=float, default=1.6, show_default=True, help="Megabytes a second."
+)
+@click.option(
+    "--flash-write", type=float, default=0.6, show_default=True, help="Megabytes a second."
+)
+@click.option(
+    "--present",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Share of the cells that can work at one time.",
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A page with plots, .html.")
+@as_json
+def estimate(as_json: bool, output: str | None, **given: Any) -> None:
+    """Estimate time and availability on given devices, by number of groups."""
+    from halfmask.protocol.estimate import Device, curves
+    from halfmask.protocol.estimate_page import write_page
+
+    device = Device(
+        ram=given["ram"],
+        link=given["link"] * 1e6 / 8,
+        flash_read=given["flash_read"] * 1e6,
+        flash_write=given["flash_write"] * 1e6,
+    )
+    found = curves(device, cells=int(given["cells"]), present=given["present"])
+    if output is not None:
+        write_page(found, device, output)
+        show.say(f"The plots are in {output}.")
+    if as_json:
+        show.document("cells estimate", {"rows": [point.to_dict() for point in found]})
+        return
+    names = ["merge", "groups", "aggregation_s", "availability_s", "fits"]
+    shown = [p.to_dict() for p in found]
+    show.table("Estimate", names, [[p[n] for n in names] for p in shown])

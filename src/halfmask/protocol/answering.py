@@ -1,0 +1,130 @@
+"""Filtering inside a cell: the stages of ``hm.query`` after collection, on decrypted groups.
+
+The answer is checked and sealed by the same door as any other, padded to a size that the terms
+fix, signed for its group of cells and encrypted to the asker.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from halfmask.errors import RoomError, TamperedMessageError
+from halfmask.protocol import distinct
+from halfmask.protocol.crypto import open_own, seal_for, sign, verify
+from halfmask.protocol.noise import categories, debiased
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from halfmask.engines.request import Measure, Request
+    from halfmask.protocol.blueprint import Blueprint
+    from halfmask.protocol.layout import Layout, Records
+    from halfmask.release.answer import Answer
+
+SKETCHED = "Distinct values beyond 255 are counted by a sketch: at least so many, almost surely."
+NOISY = "Counts are estimates: people reported their groups by chance, under epsilons of their own."
+_HEAD = struct.Struct(">QQQ")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Stands where the stages of a query expect an engine; all it can do is count its sketches."""
+
+    groups: pa.Table
+    layout: Layout
+    records: Records
+    name: str = "cells"
+
+    def measure(self, _: Request, places: pa.Table, measures: Sequence[Measure]) -> pa.Table:
+        return distinct.measure(self.layout, self.records, self.groups, places, len(measures))
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """What an asker gets from one group of cells.
+
+    Attributes:
+        rows: the selected columns, ``level`` and ``guarantee``.
+        document: what else is known of the answer.
+        contributions: how many cells took part, dummies included.
+    """
+
+    rows: pa.Table
+    document: dict[str, Any]
+    contributions: int
+
+    def __repr__(self) -> str:
+        return f"Received({self.rows.num_rows:,} rows from {self.contributions:,} cells)"
+
+
+def answer(made: Blueprint, found: Records, *, time_limit: float | None = None) -> Answer:
+    """Filter groups, aggregate what may be published, and pass it through the door."""
+    from halfmask.query.aggregate import aggregate
+    from halfmask.query.collect import groups_of
+    from halfmask.query.filter import choose, publish
+    from halfmask.query.sealing import candidate_of
+    from halfmask.release.seal_answer import seal_answer
+
+    plan = made.plan
+    request = plan.request
+    if made.layout.noisy:
+        found = debiased(found, categories(made.layout))
+        plan = replace(plan, notes=(*plan.notes, NOISY))
+    decoded = made.layout.decode(found, request.tests, request.states)
+    groups = groups_of(plan, decoded)
+    choice = choose(groups, plan.semantics, time_limit=time_limit)
+    published = publish(groups, choice)
+    engine: Any = _Cells(decoded, made.layout, found)
+    if made.layout.sketches and distinct.is_estimate(made.layout, found):
+        plan = replace(plan, notes=(*plan.notes, SKETCHED))
+    rows = aggregate(plan, groups, published, engine)
+    return seal_answer(
+        candidate_of(plan, groups, choice, published, rows, engine, second_look=False)
+    )
+
+
+def envelope(
+    done: Answer, contributions: int, *, size: int, query: bytes, box: bytes, signing: bytes
+) -> bytes:
+    """An answer of one size whatever it says, signed by the cells and readable by the asker.
+
+    Raises:
+        RoomError: the answer is larger than that.
+    """
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    rows = done.to_arrow()
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_table(rows)
+    table = sink.getvalue().to_pybytes()
+    document = json.dumps(done.to_dict(), default=str).encode()
+    plain = _HEAD.pack(len(table), len(document), contributions) + table + document
+    if len(plain) > size:
+        raise RoomError("The answer is larger than its query has room for: raise row or room.")
+    plain += bytes(size - len(plain))
+    return seal_for(box, query, sign(signing, query + plain) + plain)
+
+
+def read_envelope(sealed: bytes, *, query: bytes, box: bytes, signer: bytes) -> Received:
+    """The answer inside.
+
+    Raises:
+        TamperedMessageError: not for this asker and query.
+        AuthenticationError: not signed by the group of cells that was asked.
+    """
+    plain = open_own(box, query, sealed)
+    signature, body = plain[:64], plain[64:]
+    verify(signer, signature, query + body, "The answer")
+    rows, words, contributions = _HEAD.unpack_from(body)
+    start = _HEAD.size
+    try:
+        table = pa.ipc.open_stream(pa.BufferReader(body[start : start + rows])).read_all()
+        document = json.loads(body[start + rows : start + rows + words])
+    except (pa.ArrowInvalid, ValueError):
+        raise TamperedMessageError("The answer cannot be read.") from None
+    return Received(table, document, contributions)

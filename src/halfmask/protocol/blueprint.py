@@ -1,0 +1,184 @@
+"""A question made ready: its plan over the common schema, and the layout of its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from halfmask.engines.request import Interval, kind_of
+from halfmask.errors import UnsupportedQueryError
+from halfmask.protocol.distinct import SKETCH
+from halfmask.protocol.layout import KeyField, Layout, Packing, StateField
+from halfmask.protocol.noise import LARGEST, categories
+from halfmask.protocol.terms import Terms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from halfmask.engines.request import Key
+    from halfmask.protocol.commons import Commons
+    from halfmask.query.planned import Plan
+
+_PACKINGS: dict[str, Packing] = {
+    "integer": "number",
+    "boolean": "number",
+    "temporal": "number",
+    "decimal": "number",
+    "float": "float",
+    "text": "text",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Blueprint:
+    """What every party derives from a question by itself.
+
+    Attributes:
+        plan: as ``hm.query`` makes it, over tables that nobody holds together.
+        layout: the records.
+        aggregated: the columns whose values enter the answer; ``*`` where rows are counted.
+    """
+
+    plan: Plan
+    layout: Layout
+    aggregated: frozenset[str]
+
+
+def blueprint(
+    commons: Commons, text: str, terms: Terms | None = None, salt: bytes = b""
+) -> Blueprint:
+    """Plan a question.
+
+    Raises:
+        QueryError: it cannot be understood, or cells cannot answer it.
+    """
+    terms = terms or Terms()
+    made = _planned(commons, text, terms.text)
+    if terms.noise:
+        _refuse_noise(made)
+    if salt or terms.noise:
+        made = replace(made, layout=replace(made.layout, salt=salt, noisy=terms.noise))
+    return made
+
+
+@lru_cache(maxsize=32)
+def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
+    from sqlglot import exp
+
+    from halfmask.engines.duckdb import DuckDB
+    from halfmask.query.parse import parse
+    from halfmask.query.plan import plan
+
+    engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
+    try:
+        planned = plan(parse(text), commons.catalog(), engine)
+        _refuse(planned)
+        request = planned.request
+        wanted = [*(k.expression for k in request.keys), *(s.expression for s in request.states)]
+        probe = request.source.copy()
+        for i, expression in enumerate(wanted or [exp.Literal.number(1)]):
+            probe = probe.select(exp.alias_(expression.copy(), f"x{i}", quoted=True))
+        types = [field.type for field in engine.run(probe.limit(0)).schema]
+    finally:
+        engine.close()
+    # Demands are joined by each cell itself; the request says that there are some.
+    one = exp.Literal.number(1)
+    planned = replace(planned, request=replace(request, demands=(one, one.copy())))
+    keys = tuple(
+        _key(commons, planned, k, t, text_width) for k, t in zip(request.keys, types, strict=False)
+    )
+    states = tuple(
+        StateField(
+            s.kind,
+            t,
+            _packing(t, s.kind),
+            text_width if _packing(t, s.kind) == "text" else 8,
+            getattr(t, "scale", 0) or 0,
+        )
+        for s, t in zip(request.states, types[len(request.keys) :], strict=False)
+    )
+    caps = (*(t.cap for t in request.tests), *(SKETCH for _ in planned.measures))
+    layout = Layout(keys, states, caps, sketches=len(planned.measures))
+    return Blueprint(planned, layout, _aggregated(planned))
+
+
+def _refuse(plan: Plan) -> None:
+    text = plan.statement.text
+    if plan.statement.explain:
+        raise UnsupportedQueryError(
+            "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
+        )
+    if any(measure.kind != "distinct" for measure in plan.measures):
+        raise UnsupportedQueryError(
+            "MEDIAN does not merge in constant space, so cells cannot answer it.",
+            text=text,
+            start=0,
+        )
+    if plan.statement.rows_per_person is not None:
+        raise UnsupportedQueryError(
+            "A cell contributes one row: leave AT MOST n ROWS away.", text=text, start=0
+        )
+
+
+def _refuse_noise(made: Blueprint) -> None:
+    plan, layout = made.plan, made.layout
+    counts = all(a.states == (-1,) for a in plan.aggregates)
+    domains = layout.keys and all(key.domain is not None for key in layout.keys)
+    if not counts or not domains or len(plan.chain.levels) > 1 or plan.requirements[1:]:
+        raise UnsupportedQueryError(
+            "With noise cells answer COUNT(*) only, by columns whose values the common schema "
+            "lists, with one guarantee on k.",
+            text=plan.statement.text,
+            start=0,
+        )
+    if categories(layout) > LARGEST:
+        raise UnsupportedQueryError(
+            f"There are more than {LARGEST:,} possible groups: noise would drown them.",
+            text=plan.statement.text,
+            start=0,
+        )
+
+
+def _key(commons: Commons, plan: Plan, key: Key, kind: pa.DataType, text_width: int) -> KeyField:
+    from sqlglot import exp
+
+    whole = not any(isinstance(rule, Interval) for rule in key.rules)
+    if whole and isinstance(key.expression, exp.Column):
+        table = commons.tables[plan.scope.tables[key.expression.table].name]
+        domain = table.domains.get(key.expression.name)
+        if domain is not None:
+            return KeyField(domain.type, "code", 4, domain)
+    packing = _packing(kind, "min")
+    return KeyField(kind, packing, text_width if packing == "text" else 8)
+
+
+def _packing(kind: pa.DataType, state: str) -> Packing:
+    packing = _PACKINGS.get(kind_of(kind))
+    if state == "count":
+        return "number"
+    if state == "moments":
+        return "float"
+    if packing is None:
+        raise UnsupportedQueryError("A column of this query is of a type that cells cannot send.")
+    return packing
+
+
+def _aggregated(plan: Plan) -> frozenset[str]:
+    from sqlglot import exp
+
+    found: set[str] = set()
+    for aggregate in plan.aggregates:
+        if aggregate.states == (-1,):
+            found.add("*")
+        if aggregate.measure is not None:
+            measured = plan.measures[aggregate.measure].expression
+            found |= {c.name for c in measured.find_all(exp.Column)}
+        for state in aggregate.states:
+            if state >= 0:
+                columns: list[exp.Column] = list(
+                    plan.request.states[state].expression.find_all(exp.Column)
+                )
+                found |= {c.name for c in columns} or {"*"}
+    return frozenset(found)

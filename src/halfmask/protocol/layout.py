@@ -1,0 +1,364 @@
+"""The plaintext of a contribution and of a group: fixed fields, so that all have one length.
+
+A record starts with its key: a tag (sum, group or empty), the level, and the grouping columns as
+fixed bytes. Then come counts, the largest demands, the mergeable states and, per test, up to
+``cap`` distinct values as 64-bit numbers. Whole numbers stand for themselves there, everything
+else for a keyed digest of 64 bits: should two ever collide, fewer values are counted, never more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.engines.request import State, StateKind, Test
+
+SUM, GROUP, EMPTY = 0, 1, 255
+LOW = 1 << 32
+Packing = Literal["code", "number", "float", "text"]
+Records: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # its fields are the layout's
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyField:
+    """One grouping column: its Arrow type, how it is packed, and its domain if it has one."""
+
+    type: pa.DataType
+    packing: Packing
+    width: int
+    domain: pa.Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateField:
+    """One mergeable state: what it is of which Arrow type."""
+
+    kind: StateKind
+    type: pa.DataType
+    packing: Packing
+    width: int = 8
+    scale: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a sum of whole or decimal numbers, kept in two halves."""
+        return self.kind == "sum" and self.packing == "number"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The fields of a record for one query."""
+
+    keys: tuple[KeyField, ...]
+    states: tuple[StateField, ...]
+    caps: tuple[int, ...]
+    salt: bytes = b""
+    noisy: bool = False
+    sketches: int = 0
+
+    @cached_property
+    def key_width(self) -> int:
+        """Bytes of a key."""
+        return 2 + sum(1 + key.width for key in self.keys)
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """The record as NumPy sees it."""
+        fields: list[tuple[object, ...]] = [("key", f"S{self.key_width}")]
+        fields += [(name, "<i8") for name in ("rows", "k", "l")]
+        for i, state in enumerate(self.states):
+            fields.append((f"s{i}_n", "<i8"))
+            if state.kind == "moments":
+                fields += [(f"s{i}_mean", "<f8"), (f"s{i}_m2", "<f8")]
+            elif state.exact:
+                fields += [(f"s{i}_high", "<i8"), (f"s{i}_low", "<i8")]
+            elif state.kind != "count":
+                kind = {"number": "<i8", "float": "<f8"}.get(state.packing, f"S{state.width}")
+                fields.append((f"s{i}", kind))
+        if self.noisy:
+            fields.append(("w", "<f8"))
+        for j, cap in enumerate(self.caps):
+            fields += [(f"t{j}_n", "<i8"), (f"t{j}", "<i8", (cap,))]
+        return np.dtype(fields)
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of a record."""
+        return int(self.dtype.itemsize)
+
+    def empty(self, count: int) -> Records:
+        """Records that mean nobody; they sort behind all others."""
+        found = np.zeros(count, self.dtype)
+        found["key"] = bytes([EMPTY]) * self.key_width
+        return found
+
+    def sums(self, contributions: int, real: int) -> Records:
+        """The two records that count all contributions, and those that are no dummies."""
+        found = np.zeros(2, self.dtype)
+        found["key"] = [bytes([SUM, 0]), bytes([SUM, 1])]
+        found["rows"] = contributions, real
+        return found
+
+    def tags(self, records: Records) -> NDArray[np.uint8]:
+        """Per record, whether it is a sum, a group or empty."""
+        return _raw(records, self.key_width)[:, 0]
+
+    def bytes_of(self, records: Records) -> bytes:
+        """Records as they are encrypted."""
+        return records.tobytes()
+
+    def read(self, data: bytes) -> Records:
+        """Records from decrypted bytes."""
+        return np.frombuffer(data, self.dtype)
+
+    # -- one record per row
+
+    def encode(self, rows: pa.Table) -> Records:
+        """One record per row of ``level``, ``g0...``, ``k``, ``l``, ``v0...``, ``a0...``.
+
+        A row that contributes nothing (a negative level), or does not fit, becomes empty.
+        """
+        n = rows.num_rows
+        level = rows["level"].to_numpy().astype(np.int64)
+        fits = level >= 0
+        key = np.zeros((n, self.key_width), np.uint8)
+        key[:, 0] = GROUP
+        key[:, 1] = np.where(fits, level, 0)
+        at = 2
+        for i, field in enumerate(self.keys):
+            packed, null, ok = pack_key(field, rows[f"g{i}"])
+            key[:, at] = null
+            key[:, at + 1 : at + 1 + field.width] = np.where(null[:, None], 0, packed)
+            at += 1 + field.width
+            fits = fits & (ok | null)
+        found = np.zeros(n, self.dtype)
+        found["key"] = key.view(f"S{self.key_width}").ravel()
+        found["rows"] = 1
+        for name in ("k", "l"):
+            if name in rows.column_names:
+                demand = rows[name].cast(pa.float64()).fill_null(0).to_numpy()
+                found[name] = np.ceil(np.minimum(demand, 2.0**60))
+        for i, state in enumerate(self.states):
+            fits = fits & self._encode_state(found, i, state, rows[f"a{i}"])
+        for j in range(len(self.caps)):
+            tokens, null = self.tokens(rows[f"v{j}"], j)
+            found[f"t{j}_n"] = ~null
+            found[f"t{j}"][:, 0] = np.where(null, 0, tokens)
+        found[~fits] = self.empty(1)[0]
+        return found
+
+    def _encode_state(
+        self, found: Records, i: int, state: StateField, column: pa.ChunkedArray
+    ) -> NDArray[np.bool_]:
+        null: NDArray[np.bool_] = column.is_null().to_numpy()
+        found[f"s{i}_n"] = ~null
+        ok = np.ones(len(null), dtype=bool)
+        if state.kind == "count":
+            return ok
+        values, _, ok = pack(state.packing, state.width, column)
+        if state.packing == "text":
+            found[f"s{i}"] = values.view(f"S{state.width}").ravel()
+            return ok | null
+        numbers = values.view("<f8" if state.packing == "float" else "<i8").ravel()
+        numbers = np.where(null, 0, numbers)
+        if state.kind == "moments":
+            found[f"s{i}_mean"] = numbers
+        elif state.exact:
+            found[f"s{i}_high"], found[f"s{i}_low"] = np.divmod(numbers, LOW)
+        else:
+            found[f"s{i}"] = numbers
+        return ok | null
+
+    def tokens(
+        self, column: pa.ChunkedArray, test: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """A 64-bit number per value, the same for equal values, and which are missing."""
+        null: NDArray[np.bool_] = column.is_null().to_numpy()
+        plain = _plain(column)
+        sketch = test >= len(self.caps) - self.sketches
+        if pa.types.is_integer(plain.type) and plain.type != pa.uint64() and not sketch:
+            return plain.cast(pa.int64()).fill_null(0).to_numpy(), null
+        coded = plain.combine_chunks().dictionary_encode()
+        salt = hashlib.blake2b(self.salt, digest_size=16, person=f"test{test}".encode()).digest()
+        made = [
+            int.from_bytes(
+                hashlib.blake2b(repr(v).encode(), digest_size=8, key=salt).digest(),
+                "little",
+                signed=True,
+            )
+            for v in coded.dictionary.to_pylist()
+        ]
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        found = (
+            np.array(made or [0], dtype=np.int64)[codes] if len(codes) else codes.astype(np.int64)
+        )
+        return found, null
+
+    # -- groups
+
+    def decode(
+        self, records: Records, tests: tuple[Test, ...], states: tuple[State, ...]
+    ) -> pa.Table:
+        """Groups in the shape that an engine's ``collect`` returns."""
+        raw = _raw(records, self.key_width)
+        columns: dict[str, pa.Array] = {"level": pa.array(raw[:, 1].astype(np.int64))}
+        at = 2
+        for i, field in enumerate(self.keys):
+            null = raw[:, at].astype(bool)
+            columns[f"g{i}"] = unpack_key(field, raw[:, at + 1 : at + 1 + field.width], null)
+            at += 1 + field.width
+        for name in ("rows", "k", "l"):
+            columns[name] = pa.array(records[name])
+        for i in range(len(states)):
+            columns |= self._decode_state(records, i)
+        for j in range(len(tests)):
+            counts = records[f"t{j}_n"]
+            filled = np.arange(self.caps[j]) < counts[:, None]
+            offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+            columns[f"t{j}_n"] = pa.array(counts)
+            columns[f"t{j}_values"] = pa.ListArray.from_arrays(
+                pa.array(offsets), pa.array(records[f"t{j}"][filled])
+            )
+        return pa.table(columns)
+
+    def _decode_state(self, records: Records, i: int) -> dict[str, pa.Array]:
+        state = self.states[i]
+        count = records[f"s{i}_n"]
+        if state.kind == "count":
+            return {f"s{i}": pa.array(count)}
+        none = count == 0
+        if state.kind == "moments":
+            return {
+                f"s{i}_n": pa.array(count),
+                f"s{i}_mean": pa.array(records[f"s{i}_mean"], mask=none),
+                f"s{i}_m2": pa.array(records[f"s{i}_m2"], mask=none),
+            }
+        if state.exact:
+            from decimal import Context, Decimal
+
+            places, wide = Decimal(1).scaleb(-state.scale), Context(prec=60)
+            whole = [
+                None if empty else wide.multiply(Decimal(high * LOW + low), places)
+                for high, low, empty in zip(
+                    records[f"s{i}_high"].tolist(),
+                    records[f"s{i}_low"].tolist(),
+                    none.tolist(),
+                    strict=True,
+                )
+            ]
+            return {f"s{i}": pa.array(whole, pa.decimal128(38, state.scale))}
+        stored = records[f"s{i}"]
+        if state.packing == "text":
+            width = state.width
+            raw = np.frombuffer(stored.astype(f"S{width}").tobytes(), np.uint8).reshape(-1, width)
+        else:
+            raw = np.ascontiguousarray(stored).view(np.uint8).reshape(-1, 8)
+        return {f"s{i}": unpack(state.packing, state.type, raw, none)}
+
+
+def pack_key(
+    field: KeyField, column: pa.ChunkedArray
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Fixed bytes per value, which are missing, and which fit."""
+    if field.packing != "code":
+        return pack(field.packing, field.width, column)
+    plain = _plain(column)
+    null = plain.is_null().to_numpy()
+    import pyarrow.compute as pc
+
+    codes = pc.index_in(plain.cast(field.type), value_set=field.domain)
+    ok = codes.is_valid().to_numpy()
+    numbers = codes.fill_null(0).to_numpy().astype("<u4")
+    return numbers.view(np.uint8).reshape(-1, 4), null, ok
+
+
+def unpack_key(field: KeyField, raw: NDArray[np.uint8], null: NDArray[np.bool_]) -> pa.Array:
+    """The values behind fixed bytes."""
+    if field.packing != "code":
+        return unpack(field.packing, field.type, raw, null)
+    codes = np.ascontiguousarray(raw).view("<u4").ravel().astype(np.int64)
+    assert field.domain is not None  # noqa: S101 - coded fields have one
+    return field.domain.take(pa.array(codes, mask=null))
+
+
+def pack(
+    packing: Packing, width: int, column: pa.ChunkedArray
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Fixed bytes per value, which are missing, and which fit."""
+    plain = _plain(column)
+    null = plain.is_null().to_numpy()
+    if packing == "text":
+        coded = plain.cast(pa.string()).combine_chunks().dictionary_encode()
+        texts = [t.encode() for t in coded.dictionary.to_pylist()] or [b""]
+        good = np.array([len(t) <= width and b"\0" not in t for t in texts])
+        table = np.array([t[:width] for t in texts], dtype=f"S{width}")
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        raw = table[codes].view(np.uint8).reshape(-1, width)
+        return raw, null, good[codes]
+    if packing == "float":
+        numbers = plain.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
+        return numbers.astype("<f8").view(np.uint8).reshape(-1, 8), null, np.ones(len(null), bool)
+    whole, ok = _whole(plain)
+    return whole.astype("<i8").view(np.uint8).reshape(-1, 8), null, ok
+
+
+def unpack(
+    packing: Packing,
+    kind: pa.DataType,
+    raw: NDArray[np.uint8],
+    null: NDArray[np.bool_],
+) -> pa.Array:
+    """The values behind fixed bytes."""
+    raw = np.ascontiguousarray(raw)
+    if packing == "text":
+        texts = raw.view(f"S{raw.shape[1]}").ravel()
+        values = [
+            None if n else t.decode() for t, n in zip(texts.tolist(), null.tolist(), strict=True)
+        ]
+        return pa.array(values, pa.string())
+    numbers = raw.view("<f8" if packing == "float" else "<i8").ravel()
+    found = pa.array(numbers, mask=null)
+    if pa.types.is_decimal(kind):
+        from decimal import Decimal
+
+        places = Decimal(1).scaleb(-kind.scale)
+        return pa.array([None if v is None else v * places for v in found.to_pylist()], kind)
+    if pa.types.is_boolean(kind):
+        return found.cast(pa.bool_())
+    if pa.types.is_temporal(kind):
+        return found.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    return found if packing == "float" else found.cast(kind)
+
+
+def _whole(plain: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Whole numbers of 64 bits, and which values fit in them."""
+    kind = plain.type
+    ok = np.ones(len(plain), dtype=bool)
+    if pa.types.is_decimal(kind):
+        scaled = [0 if v is None else int(v.scaleb(kind.scale)) for v in plain.to_pylist()]
+        ok = np.array([abs(v) < 2**62 for v in scaled], dtype=bool)
+        return np.array([v if abs(v) < 2**62 else 0 for v in scaled], dtype=np.int64), ok
+    if pa.types.is_temporal(kind):
+        plain = plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    elif pa.types.is_boolean(kind):
+        plain = plain.cast(pa.int8())
+    return plain.cast(pa.int64()).fill_null(0).to_numpy().astype(np.int64), ok
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+def _raw(records: Records, width: int) -> NDArray[np.uint8]:
+    keys = np.ascontiguousarray(records["key"])
+    return keys.view(np.uint8).reshape(len(records), width)

@@ -1,0 +1,194 @@
+"""The work that a cell does for others: open frames at their places, merge, seal the result.
+
+Nothing here remembers anything: the result of a task is decided by its inputs, so that a task may
+be done twice, by two cells, without harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from halfmask.errors import RoomError, TamperedMessageError
+from halfmask.protocol import merkle, records
+from halfmask.protocol.crypto import OPEN, OVERHEAD, Address, FrameKey, place
+from halfmask.protocol.merge import swap
+from halfmask.protocol.schedule import PIECE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from halfmask.protocol.blueprint import Blueprint
+    from halfmask.protocol.layout import Records
+    from halfmask.protocol.messages import Closing
+    from halfmask.protocol.schedule import Schedule, Task
+
+
+class Spill(Protocol):
+    """Storage beside a cell's memory; it holds ciphertexts only."""
+
+    def append(self, frame: bytes) -> None:
+        """Keep one more."""
+        ...
+
+    def read(self, index: int) -> bytes:
+        """Give one back."""
+        ...
+
+    def close(self) -> None:
+        """Forget everything."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """Everything a task needs beside its frames."""
+
+    blueprint: Blueprint
+    schedule: Schedule
+    closing: Closing
+    key: FrameKey
+    query: bytes
+    bound: bytes
+
+    def open(self, address: Address | None, sealed: bytes | None) -> Records:
+        """The records at an address; no address means an empty frame.
+
+        Raises:
+            TamperedMessageError: the frame does not belong there, or is none.
+        """
+        layout, count = self.blueprint.layout, self.schedule.terms.frame
+        if address is None or sealed is None:
+            return layout.empty(count)
+        plain = self.key.open(place(self.query, self.bound, address), sealed)
+        if len(plain) != layout.size * count:
+            raise TamperedMessageError("A frame has another size than all frames have.")
+        return layout.read(plain)
+
+    def seal(self, address: Address, content: Records) -> bytes:
+        """Records sealed for one address."""
+        where = place(self.query, self.bound, address)
+        return self.key.seal(where, self.blueprint.layout.bytes_of(content))
+
+    def sealed_size(self) -> int:
+        """Bytes of a sealed frame."""
+        return self.blueprint.layout.size * self.schedule.terms.frame + OVERHEAD
+
+
+def fold(
+    bench: Bench, task: Task, slots: Sequence[int], frames: Sequence[bytes], path: Sequence[bytes]
+) -> list[bytes]:
+    """Aggregate a partition of contributions.
+
+    Raises:
+        TamperedMessageError: contributions are missing, moved, repeated or changed.
+    """
+    layout, size = bench.blueprint.layout, bench.schedule.terms.partition
+    first = task.node * size
+    ordered = all(a < b for a, b in pairwise(slots))
+    if (
+        len(slots) != len(frames)
+        or not ordered
+        or any(not first <= s < first + size for s in slots)
+    ):
+        raise TamperedMessageError("A partition holds slots that are not its own.")
+    leaf = merkle.partition(zip(slots, frames, strict=True))
+    expected = (bench.schedule.partitions - 1).bit_length()
+    if len(path) != expected or merkle.climb(leaf, task.node, path) != bench.closing.root:
+        raise TamperedMessageError("A partition is not the one that was closed.")
+    plain = b"".join(
+        bench.key.open(place(bench.query, OPEN, Address(-1, slot)), frame)
+        for slot, frame in zip(slots, frames, strict=True)
+    )
+    if len(plain) != layout.size * len(slots):
+        raise TamperedMessageError("A contribution has another size than all have.")
+    return _sealed(bench, task, records.fold(layout, layout.read(plain)))
+
+
+def tree(bench: Bench, task: Task, frames: Sequence[bytes]) -> list[bytes]:
+    """Merge two nodes as a whole.
+
+    Raises:
+        RoomError: a cell of this size cannot hold them.
+    """
+    layout, terms = bench.blueprint.layout, bench.schedule.terms
+    if len(frames) * layout.size * terms.frame > terms.ram:
+        raise RoomError(
+            f"Two partitions do not fit into {terms.ram:,} bytes: merge by swap or network."
+        )
+    parts = [bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
+    return _sealed(bench, task, records.combine(layout, np.concatenate(parts)))
+
+
+def swapped(bench: Bench, task: Task, spill: Spill) -> Iterator[bytes]:
+    """Merge two nodes of which the spill holds the frames, two frames at a time."""
+    half = len(bench.schedule.node(task.level - 1, 2 * task.node))
+    sides = [
+        (bench.open(task.inputs[i], spill.read(i)) for i in range(low, high))
+        for low, high in ((0, half), (half, len(task.inputs)))
+    ]
+    merged = swap.merge(bench.blueprint.layout, sides[0], sides[1], bench.schedule.terms.frame)
+    written = 0
+    for address, content in zip(
+        task.outputs,
+        swap.padded(bench.blueprint.layout, merged, task, bench.schedule.terms.frame),
+        strict=False,
+    ):
+        written += 1
+        yield bench.seal(address, content)
+    if written != len(task.outputs):
+        raise RoomError(_room(bench))
+
+
+def split(bench: Bench, task: Task, frames: Sequence[bytes | None]) -> list[bytes]:
+    """Merge two frames into a lower and an upper one."""
+    left, right = (bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True))
+    halves = records.split(bench.blueprint.layout, left, right)
+    return [bench.seal(a, h) for a, h in zip(task.outputs, halves, strict=True)]
+
+
+def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> Records:
+    """All groups, at the end of the work.
+
+    Raises:
+        TamperedMessageError: contributions were lost or counted twice on the way.
+        RoomError: there was not room for all groups.
+    """
+    layout = bench.blueprint.layout
+    parts = [bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
+    found, contributions, real = records.groups(layout, np.concatenate(parts))
+    if contributions != bench.closing.contributions:
+        raise TamperedMessageError("Contributions were lost or repeated on the way.")
+    if int(found["rows"].sum()) != real:
+        raise RoomError(_room(bench))
+    keys = found["key"]
+    if len(np.unique(keys)) != len(keys):
+        raise TamperedMessageError("A group stands in two places.")
+    return found
+
+
+def pieces(bench: Bench, envelope: bytes) -> list[bytes]:
+    """The sealed answer in pieces of one size."""
+    count = bench.schedule.pieces
+    if len(envelope) > count * PIECE:
+        raise RoomError("The answer is larger than its query has room for: raise row or room.")
+    return [envelope[i * PIECE : (i + 1) * PIECE] for i in range(count)]
+
+
+def _sealed(bench: Bench, task: Task, content: Records) -> list[bytes]:
+    layout, size = bench.blueprint.layout, bench.schedule.terms.frame
+    try:
+        cut = records.frames(layout, content, size, len(task.outputs))
+    except OverflowError:
+        raise RoomError(_room(bench)) from None
+    return [bench.seal(a, f) for a, f in zip(task.outputs, cut, strict=True)]
+
+
+def _room(bench: Bench) -> str:
+    return (
+        f"There are more than {bench.schedule.terms.room:,} groups: ask with more room, or for "
+        "fewer groups."
+    )

@@ -1,0 +1,141 @@
+"""Merge records: equal keys become one, counts and sums add, extremes compare, sets unite.
+
+Merging is commutative and associative (moments and sums of fractions up to rounding), so that the
+shape of the tree and the order of cells make no difference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.protocol.layout import EMPTY, GROUP, SUM
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.protocol.layout import Layout, Records, StateField
+
+
+def fold(layout: Layout, contributions: Records) -> Records:
+    """What a partition of single contributions comes to: groups, and how many took part."""
+    real = contributions[layout.tags(contributions) == GROUP]
+    sums = layout.sums(len(contributions), len(real))
+    return np.concatenate((sums, combine(layout, real)))
+
+
+def combine(layout: Layout, records: Records) -> Records:
+    """Sort by key, merge equal keys, drop what is empty."""
+    records = records[layout.tags(records) != EMPTY]
+    if len(records) < 2:
+        return records
+    order = np.argsort(records["key"], kind="stable")
+    records = records[order]
+    keys = records["key"]
+    first = np.concatenate(([True], keys[1:] != keys[:-1]))
+    if first.all():
+        return records
+    starts = np.flatnonzero(first)
+    ids = np.cumsum(first) - 1
+    merged = records[starts]
+    merged["rows"] = np.add.reduceat(records["rows"], starts)
+    for name in ("k", "l"):
+        merged[name] = np.maximum.reduceat(records[name], starts)
+    if layout.noisy:
+        merged["w"] = np.add.reduceat(records["w"], starts)
+    for i, state in enumerate(layout.states):
+        _merge_state(merged, records, i, state, starts, ids)
+    # Sets are the dear part: only those of keys that did meet another are united.
+    several = np.diff(np.append(starts, len(records))) > 1
+    inside = several[ids]
+    numbers = (np.cumsum(several) - 1)[ids[inside]]
+    for j, cap in enumerate(layout.caps):
+        sizes, values = records[f"t{j}_n"][inside], records[f"t{j}"][inside]
+        counts, united = _united(sizes, values, cap, numbers, int(several.sum()))
+        merged[f"t{j}_n"][several] = counts
+        merged[f"t{j}"][several] = united
+    return merged
+
+
+def frames(layout: Layout, records: Records, size: int, count: int) -> list[Records]:
+    """Cut sorted records into so many frames of one size, filled up with empty records.
+
+    Raises:
+        OverflowError: they do not fit.
+    """
+    if len(records) > size * count:
+        raise OverflowError
+    padded = np.concatenate((records, layout.empty(size * count - len(records))))
+    return [padded[i * size : (i + 1) * size] for i in range(count)]
+
+
+def split(layout: Layout, left: Records, right: Records) -> tuple[Records, Records]:
+    """Two frames merged into a lower and an upper one of the same size."""
+    low, high = frames(layout, combine(layout, np.concatenate((left, right))), len(left), 2)
+    return low, high
+
+
+def groups(layout: Layout, records: Records) -> tuple[Records, int, int]:
+    """The groups among records, and how many contributions and real ones were counted."""
+    tags = layout.tags(records)
+    sums = records[tags == SUM]
+    counted = {key: int(rows) for key, rows in zip(sums["key"].tolist(), sums["rows"], strict=True)}
+    return records[tags == GROUP], counted.get(b"", 0), counted.get(bytes([SUM, 1]), 0)
+
+
+def _merge_state(
+    merged: Records,
+    records: Records,
+    i: int,
+    state: StateField,
+    starts: NDArray[np.int64],
+    ids: NDArray[np.int64],
+) -> None:
+    count = records[f"s{i}_n"]
+    total = np.add.reduceat(count, starts)
+    merged[f"s{i}_n"] = total
+    if state.kind == "count":
+        return
+    if state.kind == "moments":
+        mean = records[f"s{i}_mean"]
+        middle = np.add.reduceat(count * mean, starts) / np.maximum(total, 1)
+        apart = np.where(count > 0, mean - middle[ids], 0.0)
+        merged[f"s{i}_mean"] = middle
+        merged[f"s{i}_m2"] = np.add.reduceat(records[f"s{i}_m2"] + count * apart * apart, starts)
+    elif state.exact:
+        for half in ("high", "low"):
+            merged[f"s{i}_{half}"] = np.add.reduceat(records[f"s{i}_{half}"], starts)
+    elif state.kind == "sum":
+        merged[f"s{i}"] = np.add.reduceat(records[f"s{i}"], starts)
+    else:
+        # The extreme of those that have a value: sorted by group, then absent last, then value.
+        values = records[f"s{i}"]
+        rank = np.unique(values, return_inverse=True)[1]
+        rank = -rank if state.kind == "max" else rank
+        best = np.lexsort((rank, count == 0, ids))[starts]
+        merged[f"s{i}"] = values[best]
+
+
+def _united(
+    sizes: NDArray[np.int64],
+    values: NDArray[np.int64],
+    cap: int,
+    ids: NDArray[np.int64],
+    count: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The union of sets, of which the ``cap`` smallest values are kept: exact below the cap."""
+    filled = np.arange(cap) < sizes[:, None]
+    flat = values[filled]
+    owners = np.repeat(ids, sizes)
+    order = np.lexsort((flat, owners))
+    flat, owners = flat[order], owners[order]
+    if len(flat):
+        new = np.concatenate(([True], (flat[1:] != flat[:-1]) | (owners[1:] != owners[:-1])))
+        flat, owners = flat[new], owners[new]
+    found = np.bincount(owners, minlength=count)
+    rank = np.arange(len(flat)) - (np.cumsum(found) - found)[owners]
+    kept = rank < cap
+    out = np.zeros((count, cap), np.int64)
+    out[owners[kept], rank[kept]] = flat[kept]
+    return np.minimum(found, cap), out

@@ -1,0 +1,239 @@
+"""A whole query with a million cells in one process, phase by phase.
+
+Every contribution is encoded, sealed for its slot and opened again, and every task runs the code
+that real cells run; what is left out is the way between them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from halfmask.protocol import answering, merkle
+from halfmask.protocol.blueprint import Blueprint, blueprint
+from halfmask.protocol.crypto import NONCE, OPEN, Address, FrameKey, derive, place
+from halfmask.protocol.messages import Closing
+from halfmask.protocol.parties import worker
+from halfmask.protocol.schedule import Schedule, Task
+from halfmask.protocol.store.home import FileSpill
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.terms import Terms
+    from halfmask.release.answer import Answer
+
+BATCH = 1 << 16
+
+
+@dataclass(eq=False)
+class Simulation:
+    """What a simulated query took.
+
+    Attributes:
+        seconds: phase to seconds.
+        processor: phase to seconds of the processor, whatever else runs beside.
+        tasks: kind of task to how many there were.
+        traffic: bytes that went through the relay.
+        groups: groups before filtering.
+        busiest: per kind of task, the longest one.
+    """
+
+    cells: int
+    answer: Answer
+    groups: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
+    tasks: dict[str, int] = field(default_factory=dict)
+    busiest: dict[str, float] = field(default_factory=dict)
+    traffic: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "cells": self.cells,
+            "groups": self.groups,
+            "rows": len(self.answer),
+            "people": self.answer.people,
+            "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+            "processor": {k: round(v, 3) for k, v in self.processor.items()},
+            "tasks": self.tasks,
+            "traffic": self.traffic,
+            "busiest": {k: round(v, 4) for k, v in self.busiest.items()},
+        }
+
+
+def simulate(
+    commons: Commons, people: pa.Table, text: str, terms: Terms, *, table: str | None = None
+) -> Simulation:
+    """Answer a question by as many cells as there are rows.
+
+    Args:
+        commons: the common schema.
+        people: one row per cell; columns ``k`` and ``l`` hold its policy, where it has one.
+        text: guaranteed SQL.
+        terms: how the work is cut up.
+        table: the common table that the rows belong to; the first where there is one only.
+    """
+    secret, query = os.urandom(32), os.urandom(32)
+    made = blueprint(commons, text, terms, derive(secret, b"", b"tokens"))
+    key = FrameKey(secret, query)
+    clock = _Clock()
+    slots = _collected(made, people, table or next(iter(commons.tables)), key, query)
+    clock.stop("collection")
+    traffic = (
+        sum(len(f) for f in slots[: terms.partition])
+        * len(slots)
+        // min(len(slots), terms.partition)
+    )
+    schedule = Schedule(terms, len(slots))
+    size = terms.partition
+    leaves = [
+        merkle.partition(enumerate(slots[low : low + size], start=low))
+        for low in range(0, len(slots), size)
+    ]
+    root, paths = merkle.root_and_paths(leaves)
+    closing = Closing(len(slots), len(slots), root)
+    bench = worker.Bench(made, schedule, closing, key, query, closing.digest(query, 0))
+    clock.stop("closing")
+    run = _Run(bench, slots, paths)
+    run.aggregate()
+    clock.stop("aggregation")
+    found = run.everything()
+    answer = answering.answer(made, found)
+    clock.stop("filtering")
+    return Simulation(
+        len(people),
+        answer,
+        len(found),
+        clock.seconds,
+        clock.processor,
+        run.tasks,
+        run.busiest,
+        traffic + run.traffic,
+    )
+
+
+@dataclass(eq=False)
+class _Clock:
+    """Takes the time of phases, one after the other."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
+    last: tuple[float, float] = field(
+        default_factory=lambda: (time.perf_counter(), time.process_time())
+    )
+
+    def stop(self, phase: str) -> None:
+        now = (time.perf_counter(), time.process_time())
+        self.seconds[phase] = now[0] - self.last[0]
+        self.processor[phase] = now[1] - self.last[1]
+        self.last = now
+
+
+def _collected(
+    made: Blueprint, people: pa.Table, table: str, key: FrameKey, query: bytes
+) -> list[bytes]:
+    """Every cell's contribution, sealed for its slot."""
+    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.sql import levelled
+
+    request = made.plan.request
+    demands = _demands(made, people)
+    first = len(request.tests)
+    measured = {f"v{first + j}": m.expression for j, m in enumerate(made.plan.measures)}
+    rows_of = levelled(replace(request, demands=demands), measured)
+    sealed: list[bytes] = []
+    size = made.layout.size
+    for low in range(0, len(people), BATCH):
+        batch = people.slice(low, BATCH)
+        engine = DuckDB({table: batch})
+        try:
+            rows = engine.run(rows_of)
+        finally:
+            engine.close()
+        data = made.layout.bytes_of(made.layout.encode(rows))
+        missing = len(batch) - rows.num_rows
+        # Those whom WHERE leaves out contribute a dummy.
+        data += made.layout.bytes_of(made.layout.empty(missing)) if missing else b""
+        nonces = os.urandom(NONCE * len(batch))
+        sealed += [
+            key.seal(
+                place(query, OPEN, Address(-1, low + i)),
+                data[i * size : (i + 1) * size],
+                nonces[i * NONCE : (i + 1) * NONCE],
+            )
+            for i in range(len(batch))
+        ]
+    return sealed
+
+
+def _demands(made: Blueprint, people: pa.Table) -> Any:
+    from sqlglot import exp
+
+    alias = made.plan.scope.main
+    one = exp.Literal.number(1)
+    return tuple(
+        exp.column(name, table=alias, quoted=True) if name in people.column_names else one.copy()
+        for name in ("k", "l")
+    )
+
+
+@dataclass(eq=False)
+class _Run:
+    """The stages over frames in a dictionary."""
+
+    bench: worker.Bench
+    slots: list[bytes]
+    paths: list[list[bytes]]
+    frames: dict[Address, bytes] = field(default_factory=dict)
+    tasks: dict[str, int] = field(default_factory=dict)
+    busiest: dict[str, float] = field(default_factory=dict)
+    traffic: int = 0
+
+    def aggregate(self) -> None:
+        schedule = self.bench.schedule
+        for number, stage in enumerate(schedule.stages[:-1]):
+            for index in range(stage.tasks):
+                started = time.perf_counter()
+                task = schedule.task(number, index)
+                made = self._done(task)
+                used = time.perf_counter() - started
+                self.busiest[task.kind] = max(self.busiest.get(task.kind, 0.0), used)
+                self.tasks[task.kind] = self.tasks.get(task.kind, 0) + 1
+                self.frames.update(zip(task.outputs, made, strict=True))
+                self.traffic += 2 * sum(map(len, made))
+
+    def everything(self) -> Any:
+        schedule = self.bench.schedule
+        task = schedule.task(len(schedule.stages) - 1, 0)
+        return worker.everything(self.bench, task, self._taken(task))
+
+    def _done(self, task: Task) -> list[bytes]:
+        if task.kind == "fold":
+            size = self.bench.schedule.terms.partition
+            low = task.node * size
+            frames = self.slots[low : low + size]
+            path = self.paths[task.node]
+            made = worker.fold(self.bench, task, range(low, low + len(frames)), frames, path)
+            self.slots[low : low + len(frames)] = [b""] * len(frames)
+            return made
+        if task.kind == "split":
+            return worker.split(
+                self.bench, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
+            )
+        if task.kind == "tree":
+            return worker.tree(self.bench, task, self._taken(task))
+        spill = FileSpill()
+        for frame in self._taken(task):
+            spill.append(frame)
+        try:
+            return list(worker.swapped(self.bench, task, spill))
+        finally:
+            spill.close()
+
+    def _taken(self, task: Task) -> list[bytes]:
+        return [self.frames.pop(a) for a in task.inputs if a is not None]

@@ -1,0 +1,69 @@
+"""A cell's home in memory, for simulations and tests; and storage to swap to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from halfmask.protocol.contribution import Policy
+    from halfmask.protocol.parties.cell import Entry
+
+
+@dataclass
+class MemoryHome:
+    """One person's rows, policy and log, gone with the process."""
+
+    rows: Mapping[str, pa.Table]
+    demands: Policy | None
+    secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+    entries: dict[bytes, Entry] = field(default_factory=dict)
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The person's own rows."""
+        return self.rows
+
+    def policy(self) -> Policy | None:
+        """What the person demands."""
+        return self.demands
+
+    def log(self) -> list[Entry]:
+        """What was answered before."""
+        return list(self.entries.values())
+
+    def note(self, entry: Entry) -> None:
+        """Keep an entry."""
+        self.entries[entry.query] = entry
+
+
+class FileSpill:
+    """Frames in a temporary file, as they came: encrypted."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the task
+        self._places: list[tuple[int, int]] = []
+        self.written = self.read_back = 0
+
+    def append(self, frame: bytes) -> None:
+        """Keep one more."""
+        self._file.seek(0, os.SEEK_END)
+        self._places.append((self._file.tell(), len(frame)))
+        self._file.write(frame)
+        self.written += len(frame)
+
+    def read(self, index: int) -> bytes:
+        """Give one back."""
+        start, length = self._places[index]
+        self._file.seek(start)
+        self.read_back += length
+        return self._file.read(length)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._file.close()

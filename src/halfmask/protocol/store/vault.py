@@ -1,0 +1,247 @@
+"""A cell's home on disk: one SQLite file in which everything of the person is encrypted.
+
+The key comes from a key file or a passphrase (scrypt). Names of entries are bound to them, so that
+nothing in the file can change places. Real hardware would keep the key where nobody can copy it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from halfmask.errors import AuthenticationError, InputError, SchemaError
+from halfmask.protocol.commons import Commons, commons_from
+from halfmask.protocol.contribution import Policy
+from halfmask.protocol.crypto import NONCE, VERSION
+from halfmask.protocol.keys import GroupKey
+from halfmask.protocol.parties.cell import Cell, Entry
+from halfmask.protocol.store.home import FileSpill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FORMAT = b"halfmask.cell/1"
+
+
+class Vault:
+    """One person's cell on disk."""
+
+    def __init__(self, path: str | Path, key: bytes) -> None:
+        self._path = Path(path)
+        if not self._path.exists():
+            raise InputError(f"There is no cell {self._path.name}: make one with cell init.")
+        with self._file() as db:
+            try:
+                row = db.execute("SELECT data FROM things WHERE name = 'salt'").fetchone()
+            except sqlite3.DatabaseError:
+                row = None
+        if row is None:
+            raise InputError(f"{self._path.name} is no cell.")
+        self._cipher = AESGCM(_stretched(key, row[0]))
+        if self._get("format") != FORMAT:
+            raise InputError(f"{self._path.name} is no cell that this version can read.")
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        key: bytes,
+        group: GroupKey,
+        commons: Mapping[str, object],
+        folder: Path | None = None,
+    ) -> Vault:
+        """A new cell, enrolled in a group, with the common schema and no rows."""
+        path = Path(path)
+        if path.exists():
+            raise InputError(f"{path.name} exists already; a cell is never overwritten.")
+        commons_from(commons, folder)
+        salt = os.urandom(16)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            with _opened(path) as db:
+                db.execute("CREATE TABLE things (name TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID")
+                db.execute("INSERT INTO things VALUES ('salt', ?)", (salt,))
+                cipher = AESGCM(_stretched(key, salt))
+                document = {"document": commons, "folder": str(folder or "")}
+                start = {
+                    "format": FORMAT,
+                    "secret": os.urandom(32),
+                    "group": msgspec.msgpack.encode(group),
+                    "commons": msgspec.json.encode(document),
+                }
+                for name, data in start.items():
+                    db.execute(
+                        "INSERT INTO things VALUES (?, ?)", (name, _sealed(cipher, name, data))
+                    )
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return cls(path, key)
+
+    def cell(self) -> Cell:
+        """The party that speaks for this person."""
+        return Cell(self.group, self.commons, self, FileSpill)
+
+    @property
+    def secret(self) -> bytes:
+        """Known to this cell alone."""
+        return self._need("secret")
+
+    @property
+    def group(self) -> GroupKey:
+        """What the cell was enrolled with."""
+        return msgspec.msgpack.decode(self._need("group"), type=GroupKey)
+
+    @property
+    def commons(self) -> Commons:
+        """The common schema."""
+        stored = msgspec.json.decode(self._need("commons"))
+        return commons_from(stored["document"], Path(stored["folder"]))
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The person's own rows; a table without rows is empty."""
+        found = {}
+        for name, table in self.commons.tables.items():
+            data = self._get(f"table {name}")
+            found[name] = table.arrow.empty_table() if data is None else _table(data)
+        return found
+
+    def put_table(self, name: str, rows: pa.Table) -> None:
+        """Keep rows in place of those that were there.
+
+        Raises:
+            SchemaError: they are not what the common schema says.
+        """
+        table = self.commons.tables.get(name)
+        if table is None:
+            known = ", ".join(self.commons.tables)
+            raise SchemaError(f"There is no common table '{name}'; there are {known}.")
+        faults, columns = [], []
+        for field in table.arrow:
+            if field.name not in rows.column_names:
+                faults.append(f"Column '{field.name}' is missing.")
+                continue
+            try:
+                columns.append(_cast(rows[field.name], field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                faults.append(f"Column '{field.name}' does not hold what its type says.")
+        if faults:
+            raise SchemaError(*faults)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.arrow) as writer:
+            writer.write_table(pa.table(columns, schema=table.arrow))
+        self._put(f"table {name}", sink.getvalue().to_pybytes())
+
+    def policy(self) -> Policy | None:
+        """What the person demands."""
+        data = self._get("policy")
+        return None if data is None else msgspec.json.decode(data, type=Policy)
+
+    def put_policy(self, policy: Policy) -> None:
+        """Keep the person's demands."""
+        self._put("policy", msgspec.json.encode(policy))
+
+    def log(self) -> list[Entry]:
+        """What was answered before, oldest first."""
+        with self._file() as db:
+            rows = db.execute("SELECT name, data FROM things WHERE name LIKE 'entry %'").fetchall()
+        entries = [msgspec.msgpack.decode(self._opened(n, d), type=Entry) for n, d in rows]
+        return sorted(entries, key=lambda entry: entry.time)
+
+    def note(self, entry: Entry) -> None:
+        """Keep an entry, in place of an earlier one on the same query."""
+        self._put(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
+
+    def _need(self, name: str) -> bytes:
+        data = self._get(name)
+        if data is None:
+            raise InputError(f"{self._path.name} is damaged: its {name} is missing.")
+        return data
+
+    def _get(self, name: str) -> bytes | None:
+        with self._file() as db:
+            row = db.execute("SELECT data FROM things WHERE name = ?", (name,)).fetchone()
+        return None if row is None else self._opened(name, row[0])
+
+    def _put(self, name: str, data: bytes) -> None:
+        with self._file() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO things VALUES (?, ?)",
+                (name, _sealed(self._cipher, name, data)),
+            )
+
+    def _opened(self, name: str, data: bytes) -> bytes:
+        try:
+            return self._cipher.decrypt(data[:NONCE], data[NONCE:], VERSION + name.encode())
+        except InvalidTag:
+            raise AuthenticationError(
+                "The key does not open this cell, or the file is damaged."
+            ) from None
+
+    @contextmanager
+    def _file(self) -> Iterator[sqlite3.Connection]:
+        with _opened(self._path) as db:
+            yield db
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction on the file: everything of it holds, or nothing."""
+    db = sqlite3.connect(path, timeout=10)
+    try:
+        with db:
+            yield db
+    except sqlite3.OperationalError as error:
+        full = "the disk is full" if "full" in str(error) else "the file cannot be used"
+        raise InputError(f"{path.name}: {full}; nothing was changed.") from None
+    finally:
+        db.close()
+
+
+def new_key_file(path: str | Path) -> bytes:
+    """A fresh key in a file that its owner alone may read."""
+    key = os.urandom(32)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(key.hex().encode() + b"\n")
+    except FileExistsError:
+        raise InputError(f"{Path(path).name} exists already; a key is never overwritten.") from None
+    return key
+
+
+def read_key_file(path: str | Path) -> bytes:
+    """The key in a key file."""
+    try:
+        return bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        raise InputError(f"{Path(path).name} cannot be read as a cell's key file.") from None
+
+
+def _stretched(key: bytes, salt: bytes) -> bytes:
+    if len(key) == 32:
+        return hashlib.sha256(b"cell key" + salt + key).digest()
+    return hashlib.scrypt(key, salt=salt, n=2**14, r=8, p=1, dklen=32)
+
+
+def _sealed(cipher: AESGCM, name: str, data: bytes) -> bytes:
+    nonce = os.urandom(NONCE)
+    return nonce + cipher.encrypt(nonce, data, VERSION + name.encode())
+
+
+def _table(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(kind)

@@ -1,0 +1,1 @@
+"""How messages travel: in memory, or over HTTP."""

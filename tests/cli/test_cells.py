@@ -1,0 +1,114 @@
+"""The verbs of cells: what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import halfmask as hm
+from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.store.relay_sqlite import RelayStore
+from halfmask.protocol.transport.http import RelayServer
+
+COMMONS = """
+[tables.people.columns]
+city = { role = "quasi", values = ["Bourges", "Vierzon"] }
+salary = { type = "integer", role = "sensitive" }
+"""
+TEXT = "SELECT city, COUNT(*) AS n FROM people GROUP BY city GUARANTEE k = 2"
+
+
+@pytest.fixture
+def folder(tmp_path, halfmask, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "commons.toml").write_text(COMMONS)
+    (tmp_path / "people.csv").write_text("name,city,salary\nann,Bourges,1\nben,Bourges,2\n")
+    assert halfmask("cells", "keys", "keys", "--groups", 1).code == 0
+    for name in ("ann", "ben"):
+        home = f"{name}.cell"
+        enroll = ("--group", "keys/group-0.json", "--commons", "commons.toml")
+        assert halfmask("cell", "init", home, *enroll).code == 0
+        assert halfmask("cell", "import", home, "people.csv", "--where", f"name={name}").code == 0
+        assert halfmask("cell", "policy", home, "--k", 2).code == 0
+    return tmp_path
+
+
+def test_two_cells_answer_and_remember(folder, halfmask):
+    server = RelayServer(Relay(RelayStore())).start()
+    try:
+        arguments = ("--relay", server.address, "--key", "keys/asker.json", "--commons",
+                     "commons.toml", "--cells", "2", "--json")  # fmt: skip
+        asking = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "halfmask", "ask", TEXT, *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+        )  # fmt: skip
+        assert asking.stderr is not None
+        assert "waiting" in asking.stderr.readline()
+        joined = halfmask("cell", "join", "ann.cell", "ben.cell", "--relay", server.address)
+        assert joined.code == 0
+        assert "ann.cell: contributed" in joined.err
+        out, _ = asking.communicate(timeout=60)
+    finally:
+        server.stop()
+    assert '"n": 2' in out
+    (entry,) = halfmask("cell", "log", "ann.cell", "--json").json()["entries"]
+    assert (entry["outcome"], entry["level"], entry["revoked"]) == ("contributed", 0, False)
+    again = halfmask("cell", "log", "ann.cell", "--revoke", entry["query"], "--json").json()
+    assert again["entries"][0]["revoked"] is True
+    assert halfmask("cell", "log", "ann.cell", "--revoke", "zz").code == 1
+
+
+def test_a_policy_is_shown_and_checked(folder, halfmask):
+    given = ("--k", 5, "--l", 3, "--column", "salary=10,4", "--epsilon", 0.5, "--budget", 2)
+    shown = halfmask("cell", "policy", "ann.cell", *given, "--json").json()["policy"]
+    assert shown["k"] == 5
+    assert shown["columns"] == {"salary": [10, 4]}
+    assert shown["epsilon"] == 0.5
+    for bad in (
+        ("--k", 0),
+        ("--k", 2, "--l", 0),
+        ("--column", "salary"),
+        ("--k", 2, "--epsilon", 0),
+    ):
+        assert halfmask("cell", "policy", "ann.cell", *bad).code == 1
+    assert halfmask("cell", "policy", "ann.cell", "--json").json()["policy"] == shown
+
+
+@pytest.mark.parametrize("arguments", [
+    ("cell", "init", "ann.cell", "--group", "keys/group-0.json", "--commons", "commons.toml"),
+    ("cell", "init", "new.cell", "--group", "keys/asker.json", "--commons", "commons.toml"),
+    ("cell", "init", "new.cell", "--group", "keys/group-0.json", "--commons", "people.csv"),
+    ("cell", "import", "ann.cell", "commons.toml"),
+    ("cell", "import", "ann.cell", "people.csv", "--table", "houses"),
+    ("cell", "import", "ann.cell", "people.csv", "--where", "age=3"),
+    ("cell", "log", "nobody.cell"),
+    ("cells", "keys", "keys"),
+    ("cells", "estimate", "--ram", "0"),
+    ("cells", "estimate", "-o", "plots.pdf"),
+    ("relay", "--store", "r.sqlite", "--issuer", "zz"),
+    ("ask", TEXT, "--relay", "nowhere", "--key", "keys/asker.json", "--commons", "commons.toml"),
+    ("ask", "SELECT 1", "--relay", "http://127.0.0.1:9", "--key", "keys/asker.json", "--commons",
+     "commons.toml"),
+])  # fmt: skip
+def test_bad_input_is_one_sentence_and_code_1(folder, halfmask, arguments):
+    found = halfmask(*arguments)
+    assert found.code == 1, found.err
+    assert "defect" not in found.err
+    assert "Bourges" not in found.err
+    if "new.cell" in arguments:
+        assert not (folder / "new.cell").exists()
+
+
+def test_simulate_and_estimate_speak_json(halfmask):
+    done = halfmask("cells", "simulate", "--cells", 400, "--groups", 20, "--json").json()
+    assert done["cells"] == 400
+    assert set(done["seconds"]) == {"collection", "closing", "aggregation", "filtering"}
+    rows = halfmask("cells", "estimate", "--cells", 1e4, "--json").json()["rows"]
+    assert {row["merge"] for row in rows} == {"tree", "swap", "network"}
+    assert halfmask("cells", "simulate", "--cells", 200, "--groups", 9, "--plain").code == 0
+    assert halfmask("cells", "estimate", "--cells", 1e4).code == 0

@@ -1,0 +1,354 @@
+"""A relay that misbehaves and cells that vanish: an error or a second try, never a wrong answer."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.protocol.town import Town
+
+from halfmask.errors import HalfmaskError, ProtocolError
+from halfmask.protocol.messages import (
+    Contribute,
+    Deliver,
+    Fetch,
+    Frames,
+    Grant,
+    Join,
+    Late,
+    Slot,
+    encode,
+    read_reply,
+    read_request,
+)
+from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.store.relay_sqlite import RelayStore
+from halfmask.protocol.terms import MERGES, Terms
+from halfmask.protocol.transport.memory import drive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people GROUP BY b GUARANTEE k = 2"
+PEOPLE: list[dict[str, Any]] = [{"a": i, "b": "xyz"[i % 3], "s": i, "k": 1} for i in range(11)]
+RIGHT = [("x", 4, 18), ("y", 4, 22), ("z", 3, 15)]
+SMALL = Terms("tree", 4, 4, 16)
+Send = Callable[[bytes], bytes]
+
+
+def rows(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((r["b"], r["n"], r["total"]) for r in found[0].rows.to_pylist())
+
+
+def outcome(town: Town) -> list[tuple[Any, ...]] | str:
+    """The answer, or the error that stopped it."""
+    question = town.question(TEXT)
+    try:
+        town.gather(question)
+        town.work(limit=400)
+        found = drive(town.asker.collect(question), town.send)
+    except HalfmaskError as error:
+        return error.code
+    return "pending" if found is None else rows(found)
+
+
+def meddling(change: Callable[[Any, Any], Any], share: float = 1.0, seed: int = 0) -> Any:
+    """A relay that changes some of its replies before they leave."""
+    chance = random.Random(seed)
+
+    def wrap(send: Send) -> Send:
+        def sent(data: bytes) -> bytes:
+            answer = send(data)
+            if chance.random() < share:
+                request, reply = read_request(data), read_reply(answer)
+                return encode(change(request, reply))
+            return answer
+
+        return sent
+
+    return wrap
+
+
+def flip(data: bytes, at: int) -> bytes:
+    at %= len(data)
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+seen: list[bytes] = []
+
+
+def drop(request: Any, reply: Any) -> Any:
+    return Frames(reply.frames[:-1]) if isinstance(reply, Frames) and reply.frames else reply
+
+
+def repeat(request: Any, reply: Any) -> Any:
+    return Frames(reply.frames[:1] * len(reply.frames)) if isinstance(reply, Frames) else reply
+
+
+def reorder(request: Any, reply: Any) -> Any:
+    return Frames(reply.frames[::-1]) if isinstance(reply, Frames) else reply
+
+
+def truncate(request: Any, reply: Any) -> Any:
+    return Frames([f[:-5] for f in reply.frames]) if isinstance(reply, Frames) else reply
+
+
+def alter(request: Any, reply: Any) -> Any:
+    return Frames([flip(f, 40) for f in reply.frames]) if isinstance(reply, Frames) else reply
+
+
+def lie_about_count(request: Any, reply: Any) -> Any:
+    if isinstance(reply, Grant):
+        import msgspec
+
+        less = msgspec.structs.replace(reply.closing, contributions=reply.closing.contributions - 1)
+        return msgspec.structs.replace(reply, closing=less)
+    return reply
+
+
+def leave_a_slot_out(request: Any, reply: Any) -> Any:
+    import msgspec
+
+    if isinstance(reply, Grant) and reply.stage == 0:
+        return msgspec.structs.replace(reply, slots=reply.slots[:-1])
+    if isinstance(reply, Frames) and isinstance(request, Fetch) and request.stage == 0:
+        return Frames(reply.frames[:-1])
+    return reply
+
+
+def same_slot_for_all(request: Any, reply: Any) -> Any:
+    return Slot(0) if isinstance(reply, Slot) else reply
+
+
+ATTACKS = [drop, repeat, reorder, truncate, alter, lie_about_count, leave_a_slot_out]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda f: f.__name__)
+def test_a_relay_that_always_meddles_is_noticed(attack: Any) -> None:
+    town = Town(PEOPLE, terms=SMALL, wrap=meddling(attack))
+    found = outcome(town)
+    assert isinstance(found, str) or found == RIGHT
+    if attack is not reorder:
+        assert isinstance(found, str)
+
+
+def test_cells_that_are_given_one_slot_are_counted_once() -> None:
+    town = Town(PEOPLE, terms=SMALL, wrap=meddling(same_slot_for_all))
+    question = town.question(TEXT)
+    assert town.gather(question).count("late") == 10
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert (found[0].contributions, found[0].rows.num_rows) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "attack", [drop, repeat, reorder, truncate, alter], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("merge", MERGES)
+def test_a_relay_that_meddles_now_and_then_causes_second_tries(attack: Any, merge: Any) -> None:
+    chance = MERGES.index(merge)
+    town = Town(PEOPLE, terms=Terms(merge, 4, 4, 16), wrap=meddling(attack, 0.15, chance))
+    found = outcome(town)
+    assert isinstance(found, str) or found == RIGHT
+
+
+def test_frames_of_another_query_are_refused() -> None:
+    kept: dict[tuple[int, int], list[bytes]] = {}
+
+    def swap(request: Any, reply: Any) -> Any:
+        if not isinstance(request, Fetch) or not isinstance(reply, Frames):
+            return reply
+        at = (request.stage, request.task)
+        if at in kept and len(kept[at]) == len(reply.frames):
+            return Frames(kept[at])
+        kept.setdefault(at, reply.frames)
+        return reply
+
+    town = Town(PEOPLE, terms=SMALL, wrap=meddling(swap))
+    assert outcome(town) == RIGHT
+    for cell in town.cells:
+        cell.home.entries.clear()  # type: ignore[union-attr]
+    second = outcome(town)
+    assert isinstance(second, str)
+
+
+def test_a_frame_of_another_group_of_cells_does_not_open() -> None:
+    town = Town(PEOPLE, terms=SMALL, groups=2)
+    question = town.question(TEXT)
+    town.gather(question)
+    for group in (0, 1):
+        town.store._db.execute("UPDATE slots SET grp = ? WHERE grp = ?", (group + 10, group))
+    town.store._db.execute("UPDATE slots SET grp = 11 - grp")
+    town.store._db.execute("UPDATE rooms SET slots = 0")
+    town.work(limit=300)
+    for _ in range(30):
+        town.clock += 100
+        town.work(limit=50)
+    with pytest.raises(ProtocolError):
+        drive(town.asker.collect(question), town.send)
+
+
+def test_groups_of_cells_answer_apart() -> None:
+    town = Town(PEOPLE, terms=SMALL, groups=2)
+    found = town.ask("SELECT COUNT(*) AS n FROM people GUARANTEE k = 2")
+    assert found is not None
+    assert {g: r.rows["n"].to_pylist() for g, r in found.items()} == {0: [6], 1: [5]}
+
+
+def test_a_cell_that_vanishes_with_a_task_is_replaced() -> None:
+    town = Town(PEOPLE, terms=SMALL)
+    question = town.question(TEXT)
+    town.gather(question)
+    for _ in range(3):
+        next_message = town.cells[0].work(town.clock)
+        town.send(encode(next(next_message)))  # it asks for work and is never heard of again
+    assert town.work(limit=50) == 0 or drive(town.asker.collect(question), town.send) is None
+    town.clock += 31
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert rows(found) == RIGHT
+
+
+def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
+    town = Town(PEOPLE, terms=SMALL)
+    sent: list[bytes] = []
+
+    def recording(data: bytes) -> bytes:
+        if isinstance(read_request(data), Deliver | Contribute):
+            sent.append(data)
+        return town.raw(data)
+
+    town.send = recording
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    for cell in town.cells:
+        drive(cell.take_part(town.clock), town.send)
+        drive(cell.take_part(town.clock), town.send)
+    for data in sent:
+        town.raw(data)
+    town.clock += 61
+    while any(drive(cell.work(town.clock), town.send) for cell in town.cells):
+        for data in sent:
+            town.raw(data)
+    assert rows(drive(town.asker.collect(question), town.send)) == RIGHT
+    late = next(iter(town.cells[0].contribute(question, town.clock)))
+    assert isinstance(late, Join)
+    newcomer = Town(PEOPLE[:1], terms=SMALL).cells[0]
+    newcomer.key = town.cells[0].key
+    assert drive(newcomer.contribute(question, town.clock), town.send) == "late"
+
+
+def test_a_slot_that_nobody_fills_is_given_on_and_its_owner_comes_too_late() -> None:
+    town = Town(PEOPLE, terms=SMALL)
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    slow = town.cells[0].contribute(question, town.clock)
+    reply = read_reply(town.send(encode(next(slow))))
+    assert reply == Slot(0)
+    town.clock += 31
+    for cell in town.cells[1:]:
+        drive(cell.take_part(town.clock), town.send)
+    contribution = slow.send(reply)
+    assert read_reply(town.send(encode(contribution))) == Late()
+    town.clock += 61
+    town.work()
+    assert rows(drive(town.asker.collect(question), town.send)) == [
+        ("x", 3, 18),
+        ("y", 4, 22),
+        ("z", 3, 15),
+    ]
+
+
+# -- killed at every step
+
+
+class Dying(RelayStore):
+    """Kills its own process before a statement."""
+
+    statements = 0
+
+    def _run(self, text: str, *values: object) -> Any:
+        if self.statements == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.statements -= 1
+        return super()._run(text, *values)
+
+
+def killed(path: Path, data: bytes, now: float, statements: int) -> None:
+    """A relay that handles a message and is killed before so many statements; -1: after all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        store = Dying(path)
+        store.statements = statements
+        Relay(store, attempts=10**6).handle(data, now)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize("merge", MERGES)
+def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path: Path) -> None:
+    path = tmp_path / "relay.sqlite"
+    chance = random.Random(7)
+    deaths: set[tuple[str, str]] = set()
+    town = Town(PEOPLE[:7], terms=Terms(merge, 4, 8, 8), store=RelayStore(path))
+
+    def restarting(data: bytes) -> bytes:
+        town.store.stop()
+        kind, turn = type(read_request(data)).__name__, chance.random()
+        if turn < 0.5:  # somewhere inside
+            killed(path, data, town.clock, chance.randrange(1, 8))
+            deaths.add((kind, "inside"))
+        elif turn < 0.8:  # after everything was done, but before anything was said
+            killed(path, data, town.clock, -1)
+            deaths.add((kind, "after"))
+        town.store = RelayStore(path)
+        town.relay = Relay(town.store, attempts=10**6)
+        return town.raw(data)
+
+    town.send = restarting
+    question = town.question(TEXT)
+    town.gather(question)
+    found = None
+    for turn in range(300):
+        done = drive(town.cells[turn % 7].work(town.clock), town.send)
+        if done is None:
+            found = drive(town.asker.collect(question), town.send)
+            town.clock += 31  # tasks given to nobody are given out again
+        if found is not None:
+            break
+    assert found is not None
+    assert found[0].contributions == 7
+    assert {kind for kind, _ in deaths} >= {"Join", "Contribute", "Seek", "Fetch", "Deliver"}
+    assert {how for _, how in deaths} == {"inside", "after"}
+    assert rows(found) == [("x", 3, 9), ("y", 2, 5), ("z", 2, 7)]
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    town = Town(PEOPLE, terms=SMALL, store=RelayStore(tmp_path / "relay.sqlite"))
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    for cell in town.cells[:5]:
+        drive(cell.take_part(town.clock), town.send)
+    pages = town.store._db.execute("PRAGMA page_count").fetchone()[0]
+    town.store._db.execute(f"PRAGMA max_page_count = {pages}")
+    stopped = []
+    for cell in town.cells[5:]:
+        try:
+            drive(cell.take_part(town.clock), town.send)
+        except ProtocolError:
+            stopped.append(cell)
+    town.store._db.execute("PRAGMA max_page_count = 1000000")
+    for cell in stopped:
+        drive(cell.take_part(town.clock), town.send)
+    town.clock += 61
+    town.work()
+    assert rows(drive(town.asker.collect(question), town.send)) == RIGHT

@@ -1,0 +1,132 @@
+"""Personal epsilon at collection: how likely the truth is, no bias, and a budget that ends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.protocol.town import NOW, Town, row
+
+from halfmask.errors import ParameterError, UnsupportedQueryError
+from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.commons import commons_from
+from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.noise import WHOLE, categories, debiased, randomized, truth, weight
+from halfmask.protocol.parties.cell import Entry, exhausted
+from halfmask.protocol.terms import Terms
+
+COMMONS = commons_from({"tables": {"people": {"columns": {
+    "b": {"role": "quasi", "values": ["x", "y", "z"]},
+    "s": {"type": "integer", "role": "sensitive"},
+}}}})  # fmt: skip
+TEXT = "SELECT b, COUNT(*) AS n FROM people GROUP BY b GUARANTEE k = 5"
+TERMS = Terms(partition=64, frame=64, room=64, noise=True)
+MADE = blueprint(COMMONS, TEXT, TERMS)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("count", [2, 4, 1000])
+def test_the_truth_is_e_to_the_epsilon_times_as_likely_and_never_more(
+    epsilon: float, count: int
+) -> None:
+    p = truth(epsilon, count) / WHOLE
+    ratio = p / ((1 - p) / (count - 1))
+    assert ratio <= math.exp(epsilon)
+    assert ratio == pytest.approx(math.exp(epsilon), rel=1e-6)
+    assert weight(epsilon, count) == pytest.approx(
+        (math.exp(epsilon) + count - 1) / (math.exp(epsilon) - 1), rel=1e-6
+    )
+
+
+def test_reports_have_the_stated_distribution() -> None:
+    assert categories(MADE.layout) == 4
+    drawn = [randomized(["y"], MADE.layout, 1.0)[0] for _ in range(4000)]
+    p = math.e / (math.e + 3)
+    for value in ("x", "y", "z", None):
+        expected = p if value == "y" else (1 - p) / 3
+        spread = 5 * math.sqrt(expected * (1 - expected) / 4000)
+        assert abs(drawn.count(value) / 4000 - expected) < spread
+
+
+def test_estimates_have_no_bias_where_everybody_has_another_epsilon() -> None:
+    random = np.random.default_rng(5)
+    layout = MADE.layout
+    true = np.array([0] * 3000 + [1] * 1000)
+    epsilons = np.where(random.random(4000) < 0.5, 0.8, 2.0)
+    p = np.array([truth(e, 4) / WHOLE for e in epsilons])
+    tell = random.random(4000) < p
+    other = (true + random.integers(1, 4, 4000)) % 4
+    reported = np.where(tell, true, other)
+    groups = np.zeros(4, layout.dtype)
+    groups["key"] = [bytes([1, 0, i + 1]) for i in range(4)]
+    groups["rows"] = np.bincount(reported, minlength=4)
+    groups["w"] = np.bincount(reported, weights=[weight(e, 4) for e in epsilons], minlength=4)
+    found = debiased(groups, 4)
+    estimate = dict(zip(found["key"].tolist(), found["rows"].tolist(), strict=True))
+    assert abs(estimate[bytes([1, 0, 1])] - 3000) < 500
+    assert abs(estimate[bytes([1, 0, 2])] - 1000) < 500
+
+
+def test_cells_answer_with_noise_and_keep_to_their_budget() -> None:
+    people = [{"b": "x", "s": i, "k": 1} for i in range(60)]
+    town = Town(people, COMMONS, TERMS)
+    for cell in town.cells:
+        cell.home.demands = Policy(1, epsilon=8.0, budget=16.0)  # type: ignore[union-attr]
+    for turn in range(3):
+        found = town.ask(TEXT)
+        assert found is not None
+        shown = {r["b"]: r["n"] for r in found[0].rows.to_pylist()}
+        if turn < 2:
+            assert 50 <= shown["x"] <= 70
+            assert "by chance" in " ".join(found[0].document["notes"])
+        else:
+            assert shown == {}
+    home = town.cells[0].home
+    assert home is not None
+    assert [e.epsilon for e in home.log()] == [8.0, 8.0, 0.0]
+    assert home.log()[-1].outcome == "the budget is spent"
+
+
+def test_a_budget_is_added_up_exactly() -> None:
+    policy = Policy(1, epsilon=0.1, budget=0.3)
+    log = [
+        Entry(bytes([i]), "a", "t", int(NOW), frozenset(), "contributed", 0, epsilon=0.1)
+        for i in range(2)
+    ]
+    # 0.1 + 0.1 + 0.1 as binary numbers is more than 0.3: refused rather than rounded away.
+    assert exhausted(log, policy, b"new", NOW) == "the budget is spent"
+    assert exhausted(log[:1], policy, b"new", NOW) is None
+    assert exhausted(log, policy, b"new", NOW + 31 * 86_400) is None
+    assert exhausted([replace(log[0], revoked=True)], policy, log[0].query, NOW) == "revoked"
+
+
+def test_no_epsilon_means_a_dummy_of_the_same_length() -> None:
+    person = {"people": row(COMMONS, {"b": "x", "s": 1})}
+    without = contribution(MADE, person, Policy(1))
+    given = contribution(MADE, person, Policy(1, epsilon=1.0))
+    assert (without.level, without.reason, without.epsilon) == (None, "no epsilon", 0.0)
+    assert (given.level, given.epsilon) == (0, 1.0)
+    assert len(without.record) == len(given.record)
+    outside = contribution(
+        MADE, {"people": row(COMMONS, {"b": "elsewhere"})}, Policy(1, epsilon=1.0)
+    )
+    assert outside.level is None
+
+
+@pytest.mark.parametrize("text", [
+    "SELECT b, SUM(s) AS t FROM people GROUP BY b GUARANTEE k = 5",
+    "SELECT COUNT(*) AS n FROM people GUARANTEE k = 5",
+    "SELECT s, COUNT(*) AS n FROM people GROUP BY s GUARANTEE k = 5",
+    "SELECT b, COUNT(*) AS n FROM people GROUP BY b GUARANTEE k = 5 THEN b -> del GUARANTEE k = 6",
+])  # fmt: skip
+def test_questions_that_noise_does_not_suit(text: str) -> None:
+    with pytest.raises(UnsupportedQueryError):
+        blueprint(COMMONS, text, TERMS)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan, 50.0])
+def test_epsilons_that_cannot_be(epsilon: float) -> None:
+    with pytest.raises(ParameterError):
+        Policy(1, epsilon=epsilon)

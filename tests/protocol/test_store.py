@@ -1,0 +1,131 @@
+"""A cell's home on disk: encrypted, whole or not at all."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from halfmask.errors import AuthenticationError, InputError, SchemaError
+from halfmask.protocol.contribution import Policy
+from halfmask.protocol.keys import new_issuer
+from halfmask.protocol.parties.cell import Entry
+from halfmask.protocol.store.vault import Vault, new_key_file, read_key_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMONS: dict[str, Any] = {
+    "tables": {
+        "people": {
+            "columns": {
+                "name": {"role": "identifier"},
+                "city": {"role": "quasi"},
+                "salary": {"type": "integer", "role": "sensitive"},
+            }
+        }
+    }
+}
+ROWS = pa.table({"name": ["Canary McCanary"], "city": ["Canaryville"], "salary": [987654321]})
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    made = Vault.create(tmp_path / "alice.cell", bytes(32), new_issuer().group(0), COMMONS)
+    made.put_table("people", ROWS)
+    made.put_policy(Policy(5, 3, {"salary": (10, 4)}))
+    made.note(
+        Entry(
+            b"q" * 32, "Canary Office", "SELECT canary", 1, frozenset({"salary"}), "contributed", 2
+        )
+    )
+    return made
+
+
+def test_everything_comes_back(vault: Vault, tmp_path: Path) -> None:
+    again = Vault(tmp_path / "alice.cell", bytes(32))
+    assert again.tables()["people"].to_pylist() == ROWS.to_pylist()
+    assert again.policy() == Policy(5, 3, {"salary": (10, 4)})
+    assert [e.asker for e in again.log()] == ["Canary Office"]
+    assert again.log()[0].aggregated == frozenset({"salary"})
+    assert again.group.group == 0
+    assert again.secret == vault.secret
+
+
+def test_nothing_of_the_person_is_readable_in_the_file(vault: Vault, tmp_path: Path) -> None:
+    content = b"".join(p.read_bytes() for p in tmp_path.iterdir())
+    for canary in (
+        b"anary",
+        b"salary",
+        (987654321).to_bytes(4, "little"),
+        vault.secret,
+        vault.group.secret,
+    ):
+        assert canary not in content
+
+
+def test_a_wrong_key_and_a_changed_file_are_refused(vault: Vault, tmp_path: Path) -> None:
+    path = tmp_path / "alice.cell"
+    with pytest.raises(AuthenticationError):
+        Vault(path, bytes([1] * 32))
+    with pytest.raises(AuthenticationError):
+        Vault(path, b"a passphrase")
+    db = sqlite3.connect(path)
+    with db:
+        data = db.execute("SELECT data FROM things WHERE name = 'policy'").fetchone()[0]
+        db.execute("UPDATE things SET data = ? WHERE name = 'table people'", (data,))
+    db.close()
+    with pytest.raises(AuthenticationError):
+        vault.tables()
+
+
+def test_passphrases_work_too(tmp_path: Path) -> None:
+    Vault.create(tmp_path / "b.cell", b"correct horse", new_issuer().group(0), COMMONS)
+    assert Vault(tmp_path / "b.cell", b"correct horse").policy() is None
+
+
+def test_rows_must_be_what_the_common_schema_says(vault: Vault) -> None:
+    with pytest.raises(SchemaError, match="salary"):
+        vault.put_table("people", pa.table({"name": ["x"], "city": ["y"], "salary": ["much"]}))
+    with pytest.raises(SchemaError, match="city"):
+        vault.put_table("people", pa.table({"name": ["x"], "salary": [1]}))
+    with pytest.raises(SchemaError, match="people"):
+        vault.put_table("houses", ROWS)
+    assert vault.tables()["people"].to_pylist() == ROWS.to_pylist()
+
+
+def test_a_cell_is_never_overwritten_and_must_exist(vault: Vault, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        Vault.create(tmp_path / "alice.cell", bytes(32), new_issuer().group(0), COMMONS)
+    with pytest.raises(InputError):
+        Vault(tmp_path / "nobody.cell", bytes(32))
+    (tmp_path / "junk.cell").write_bytes(b"junk" * 1000)
+    with pytest.raises(InputError):
+        Vault(tmp_path / "junk.cell", bytes(32))
+
+
+def test_a_full_disk_changes_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def small(*given: Any, **more: Any) -> sqlite3.Connection:
+        db = connect(*given, **more)
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count = {pages}")
+        return db
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    many = pa.table({"name": ["n"] * 5000, "city": ["c" * 20] * 5000, "salary": range(5000)})
+    with pytest.raises(InputError, match="full"):
+        vault.put_table("people", many)
+    assert vault.tables()["people"].to_pylist() == ROWS.to_pylist()
+
+
+def test_key_files(tmp_path: Path) -> None:
+    key = new_key_file(tmp_path / "k")
+    assert read_key_file(tmp_path / "k") == key
+    with pytest.raises(InputError):
+        new_key_file(tmp_path / "k")
+    with pytest.raises(InputError):
+        read_key_file(tmp_path / "none")

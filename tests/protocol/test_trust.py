@@ -1,0 +1,365 @@
+"""Whom cells believe, what they refuse, and what their own ledger stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.protocol.town import COMMONS, NOW, Town
+
+from halfmask.errors import (
+    AuthenticationError,
+    HalfmaskError,
+    InputError,
+    MessageError,
+    ParameterError,
+    PartyUnavailableError,
+    QueryError,
+    SchemaError,
+    TamperedMessageError,
+    UnsupportedQueryError,
+)
+from halfmask.protocol import answering
+from halfmask.protocol.commons import commons_from
+from halfmask.protocol.contribution import Policy
+from halfmask.protocol.crypto import OPEN, Address, FrameKey, open_own, place, seal_for, sign
+from halfmask.protocol.keys import AskerKey, GroupKey, new_issuer, read_key, write_key
+from halfmask.protocol.messages import (
+    LARGEST,
+    Ask,
+    Closing,
+    Grant,
+    Late,
+    Refuse,
+    Retrieve,
+    Signed,
+    Trouble,
+    encode,
+    read_query,
+    read_reply,
+    read_request,
+)
+from halfmask.protocol.parties.asker import Asker
+from halfmask.protocol.parties.cell import Cell, Entry, objects
+from halfmask.protocol.terms import Terms
+from halfmask.protocol.transport.memory import drive
+
+TEXT = "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people GROUP BY b GUARANTEE k = 2"
+PEOPLE: list[dict[str, Any]] = [{"a": i, "b": "xy"[i % 2], "s": i, "k": 2} for i in range(6)]
+
+
+def asked(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((r["b"], r["n"]) for r in found[0].rows.to_pylist())
+
+
+# -- keys, certificates, foreign queries
+
+
+def question(asker: Asker, **changes: Any) -> Signed:
+    signed = asker.question(TEXT, NOW, cells=10)
+    body = encode(msgspec.structs.replace(read_query(signed.body), **changes))
+    return Signed(body, sign(asker.key.signing, body))
+
+
+def test_a_cell_refuses_what_it_should_not_answer() -> None:
+    town = Town(PEOPLE)
+    cell, asker = town.cells[0], town.asker
+    stranger = new_issuer().asker("stranger", int(NOW) + 10**6)
+    late = town.issuer.asker("office", int(NOW) - 10**6)
+    forged = msgspec.structs.replace(asker.key.certificate, name="somebody else")
+    good = question(asker)
+    cases = {
+        "a certificate of another issuer": question(Asker(stranger, COMMONS)),
+        "an expired certificate": question(Asker(late, COMMONS)),
+        "a changed certificate": question(asker, certificate=forged),
+        "another's signature": Signed(good.body, sign(stranger.signing, good.body)),
+        "no signature": Signed(good.body, b""),
+        "another common schema": question(asker, commons=bytes(32)),
+        "another group of cells": question(asker, groups=[7]),
+        "a query of the past": question(asker, asked=1, closes=2, until=3),
+        "a query of the future": question(
+            asker, asked=int(NOW) + 10**4, closes=int(NOW) + 10**5, until=int(NOW) + 10**6
+        ),
+    }
+    assert cell.believe(good, NOW).text == TEXT
+    for name, signed in cases.items():
+        with pytest.raises(AuthenticationError):
+            pytest.fail(name) if cell.believe(signed, NOW) else None
+    assert cell.home is not None
+    assert cell.home.log() == []
+
+
+def test_clocks_may_differ_by_a_few_minutes() -> None:
+    town = Town(PEOPLE)
+    signed = question(town.asker)
+    town.cells[0].believe(signed, NOW - 200)
+    with pytest.raises(AuthenticationError):
+        town.cells[0].believe(signed, NOW - 400)
+
+
+def test_the_relay_keeps_no_query_of_a_stranger() -> None:
+    town = Town(PEOPLE)
+    stranger = Asker(new_issuer().asker("stranger", int(NOW) + 10**6), COMMONS)
+    reply = read_reply(town.raw(encode(Ask(stranger.question(TEXT, NOW, cells=3)))))
+    assert isinstance(reply, Trouble)
+    assert reply.code == "protocol.authentication"
+
+
+def test_a_cell_with_another_groups_key_can_neither_contribute_nor_work() -> None:
+    town = Town(PEOPLE)
+    other = new_issuer().group(0)
+    impostor = Cell(GroupKey(0, other.secret, town.issuer.public), COMMONS, town.cells[0].home)
+    signed = town.question(TEXT)
+    drive(town.asker.ask(signed), town.send)
+    drive(impostor.take_part(town.clock), town.send)
+    for cell in town.cells[1:]:
+        drive(cell.take_part(town.clock), town.send)
+    town.clock += 61
+    assert drive(impostor.work(town.clock), town.send) == "refused: protocol.tampered"
+    town.work(limit=200)
+    with pytest.raises(PartyUnavailableError):
+        drive(town.asker.collect(signed), town.send)
+
+
+def test_an_answer_is_for_its_asker_only_and_from_cells_only() -> None:
+    town = Town(PEOPLE)
+    signed = town.question(TEXT)
+    town.gather(signed)
+    town.work()
+    curious = Asker(town.issuer.asker("curious", int(NOW) + 10**6), COMMONS, town.terms)
+    with pytest.raises(TamperedMessageError):
+        drive(curious.collect(signed), town.send)
+    key = town.asker_key
+    fake = seal_for(key.certificate.box, signed.id, bytes(64 + town.terms.reply))
+    with pytest.raises(AuthenticationError):
+        answering.read_envelope(fake, query=signed.id, box=key.box, signer=key.groups["0"])
+    with pytest.raises(TamperedMessageError):
+        open_own(key.box, bytes(32), fake)
+
+
+@pytest.mark.parametrize(
+    "change", ["query", "closing", "level", "node", "step", "position", "key", "byte"]
+)
+def test_a_frame_opens_at_its_place_only(change: str) -> None:
+    query, closing = os.urandom(32), os.urandom(32)
+    at = Address(1, 2, 3, 4)
+    secret = os.urandom(32)
+    sealed = FrameKey(secret, query).seal(place(query, closing, at), b"groups")
+    key = FrameKey(os.urandom(32) if change == "key" else secret, query)
+    where = place(
+        os.urandom(32) if change == "query" else query,
+        OPEN if change == "closing" else closing,
+        at._replace(**{change: 9}) if change in Address._fields else at,
+    )
+    if change == "byte":
+        sealed = sealed[:-1] + bytes([sealed[-1] ^ 1])
+    with pytest.raises(TamperedMessageError):
+        key.open(where, sealed)
+
+
+def test_key_files_are_private_and_never_overwritten(tmp_path: Any) -> None:
+    issuer = new_issuer(2)
+    path = tmp_path / "group.json"
+    write_key(issuer.group(1), path)
+    assert path.stat().st_mode & 0o077 == 0
+    assert read_key(path, GroupKey) == issuer.group(1)
+    with pytest.raises(InputError):
+        write_key(issuer.group(0), path)
+    with pytest.raises(InputError):
+        read_key(path, AskerKey)
+    assert issuer.group(1).secret.hex() not in repr(issuer.group(1)) + repr(issuer)
+
+
+# -- the cells' own ledger
+
+
+def test_a_repeated_question_gets_nothing_more() -> None:
+    town = Town(PEOPLE)
+    assert asked(town.ask(TEXT)) == [("x", 3), ("y", 3)]
+    again = town.ask(TEXT)
+    assert again is not None
+    assert again[0].rows.num_rows == 0
+    assert again[0].contributions == 6
+
+
+def test_a_question_that_leaves_one_person_out_cannot_be_subtracted() -> None:
+    town = Town(PEOPLE)
+    assert asked(town.ask(TEXT)) == [("x", 3), ("y", 3)]
+    changed = "SELECT b, SUM(s + 0) AS total FROM people WHERE a <> 4 GROUP BY b GUARANTEE k = 2"
+    other = Asker(town.issuer.asker("accomplice", int(NOW) + 10**6), COMMONS, town.terms)
+    town.asker = other
+    found = town.ask(changed)
+    assert found is not None
+    assert found[0].rows.num_rows == 0
+
+
+def test_other_values_may_be_asked_for_and_time_heals() -> None:
+    policy = Policy(2)
+    entry = Entry(b"q1", "office", TEXT, int(NOW), frozenset({"s", "*"}), "contributed", 0)
+    assert objects([entry], policy, b"q2", frozenset({"s"}), NOW + 5) == "answered before"
+    assert objects([entry], policy, b"q2", frozenset({"height"}), NOW + 5) is None
+    assert objects([entry], policy, b"q2", frozenset({"s"}), NOW + 31 * 86_400) is None
+    assert objects([entry], policy, b"q1", frozenset({"s"}), NOW + 5) is None
+    assert objects([entry], replace(policy, answers=2), b"q2", frozenset({"s"}), NOW + 5) is None
+    assert (
+        objects([replace(entry, revoked=True)], policy, b"q1", frozenset({"s"}), NOW) == "revoked"
+    )
+    dummy = replace(entry, outcome="no policy", level=None)
+    assert objects([dummy], policy, b"q2", frozenset({"s"}), NOW + 5) is None
+
+
+# -- bad input
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT MEDIAN(s) AS m FROM people GUARANTEE k = 2",
+        "SELECT nothing, COUNT(*) AS n FROM people GROUP BY nothing GUARANTEE k = 2",
+        "SELECT b, COUNT(*) AS n FROM elsewhere.people GROUP BY b GUARANTEE k = 2, l = 3",
+        "SELECT b, COUNT(*) AS n FROM people GROUP BY b",
+        "SELECT b FROM people",
+        "",
+    ],
+)
+def test_a_question_that_cells_cannot_answer_is_refused_before_it_is_asked(text: str) -> None:
+    town = Town(PEOPLE)
+    with pytest.raises(QueryError):
+        town.question(text)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"k": 0},
+        {"k": -3},
+        {"k": 10**10},
+        {"l": 0, "k": 1},
+        {"k": True},
+        {"columns": {"s": (0, 1)}},
+        {"days": -1},
+    ],
+)
+def test_policies_out_of_range(given: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        Policy(**given)
+
+
+def test_a_policy_per_column_and_none_at_all() -> None:
+    policy = Policy(None, 1, {"s": (5, 2), "a": (3, 3)})
+    assert policy.demand(("s", "A")) == (5, 3)
+    assert policy.demand(("s", "b")) is None
+    assert policy.demand(()) is None
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"tables": {}},
+        {"tables": {"t": {}}},
+        {"tables": {"t": {"columns": {}}}},
+        {"tables": {"t": {"columns": {"c": {"type": "number", "role": "quasi"}}}}},
+        {"tables": {"t": {"columns": {"c": {"role": "quasi", "hierarchy": {"mask": 3}}}}}},
+        {
+            "tables": {
+                "t": {"columns": {"c": {"type": "integer", "role": "quasi", "values": ["x"]}}}
+            }
+        },
+    ],
+)
+def test_common_schemas_that_cannot_be(document: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError):
+        commons_from(document)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        Terms(partition=0),
+        Terms(frame=1),
+        Terms(room=0),
+        Terms(room=1 << 30),
+        Terms(room=1 << 20, frame=2),
+        Terms(text=0),
+        Terms(ram=1),
+    ],
+)
+def test_terms_out_of_range(terms: Terms) -> None:
+    with pytest.raises(MessageError):
+        Asker(Town([]).asker_key, COMMONS, terms).question(TEXT, NOW, cells=3)
+
+
+# -- fuzzing
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_random_bytes_never_break_the_relay(data: bytes) -> None:
+    assert isinstance(read_reply(RELAY.raw(data)), Trouble) or read_request(data)
+    for read in (read_reply, read_query):
+        with contextlib.suppress(MessageError):
+            read(data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_messages_never_break_the_relay(data: st.DataObject) -> None:
+    message = bytearray(data.draw(st.sampled_from(MESSAGES)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(message) - 1))
+        message[at] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(1, len(message)))
+    read_reply(RELAY.raw(bytes(message[:cut])))
+
+
+@pytest.mark.parametrize("piece", [-1, 5, 2**40])
+def test_a_piece_that_is_not_there(piece: int) -> None:
+    (name,) = {read_request(m).query for m in MESSAGES if isinstance(read_request(m), Retrieve)}
+    assert isinstance(read_reply(RELAY.raw(encode(Retrieve(name, 0, piece)))), Late)
+
+
+@pytest.mark.parametrize("closing", [
+    Closing(2**40, 5, bytes(32)), Closing(5, 6, bytes(32)), Closing(0, 0, bytes(32)),
+    Closing(-1, -1, bytes(32)),
+])  # fmt: skip
+def test_a_closing_that_cannot_be_is_refused(closing: Closing) -> None:
+    town = Town(PEOPLE)
+    session = town.cells[0].work(NOW)
+    next(session)
+    refusal = session.send(Grant(question(town.asker), closing, 0, 0, 1, [0], []))
+    assert isinstance(refusal, Refuse)
+    assert refusal.code == "protocol.tampered"
+
+
+def test_a_message_that_is_too_large_is_refused() -> None:
+    with pytest.raises(MessageError):
+        read_request(bytes(LARGEST + 1))
+
+
+def recorded() -> tuple[Town, list[bytes]]:
+    town = Town(PEOPLE)
+    seen: list[bytes] = []
+
+    def tapped(data: bytes) -> bytes:
+        seen.append(data)
+        return town.raw(data)
+
+    town.send = tapped
+    town.ask(TEXT)
+    kinds = {type(read_request(d)): d for d in seen if len(d) < 5000}
+    return town, list(kinds.values())
+
+
+RELAY, MESSAGES = recorded()
+
+
+def test_errors_of_the_protocol_are_ours() -> None:
+    assert issubclass(UnsupportedQueryError, HalfmaskError)
+    assert issubclass(PartyUnavailableError, HalfmaskError)
