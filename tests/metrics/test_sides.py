@@ -58,3 +58,24 @@ def test_cramer_agrees_with_scipy():
     stats = pytest.importorskip("scipy.stats.contingency")
     counts = np.array([[10, 3, 2], [4, 9, 1], [0, 2, 8]])
     assert cramer(counts / counts.sum()) == pytest.approx(stats.association(counts, "cramer"))
+
+
+def test_tuples_are_covered_alike_pattern_by_pattern_and_one_by_one(monkeypatch):
+    ages = [20 + (7 * i) % 40 for i in range(120)]
+    people = hm.read(
+        {"age": ages, "sex": ["f", "m", "m"] * 40, "d": ["a", "b"] * 60},
+        schema={
+            "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
+            "sex": "quasi",
+            "d": "sensitive",
+        },
+    )
+    for method in ("local", "mondrian"):
+        release = hm.anonymize(people, hm.KAnonymity(4), method=method)
+        columns = list(sides(people, release).quasi)
+        by_pattern = covering_rows(columns)
+        monkeypatch.setattr("halfmask.metrics.sides._PATTERNS", 0)
+        assert covering_rows(columns).tolist() == by_pattern.tolist()
+        monkeypatch.undo()
+        assert by_pattern.min() >= 4
+        assert hm.compare(people, release, learn=False).loss == pytest.approx(release.loss)

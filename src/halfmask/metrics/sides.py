@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FINE = 50  # numeric columns with more values are compared in bins
+_PATTERNS = 500  # more combinations of levels than these are compared tuple by tuple
 _BINS = 20
 _COARSE = 100  # bins in which pairs of columns are compared
 
@@ -377,21 +378,15 @@ def _tuple_shares(
     first[ids] = np.arange(len(ids))
     own = np.bincount(ids, minlength=count) / len(ids)
     leaves = [c.before[first] for c in columns]
-    mass = np.zeros(count)
-    for weight, found in matches(columns, leaves):
-        mass += weight[found] * (found >= 0)
-    return own, mass / after
+    return own, covering_mass(columns, leaves) / after
 
 
-def matches(
+def covering_mass(
     columns: list[SharedColumn], leaves: Sequence[NDArray[np.int32]], *, evenly: bool = True
-) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-    """Which released tuples cover each of the given tuples of leaves.
+) -> NDArray[np.float64]:
+    """Per tuple of leaves, the released rows whose labels cover it.
 
-    Released tuples are taken one pattern of levels at a time: at fixed levels every leaf has one
-    label, so that a tuple of leaves is covered by one released tuple at most. Returns, per
-    pattern, the rows of its released tuples (divided by the leaf tuples they cover, if
-    ``evenly``) with a zero last, and for each tuple of leaves the covering one, -1 where none.
+    With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
     """
     ids, count = joint([(c.after, c.labels) for c in columns])
     first = np.empty(count, dtype=np.int64)
@@ -406,8 +401,11 @@ def matches(
         for c, held in zip(columns, labels, strict=True)
     ]
     pattern, patterns = joint(levels)
-    out = []
+    if patterns > _PATTERNS:
+        return _one_by_one(columns, leaves, labels, rows)
+    mass = np.zeros(len(leaves[0]))
     for p in range(patterns):
+        # At fixed levels every leaf has one label: one released tuple at most covers it.
         inside = np.flatnonzero(pattern == p)
         wanted = [
             column.to_label[level[inside[0]]][leaf]
@@ -419,11 +417,38 @@ def matches(
             for column, held, w in zip(columns, labels, wanted, strict=True)
         ]
         numbers, total = joint(both)
-        place = np.full(total, -1, dtype=np.int64)
-        place[numbers[: len(inside)]] = np.arange(len(inside))
-        found = np.where(absent, -1, place[numbers[len(inside) :]])
-        out.append((np.append(rows[inside], 0.0), found))
-    return out
+        weight = np.zeros(total)
+        weight[numbers[: len(inside)]] = rows[inside]
+        mass += np.where(absent, 0.0, weight[numbers[len(inside) :]])
+    return mass
+
+
+def _one_by_one(
+    columns: list[SharedColumn],
+    leaves: Sequence[NDArray[np.int32]],
+    labels: Sequence[NDArray[np.int32]],
+    rows: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The same where labels stand at so many levels that tuples are better compared directly."""
+    from halfmask.kernels import cover
+
+    tables = []
+    for column in columns:
+        held = np.zeros((column.labels, column.leaves), dtype=np.bool_)
+        held[np.repeat(np.arange(column.labels), column.sizes), column.covered] = True
+        tables.append(held)
+    widths = np.array([column.leaves for column in columns], dtype=np.int64)
+    offsets = np.cumsum([0] + [held.size for held in tables[:-1]], dtype=np.int64)
+    return np.asarray(
+        cover.covered_mass(
+            np.column_stack(leaves).astype(np.int64),
+            np.column_stack(labels).astype(np.int64),
+            rows,
+            np.concatenate([held.ravel() for held in tables]),
+            offsets,
+            widths,
+        )
+    )
 
 
 def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
@@ -432,7 +457,5 @@ def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))
     leaves = [c.before[first] for c in columns]
-    rows = np.zeros(count)
-    for weight, found in matches(columns, leaves, evenly=False):
-        rows += weight[found] * (found >= 0)
+    rows = covering_mass(columns, leaves, evenly=False)
     return np.asarray(np.rint(rows), dtype=np.int64)[ids]
