@@ -19,6 +19,7 @@ from halfmask.errors import InputError, SchemaError
 from halfmask.metrics.codes import joint
 from halfmask.table import ranges
 from halfmask.table.hierarchy import TOP, canonical
+from halfmask.table.normalize import normalize
 from halfmask.table.table import Table, encode
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def sides(original: Table, release: Published | Table) -> Sides:
     Raises:
         SchemaError: the original declares no quasi-identifier, or the release lacks one.
     """
-    rows = release.arrow if isinstance(release, Table) else release.to_arrow()
+    rows = release.arrow if isinstance(release, Table) else normalize(release.to_arrow(), ())
     schema = original.schema
     if not schema.quasi:
         raise SchemaError("The original names no quasi-identifier: give roles in its schema.")
