@@ -10,9 +10,10 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.errors import EngineUnavailableError, InputError, PrivacyError
+from halfmask.errors import InputError, PrivacyError
 from halfmask.release.document import plain
 from halfmask.release.files import whole_file
+from halfmask.release.frames import pandas_frame, polars_frame
 from halfmask.release.release import DOOR
 from halfmask.release.write import write_table
 
@@ -85,19 +86,11 @@ class PrivateRelease:
 
     def to_pandas(self) -> Any:
         """The released rows as a pandas frame."""
-        try:
-            import pandas  # noqa: F401 - only whether it is there
-        except ImportError as error:
-            raise EngineUnavailableError("pandas", "pip install pandas") from error
-        return self._arrow.to_pandas()
+        return pandas_frame(self._arrow, {})
 
     def to_polars(self) -> Any:
         """The released rows as a Polars frame."""
-        try:
-            import polars
-        except ImportError as error:
-            raise EngineUnavailableError("Polars", "pip install polars") from error
-        return polars.from_arrow(self._arrow)
+        return polars_frame(self._arrow, {})
 
     def native(self) -> Any:
         """The released rows as the kind that came in."""

@@ -18,6 +18,7 @@ from halfmask.metrics.nearest import nearest
 from halfmask.metrics.wp29 import attacks
 from halfmask.release.document import plain, versions
 from halfmask.release.files import whole_file
+from halfmask.release.frames import pandas_frame, polars_frame
 from halfmask.release.leaving import leaving
 from halfmask.release.release import DOOR
 from halfmask.release.write import write_table
@@ -126,19 +127,11 @@ class SyntheticRelease:
 
     def to_pandas(self) -> Any:
         """The synthetic rows as a pandas frame."""
-        try:
-            import pandas  # noqa: F401 - only whether it is there
-        except ImportError as error:
-            raise EngineUnavailableError("pandas", "pip install pandas") from error
-        return self._arrow.to_pandas()
+        return pandas_frame(self._arrow, {})
 
     def to_polars(self) -> Any:
         """The synthetic rows as a Polars frame."""
-        try:
-            import polars
-        except ImportError as error:
-            raise EngineUnavailableError("Polars", "pip install polars") from error
-        return polars.from_arrow(self._arrow)
+        return polars_frame(self._arrow, {})
 
     def native(self) -> Any:
         """The synthetic rows as the kind that came in."""
