@@ -43,15 +43,25 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
     """Return a decision list that loses less than any single combination of levels."""
     _require(problem)
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    partitions = [_partition(problem, blocks) for blocks in _starts(problem, time_limit)]
-    tried = [specialize(problem, p, deadline) for p in partitions if p.holds(problem)]
-    if not tried:
+    partition = _best(problem, time_limit, deadline)
+    if partition is None:
         closest = optimal.search(problem, time_limit=time_limit).closest
         return Solution(None, np.full(len(_all(problem)), -1, np.int32), np.inf, None, closest)
-    partition = min(tried, key=lambda one: one.value(problem))
     steps, tuple_step = partition.steps()
     notes = ("Levels differ between classes; the result is the best found, not a proven optimum.",)
     return Solution(steps, tuple_step, partition.value(problem), None, notes=notes)
+
+
+def _best(problem: Problem, time_limit: float | None, deadline: float | None) -> Partition | None:
+    """The partition that loses least; only the best so far is kept in memory."""
+    best = None
+    for blocks in _starts(problem, time_limit):
+        partition = _partition(problem, blocks)
+        if partition.holds(problem):
+            partition = specialize(problem, partition, deadline)
+            if best is None or partition.value(problem) < best.value(problem):
+                best = partition
+    return best
 
 
 def _starts(problem: Problem, time_limit: float | None) -> Iterator[list[_Block]]:
