@@ -57,7 +57,7 @@ def _is_number(value: Any) -> bool:
 
 
 def number(value: Any) -> str:
-    """Write a value for people: thousands apart, four significant digits, yes and no."""
+    """Write a value for people: thousands apart, at least four digits, yes and no."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -65,7 +65,9 @@ def number(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{int(value):,}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+        if value.is_integer() and abs(value) < 1e15:
+            return f"{int(value):,}"
+        return f"{value:,.1f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
     return str(value)
 
 
