@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from halfmask.coclustering import sample, starts
+from halfmask.coclustering import exhaustive, sample, starts
 from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.grid import Grid
 from halfmask.coclustering.search import Search
@@ -61,7 +61,8 @@ def cocluster(
             depends on the machine's speed.
         progress: called with the round and the best cost after each round.
 
-    Returns the best grid found; the null grid where the variables tell nothing of each other.
+    Returns the best grid found (the proven best where so few grids are possible that all can be
+    tried); the null grid where the variables tell nothing of each other.
     """
     if rounds < 0:
         raise ParameterError("rounds", rounds, "0 or more")
@@ -69,6 +70,8 @@ def cocluster(
         raise ParameterError("time_limit", time_limit, "seconds above 0, or None")
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
     judge = Criterion(observations, criterion)
+    if exhaustive.tiny(judge):
+        return Grid.of(judge, exhaustive.best(judge))
     search = Search.of(judge, seed, deadline)
     side = sample.side_to_sample(observations)
     if side is None:
