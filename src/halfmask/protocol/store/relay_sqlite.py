@@ -49,7 +49,8 @@ class RelayStore:
             self._db.executescript(_TABLES)
         except sqlite3.Error as error:
             raise PartyUnavailableError(
-                f"The relay's store cannot be opened ({_word(error)})."
+                f"The relay's store cannot be opened ({_word(error)}): "
+                "name a file in a folder that exists and can be written."
             ) from None
 
     def __del__(self) -> None:
