@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from halfmask.engines import floors
 from halfmask.engines import sql as shared
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
@@ -65,7 +66,11 @@ class DuckDB:
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return shared.collect(self, request)
+        return floors.collect(self, request)
+
+    def queries(self, request: Request) -> list[exp.Select]:
+        """The queries behind ``collect``."""
+        return floors.collect_queries(self, request)
 
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]

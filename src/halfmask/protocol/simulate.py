@@ -139,7 +139,7 @@ def _collected(
 ) -> list[bytes]:
     """Every cell's contribution, sealed for its slot."""
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.sql import levelled
+    from halfmask.engines.levels import levelled
 
     request = made.plan.request
     demands = _demands(made, people)
