@@ -32,7 +32,9 @@ from halfmask.metrics.utility.distributions import (
     column_distance,
     joint_distances,
 )
+from halfmask.metrics.utility.likeness import Likeness, likeness
 from halfmask.metrics.utility.moments import Moment, class_mean_error, moments
+from halfmask.metrics.utility.prediction import Prediction, predict
 from halfmask.metrics.utility.queries import CountingQueries, counting_queries
 from halfmask.metrics.utility.sql_queries import QueryError, sql_queries, statements
 from halfmask.release.document import plain, versions
@@ -125,8 +127,8 @@ class Comparison:
     counting: CountingQueries
     queries: tuple[QueryError, ...]
     needs: tuple[NeedMet, ...]
-    predictions: tuple[learning.Prediction, ...]
-    likeness: learning.Likeness | None
+    predictions: tuple[Prediction, ...]
+    likeness: Likeness | None
     before: Reidentification
     after: Reidentification
     finding: Finding
@@ -294,7 +296,7 @@ def compare(
         queries=sql_queries(paired, asked, seed=seed) if asked else (),
         needs=tuple(_need(need, original, released) for need in needs),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
-        likeness=learning.likeness(paired, seed=seed) if wanted else None,
+        likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
         after=reidentification(after.rows, after.people),
         finding=_finding(paired),
@@ -316,7 +318,7 @@ def compare(
 
 def _predictions(
     attacked: Targets, names: Sequence[str] | None, *, wanted: bool, seed: int
-) -> tuple[learning.Prediction, ...]:
+) -> tuple[Prediction, ...]:
     paired = attacked.sides
     if names:
         learning.require()
@@ -325,7 +327,7 @@ def _predictions(
     chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
     outside = np.arange(attacked.size, paired.before) if len(attacked.control) else None
     return tuple(
-        one for name in chosen for one in learning.predict(paired, name, outside=outside, seed=seed)
+        one for name in chosen for one in predict(paired, name, outside=outside, seed=seed)
     )
 
 

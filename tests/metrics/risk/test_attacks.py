@@ -53,7 +53,7 @@ def test_a_copy_is_open_to_every_attack():
     assert guess.outcome == "not met"
     present = membership(whom)
     assert present.area.value > 0.95
-    assert present.copies.value == 1
+    assert present.attribution.copies == 1
 
 
 def test_a_release_without_detail_tells_nothing():
