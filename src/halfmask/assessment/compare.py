@@ -13,6 +13,7 @@ import numpy as np
 
 from halfmask.assessment.write import write
 from halfmask.errors import ParameterError
+from halfmask.metrics.covering import covering_rows
 from halfmask.metrics.risk.criterion import LIMIT, Criterion
 from halfmask.metrics.risk.disclosure import Disclosure, disclosure
 from halfmask.metrics.risk.inference import inference
@@ -22,7 +23,7 @@ from halfmask.metrics.risk.reidentification import Reidentification, reidentific
 from halfmask.metrics.risk.republication import minimality
 from halfmask.metrics.risk.singling_out import singling_out
 from halfmask.metrics.risk.targets import targets as whom
-from halfmask.metrics.sides import covering_rows, sides
+from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import learning
 from halfmask.metrics.utility.association import Pair, pairs_of
 from halfmask.metrics.utility.classes import ClassUtility, GeneralizedColumn, class_utility

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 @dataclass(frozen=True, slots=True)

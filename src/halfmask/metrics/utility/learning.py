@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn
+    from halfmask.metrics.shared_column import SharedColumn
 
 ROWS = 2000
 _WIDE = 30  # values of a column with an indicator of their own
