@@ -10,7 +10,7 @@ alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ _BINS = 20
 _COARSE = 100  # bins in which pairs of columns are compared
 
 
+@runtime_checkable
 class Published(Protocol):
     """Anything that gives its rows as Arrow, such as a release."""
 
