@@ -84,7 +84,7 @@ def scales(lines: Lines) -> dict[str, Any]:
         "field": "scale",
         "type": "quantitative",
         "title": "scale: k_l = k_m - scale, k_c = k_m + scale",
-    }  # noqa: E501
+    }
     y = {"field": "mean", "type": "quantitative", "title": "ratio", "scale": {"zero": False}}
     encoding = {"x": x, "y": y, "color": {"field": "k_m", "type": "ordinal", "title": "k_m"}}
     data = [{**one, "k": "personal profile"} for one in lines]
