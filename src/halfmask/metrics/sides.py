@@ -7,7 +7,7 @@ suppressed, perturbed and synthetic rows compare alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.shared_column import SharedColumn
 
 
+@runtime_checkable
 class Published(Protocol):
     """Anything that gives its rows as Arrow, such as a release."""
 
