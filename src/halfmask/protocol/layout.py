@@ -111,6 +111,11 @@ class Layout:
         """Per record, whether it is a sum, a group or empty."""
         return _raw(records, self.key_width)[:, 0]
 
+    def hollow(self, records: Records) -> NDArray[np.bool_]:
+        """Which records hold nothing: empty places, husks, and sums of nobody."""
+        hollow: NDArray[np.bool_] = (records["rows"] == 0) | (self.tags(records) == EMPTY)
+        return hollow
+
     def bytes_of(self, records: Records) -> bytes:
         """Records as they are encrypted."""
         return records.tobytes()

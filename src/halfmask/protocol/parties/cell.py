@@ -275,7 +275,7 @@ class Cell:
             return worker.fold(bench, task, grant.slots, given, grant.path)
         if task.kind == "tree":
             return worker.tree(bench, task, given)
-        if task.kind == "split":
+        if task.kind in ("split", "pack"):
             rest = iter(given)
             return worker.split(
                 bench, task, [None if a is None else next(rest) for a in task.inputs]

@@ -146,7 +146,8 @@ def swapped(bench: Bench, task: Task, spill: Spill) -> Iterator[bytes]:
 def split(bench: Bench, task: Task, frames: Sequence[bytes | None]) -> list[bytes]:
     """Merge two frames into a lower and an upper one."""
     left, right = (bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True))
-    halves = records.split(bench.blueprint.layout, left, right)
+    way = records.pack if task.kind == "pack" else records.split
+    halves = way(bench.blueprint.layout, left, right)
     return [bench.seal(a, h) for a, h in zip(task.outputs, halves, strict=True)]
 
 
