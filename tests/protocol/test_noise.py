@@ -12,9 +12,10 @@ from tests.protocol.town import NOW, Town, row
 from halfmask.errors import ParameterError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
-from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.contribution import contribution
+from halfmask.protocol.ledger import Entry, exhausted
 from halfmask.protocol.noise import WHOLE, categories, debiased, randomized, truth, weight
-from halfmask.protocol.parties.cell import Entry, exhausted
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.terms import Terms
 
 COMMONS = commons_from({"tables": {"people": {"columns": {

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from halfmask.engines.request import Interval, kind_of
 from halfmask.errors import UnsupportedQueryError
 from halfmask.protocol.distinct import SKETCH
-from halfmask.protocol.layout import KeyField, Layout, Packing, StateField
+from halfmask.protocol.layout import Layout, StateField
 from halfmask.protocol.noise import LARGEST, categories
+from halfmask.protocol.packing import KeyField, Packing
 from halfmask.protocol.terms import Terms
 
 if TYPE_CHECKING:
