@@ -30,13 +30,18 @@ Records: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # its fields are the layo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateField:
-    """One mergeable state: what it is of which Arrow type."""
+    """One mergeable state: what it is of which Arrow type.
+
+    Attributes:
+        once: a count of people: somebody with several rows counts once.
+    """
 
     kind: StateKind
     type: pa.DataType
     packing: Packing
     width: int = 8
     scale: int = 0
+    once: bool = False
 
     @property
     def exact(self) -> bool:
@@ -46,7 +51,7 @@ class StateField:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The fields of a record for one query."""
+    """The fields of a record for one query; the last state counts people."""
 
     keys: tuple[KeyField, ...]
     states: tuple[StateField, ...]
@@ -106,6 +111,21 @@ class Layout:
         """Which records hold nothing: empty places, husks, and sums of nobody."""
         hollow: NDArray[np.bool_] = (records["rows"] == 0) | (self.tags(records) == EMPTY)
         return hollow
+
+    def people(self, records: Records) -> NDArray[np.int64]:
+        """Per record, how many people stand in it."""
+        counted: NDArray[np.int64] = records[f"s{len(self.states) - 1}_n"]
+        return counted
+
+    def of_one_person(self, rows: Records) -> Records:
+        """One person's rows as one record per group, in which the person counts once."""
+        from halfmask.protocol.records import combine
+
+        found = combine(self, rows)
+        for i, state in enumerate(self.states):
+            if state.once:
+                found[f"s{i}_n"] = np.minimum(found[f"s{i}_n"], 1)
+        return found
 
     def bytes_of(self, records: Records) -> bytes:
         """Records as they are encrypted."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from halfmask.protocol.policy import Policy
 
+CONTRIBUTED = "contributed"
 DAY = 86_400
 
 
@@ -53,7 +54,7 @@ def objects(
         entry
         for entry in log
         if entry.query != name
-        and entry.outcome == "contributed"
+        and entry.outcome == CONTRIBUTED
         and entry.aggregated & aggregated
         and now - entry.time < policy.days * DAY
     ]

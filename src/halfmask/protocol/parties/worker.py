@@ -163,7 +163,7 @@ def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> Records:
     found, contributions, real = records.groups(layout, np.concatenate(parts))
     if contributions != bench.closing.contributions:
         raise TamperedMessageError("Contributions were lost or repeated on the way.")
-    if int(found["rows"].sum()) != real:
+    if int(layout.people(found).sum()) != real:
         raise RoomError(_room(bench))
     keys = found["key"]
     if len(np.unique(keys)) != len(keys):
