@@ -13,6 +13,7 @@ import numpy as np
 
 from halfmask.assessment.write import write
 from halfmask.errors import ParameterError
+from halfmask.metrics.covering import covering_rows
 from halfmask.metrics.risk.criterion import LIMIT, Criterion
 from halfmask.metrics.risk.disclosure import Disclosure, disclosure
 from halfmask.metrics.risk.inference import inference
@@ -22,7 +23,7 @@ from halfmask.metrics.risk.reidentification import Reidentification, reidentific
 from halfmask.metrics.risk.republication import minimality
 from halfmask.metrics.risk.singling_out import singling_out
 from halfmask.metrics.risk.targets import targets as whom
-from halfmask.metrics.sides import covering_rows, sides
+from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import learning
 from halfmask.metrics.utility.association import Pair, pairs_of
 from halfmask.metrics.utility.classes import ClassUtility, GeneralizedColumn, class_utility
@@ -32,7 +33,9 @@ from halfmask.metrics.utility.distributions import (
     column_distance,
     joint_distances,
 )
+from halfmask.metrics.utility.likeness import Likeness, likeness
 from halfmask.metrics.utility.moments import Moment, class_mean_error, moments
+from halfmask.metrics.utility.prediction import Prediction, predict
 from halfmask.metrics.utility.queries import CountingQueries, counting_queries
 from halfmask.metrics.utility.sql_queries import QueryError, sql_queries, statements
 from halfmask.release.document import plain, versions
@@ -125,8 +128,8 @@ class Comparison:
     counting: CountingQueries
     queries: tuple[QueryError, ...]
     needs: tuple[NeedMet, ...]
-    predictions: tuple[learning.Prediction, ...]
-    likeness: learning.Likeness | None
+    predictions: tuple[Prediction, ...]
+    likeness: Likeness | None
     before: Reidentification
     after: Reidentification
     finding: Finding
@@ -294,7 +297,7 @@ def compare(
         queries=sql_queries(paired, asked, seed=seed) if asked else (),
         needs=tuple(_need(need, original, released) for need in needs),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
-        likeness=learning.likeness(paired, seed=seed) if wanted else None,
+        likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
         after=reidentification(after.rows, after.people),
         finding=_finding(paired),
@@ -316,7 +319,7 @@ def compare(
 
 def _predictions(
     attacked: Targets, names: Sequence[str] | None, *, wanted: bool, seed: int
-) -> tuple[learning.Prediction, ...]:
+) -> tuple[Prediction, ...]:
     paired = attacked.sides
     if names:
         learning.require()
@@ -325,7 +328,7 @@ def _predictions(
     chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
     outside = np.arange(attacked.size, paired.before) if len(attacked.control) else None
     return tuple(
-        one for name in chosen for one in learning.predict(paired, name, outside=outside, seed=seed)
+        one for name in chosen for one in predict(paired, name, outside=outside, seed=seed)
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.assess import show_criteria
+from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def show_comparison(found: Comparison) -> None:
     moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
     show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
-    show_criteria(found.criteria)
+    show_criteria([one.to_dict() for one in found.criteria])
     for note in found.notes:
         show.say(note)
 
