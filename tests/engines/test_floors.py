@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from halfmask.engines import request as asked
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.floors import OPEN
 from halfmask.engines.reference import Reference
-from halfmask.engines.request import Key, Request, Test
+from halfmask.engines.request import Key, Request
 
 CAP = 4
 
@@ -23,7 +24,7 @@ def _request(cap: int = CAP, *, total: bool = False) -> Request:
         source=exp.Select().from_(exp.to_table("t", alias="t")),
         keys=(Key(city, "text", (0,)),),
         guarantees=((1, cap),),
-        tests=(Test(value, cap, total=total),),
+        tests=(asked.Test(value, cap, total=total),),
     )
 
 
