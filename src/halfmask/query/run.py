@@ -131,16 +131,22 @@ class Session:
         groups = collect(plan, self.engine)
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
-        if ledger is not None:
-            ledger.check(self, work, groups, published)
+        warned = ledger.check(self, work, groups, published) if ledger is not None else ()
         rows = aggregate(plan, groups, published, self.engine)
         answer = seal_answer(
             candidate_of(
-                plan, groups, choice, published, rows, self.engine, second_look=recheck == "rows"
+                plan,
+                groups,
+                choice,
+                published,
+                rows,
+                self.engine,
+                second_look=recheck == "rows",
+                warned=warned,
             )
         )
         if ledger is not None:
-            ledger.enter(plan, groups, published)
+            ledger.enter(self, plan, groups, published)
         return answer
 
 
