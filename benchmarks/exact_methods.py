@@ -116,7 +116,9 @@ def _objective(model: Any, x: dict[tuple[int, int], Any], far: Any, metric: str)
         for i, j in pairs:
             for c in range(j + 1):
                 both = (x[i, c], x[j, c])
-                model.add(wide[c if metric == "dbil" else 0] >= int(far[i, j])).only_enforce_if(both)
+                model.add(wide[c if metric == "dbil" else 0] >= int(far[i, j])).only_enforce_if(
+                    both
+                )
         if metric == "diameter":
             model.minimize(wide[0])
             return
@@ -162,7 +164,9 @@ def by_bounds(task: Task, metric: str, seconds: float) -> tuple[float, bool]:
 
 
 @njit(cache=True)
-def search(far: Any, k: Any, kind: int, best: float, ids: Any, tried: Any, at: Any, steps: int) -> Any:
+def search(
+    far: Any, k: Any, kind: int, best: float, ids: Any, tried: Any, at: Any, steps: int
+) -> Any:
     """Go on with the search for so many steps; the best value, and whether it came to its end.
 
     ``ids`` are the classes of the first ``at`` records, ``tried`` the class that each tried last.
@@ -247,7 +251,11 @@ def main() -> None:
     options.add_argument("--metric", choices=tuple(METRICS), action="append")
     given = options.parse_args()
     table, k = adult(given.data), tuple(int(one) for one in given.k.split(","))
-    print("| objective | method | records proven | seconds there | not proven at |\n|---|---|---|---|---|")
+    print(
+        "| objective | method | records proven | seconds there | not proven at |",
+        "|---|---|---|---|---|",
+        sep="\n",
+    )
     for metric in given.metric or METRICS:
         for method in given.method or RUNS:
             if (method, metric) == ("bounds", "split"):
