@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
-from halfmask.table.hierarchies.auto import Auto, settled
+from halfmask.table.hierarchies import Auto, Dates, Flat
+from halfmask.table.hierarchies.auto import settled
 from halfmask.table.infer import inferred, used_values
 from halfmask.table.normalize import text_column
 from halfmask.table.proposals.facts import Facts, facts_of
@@ -140,8 +141,9 @@ def describe(source: object, *, hierarchies: str = "proposed") -> Description:
     roles = {f.name: _role(f, person, policy) for f in facts}
     quasi = [f for f in facts if roles[f.name][0] == "quasi" and f.distinct > 0]
     found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
-    proposals = tuple(_proposal(f, *roles[f.name], found) for f in facts)
-    if hierarchies == "auto":
+    own = hierarchies == "proposed"
+    proposals = tuple(_proposal(f, *roles[f.name], found, own=own) for f in facts)
+    if not own:
         proposals = _automatic(arrow, proposals)
     missing = ("", *tokens) if tokens else None
     notes = _notes(found, person, tokens)
@@ -159,11 +161,23 @@ def _automatic(arrow: pa.Table, proposals: tuple[Proposal, ...]) -> tuple[Propos
     }
     found = settled(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
     return tuple(
-        replace(p, hierarchy=found[p.name].hierarchy, why=f"{p.why}; its hierarchy was found")
+        replace(
+            p,
+            hierarchy=found[p.name].hierarchy,
+            why=f"{p.why}; {_found_words(found[p.name].hierarchy)}",
+        )
         if p.role == "quasi"
         else p
         for p in proposals
     )
+
+
+def _found_words(builder: object) -> str:
+    if isinstance(builder, Flat):
+        return "no groups were found in it: kept or hidden"
+    if isinstance(builder, Dates):
+        return "dates, merged by the calendar"
+    return "its hierarchy was found from how the columns go together"
 
 
 def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
@@ -202,7 +216,8 @@ def _role(facts: Facts, person: str | None, policy: Mapping[str, str]) -> tuple[
     return role_of(facts)
 
 
-def _proposal(facts: Facts, role: str, why: str, found: Found) -> Proposal:
+def _proposal(facts: Facts, role: str, why: str, found: Found, *, own: bool) -> Proposal:
+    """The proposal for one column; ``own``: its hierarchy comes from its own values."""
     shape = shape_of(facts)
     reasons = [why]
     if role == "quasi":
@@ -210,7 +225,7 @@ def _proposal(facts: Facts, role: str, why: str, found: Found) -> Proposal:
         if partners:
             others = " and ".join(name for name in partners[0] if name != facts.name)
             reasons.append(f"with {others} it singles rows out")
-        reasons.append(shape.why)
+        reasons += [shape.why] if own else []
     hierarchy = shape.hierarchy if role == "quasi" else None
     if facts.missing:
         reasons.append(f"{facts.missing:,} rows have no value, which counts as a value of its own")
