@@ -113,6 +113,34 @@ def test_identifiers_people_and_policies_never_leave():
     assert 50 < found.to_arrow()["b"].null_count < 150
 
 
+@pytest.fixture(scope="module")
+def visits():
+    """100 people with 4 rows each, in two hidden groups of 30 and 70 people."""
+    random = np.random.default_rng(0)
+    person = np.repeat(np.arange(100), 4)
+    hidden = (person >= 30).astype(int)
+    columns = {name: hidden * 3 + random.integers(0, 3, 400) for name in "abcd"}
+    schema = {"table": {"person": "id"}, "columns": dict.fromkeys("abcd", "quasi")}
+    return hm.read(pa.table({"id": person, **columns}), schema)
+
+
+@pytest.mark.parametrize("strategy", ["climb", "targeted"])
+def test_k_counts_people_where_they_have_several_rows(visits, strategy):
+    found = hm.synthesize(visits, method="cocluster", k=30, seed=0, strategy=strategy)
+    assert found.parameters["k_obtained"] == 30
+    with pytest.raises(UnsatisfiableError, match="at most 30"):
+        hm.synthesize(visits, method="cocluster", k=31, seed=0, strategy=strategy)
+    with pytest.raises(ParameterError, match="100 people"):
+        hm.synthesize(visits, method="cocluster", k=101)
+
+
+def test_numbers_can_be_cut_where_it_helps_most(iris):
+    found = hm.synthesize(iris, method="cocluster", k=30, intervals="modl", seed=0)
+    assert found.parameters["intervals"] == "modl"
+    numbers = found.to_arrow()["petal_width"].to_numpy()
+    assert (numbers <= 0.8).sum() == pytest.approx(50, abs=8)
+
+
 def test_columns_whose_values_occur_once_are_refused(iris):
     names = pa.array([f"n{i}" for i in range(150)])
     table = hm.read(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from halfmask.coclustering.criterion import Partition
 
+ANY = "any"  # the label of the only interval
 _LOWERED = 0.001  # the first bound is lowered so that the least value is inside, as printed
 
 
@@ -47,9 +48,9 @@ class Cuts:
         texts = _texts(self.bounds)
         texts[0] = _texts((self.bounds[0] - _LOWERED, *self.bounds[1:]))[0]
         out = [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
-        if not closed and len(out) > 1:
-            out[0], out[-1] = f"<={texts[1]}", f">{texts[-2]}"
-        return out
+        if closed:
+            return out
+        return [f"<={texts[1]}", *out[1:-1], f">{texts[-2]}"] if len(out) > 1 else [ANY]
 
 
 def _texts(bounds: tuple[float, ...]) -> list[str]:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from halfmask.coclustering.cuts import ANY
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.prepare import ColumnParts, Melted
 
 Link = Literal["count", "lift"]
+LINKS = ("count", "lift")
 
 
 def meetings(
@@ -95,6 +98,6 @@ def _run_label(column: ColumnParts, first: int, last: int) -> str:
     """Neighbouring intervals as one."""
     low, high = column.labels[first], column.labels[last]
     if first == 0:
-        return f"<={high.rpartition(',')[2].rstrip(']')}" if high[0] == "]" else "any"
+        return f"<={high.rpartition(',')[2].rstrip(']')}" if high[0] == "]" else ANY
     low_bound = low[1:].rpartition(",")[0]
     return f">{low_bound}" if high[0] == ">" else f"]{low_bound},{high.rpartition(',')[2]}"

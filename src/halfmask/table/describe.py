@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
 from halfmask.table.hierarchies import Auto, Dates, Flat
-from halfmask.table.hierarchies.auto import settled
+from halfmask.table.hierarchies.auto import INTERVALS, settled
 from halfmask.table.infer import inferred, used_values
 from halfmask.table.normalize import text_column
 from halfmask.table.proposals.facts import Facts, facts_of
@@ -123,16 +123,22 @@ class Description:
         }
 
 
-def describe(source: object, *, hierarchies: str = "proposed") -> Description:
+def describe(
+    source: object, *, hierarchies: str = "proposed", intervals: str = "equal-frequency"
+) -> Description:
     """Propose role, kind and hierarchy of each column; what the schema says is not used.
 
     Args:
         source: a table, or anything that ``read`` takes.
         hierarchies: ``"proposed"`` from each column's values, or ``"auto"``: found from how the
             columns go together, for every quasi-identifier.
+        intervals: with ``"auto"``, how numbers are first cut: ``"equal-frequency"``,
+            ``"equal-width"`` or ``"modl"``, where it explains the other columns best.
     """
     if hierarchies not in HIERARCHIES:
         raise ParameterError("hierarchies", hierarchies, "one of " + ", ".join(HIERARCHIES))
+    if intervals not in INTERVALS:
+        raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
     table = source if isinstance(source, Table) else read(source, Schema())
     arrow, tokens = _without_tokens(table)
     facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
@@ -144,7 +150,7 @@ def describe(source: object, *, hierarchies: str = "proposed") -> Description:
     own = hierarchies == "proposed"
     proposals = tuple(_proposal(f, *roles[f.name], found, own=own) for f in facts)
     if not own:
-        proposals = _automatic(arrow, proposals)
+        proposals = _automatic(arrow, proposals, Auto(intervals=intervals))
     missing = ("", *tokens) if tokens else None
     notes = _notes(found, person, tokens)
     return Description(
@@ -152,10 +158,12 @@ def describe(source: object, *, hierarchies: str = "proposed") -> Description:
     )
 
 
-def _automatic(arrow: pa.Table, proposals: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
+def _automatic(
+    arrow: pa.Table, proposals: tuple[Proposal, ...], auto: Auto
+) -> tuple[Proposal, ...]:
     """The proposals with hierarchies found from how the columns go together."""
     columns: dict[str, Any] = {
-        p.name: Column(p.role, p.kind, Auto() if p.role == "quasi" else None)  # type: ignore[arg-type]
+        p.name: Column(p.role, p.kind, auto if p.role == "quasi" else None)  # type: ignore[arg-type]
         for p in proposals
         if p.role != "policy"
     }
