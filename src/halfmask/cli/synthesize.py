@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
     as_json,
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from halfmask.release.synthetic import SyntheticRelease
 
 _OPTIONS = (
-    "epsilon", "delta", "domains", "rows_per_person", "k", "rows", "seed", "bins", "intervals",
-    "strategy", "mode", "time_limit",
+    "epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed", "bins",
+    "intervals", "strategy", "mode", "time_limit",
 )  # fmt: skip
 
 
@@ -43,9 +44,10 @@ _OPTIONS = (
 @click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
+@click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
-@click.option("--report", type=click.Path(), help="A report: .json; under privacy .html too.")
+@click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Draw a synthetic table from FILE.
@@ -97,9 +99,8 @@ def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:
         ("least people in a group", release.parameters["k_obtained"]),
         ("rows equal to a real one", show.percent(measured["attribution"]["copies"])),
         ("attribution ratio", round(measured["attribution"]["ratio"], 4)),
-        ("singling out, right", show.percent(measured["attacks"]["singling_out"]["rate"])),
-        ("linkability, right", show.percent(measured["attacks"]["linkability"]["rate"])),
     ]
     show.table("Synthetic table", ("", ""), facts, to=to)
+    show_criteria(measured["criteria"], to=to)
     for note in release.notes:
         show.say(note)

@@ -21,6 +21,7 @@ from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.release.leaving import leaving
 from halfmask.release.synthetic import SyntheticDraft, seal_synthetic
 from halfmask.synthesize.columns import values_of
+from halfmask.synthesize.holdout import held_out_codes, split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,18 +33,22 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 Strategy = Literal["climb", "targeted"]
+OPTIONS = (
+    "k", "rows", "bins", "intervals", "strategy", "mode", "holdout", "seed", "time_limit",
+)  # fmt: skip
 _ROUNDS = 2
 
 
 def synthesize(
     table: Table,
     *,
-    k: int,
+    k: int | None = None,
     rows: int | None = None,
     bins: int = 10,
     intervals: Intervals = "equal-frequency",
     strategy: Strategy = "climb",
     mode: Mode = "draw",
+    holdout: float = 0.0,
     seed: int | None = None,
     time_limit: float | None = None,
 ) -> SyntheticRelease:
@@ -59,16 +64,14 @@ def synthesize(
         strategy: how groups grow: ``"climb"`` the hierarchy of both sides, or ``"targeted"``, which
             merges only groups that are too small and keeps more of them.
         mode: ``"draw"`` at random or ``"quota"``.
+        holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
 
     Raises:
         UnsatisfiableError: no structure was found, or none is left with groups of k people.
     """
-    owner = _owners(table)
-    people = len(table) if owner is None else int(owner.max(initial=-1)) + 1
-    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(people, 1):
-        raise ParameterError("k", k, f"a whole number from 1 to the {people:,} people there are")
+    wanted = _wanted(table, k)
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "1 or more")
     if strategy not in ("climb", "targeted"):
@@ -77,6 +80,10 @@ def synthesize(
         raise ParameterError("mode", mode, "draw or quota")
     names = leaving(table)
     _require_repeating(table, names)
+    random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    size = rows or len(table)
+    table, held = split(table, holdout, random)
+    owner = _owners(table)
     melted, finest = cocluster_columns(
         table,
         names,
@@ -86,9 +93,8 @@ def synthesize(
         rounds=_ROUNDS,
         time_limit=time_limit,
     )
-    grid = _populated(finest, k, strategy, owner)
-    random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
-    codes = generator(grid, melted.offsets).draw(rows or len(table), random, mode=mode)
+    grid = _populated(finest, wanted, strategy, owner)
+    codes = generator(grid, melted.offsets).draw(size, random, mode=mode)
     drawn = pa.table(
         {c.name: values_of(table, c, codes[:, i], random) for i, c in enumerate(melted.columns)}
     )
@@ -102,14 +108,25 @@ def synthesize(
         "intervals": intervals,
         "strategy": strategy,
         "mode": mode,
+        "holdout": holdout,
         "seed": seed,
         "parts": list(grid.parts),
     }
     notes = _notes(grid, melted, obtained)
     if owner is not None:
         notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
-    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes)
+    control = None if held is None else held_out_codes(melted.columns, table, held)
+    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes, control)
     return seal_synthetic(draft, random)
+
+
+def _wanted(table: Table, k: object) -> int:
+    """The least number of people in a group, where it is one that can be met."""
+    owner = _owners(table)
+    people = len(table) if owner is None else int(owner.max(initial=-1)) + 1
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(people, 1):
+        raise ParameterError("k", k, f"a whole number from 1 to the {people:,} people there are")
+    return k
 
 
 def _require_repeating(table: Table, names: tuple[str, ...]) -> None:
