@@ -308,3 +308,16 @@ def test_the_report_does_not_speak_of_a_recoding(iris, tmp_path):
     hm.anonymize(iris, hm.KAnonymity(10), method="cocluster").report(tmp_path / "iris.html")
     page = (tmp_path / "iris.html").read_text(encoding="utf-8")
     assert "some labels are false" in page
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_hybrid_release_can_be_compared(iris, method, tmp_path):
+    release = hm.anonymize(iris, hm.KAnonymity(20), method=method)
+    found = hm.compare(iris, release, learn=False, attacks=20)
+    assert found.loss == pytest.approx(release.loss)
+    assert not any("taken as new values" in note for note in found.notes)
+    for one in found.distances:
+        assert 0 <= one.hellinger <= 1
+    release.write(tmp_path / "iris.csv")
+    again = hm.compare(iris, hm.read(tmp_path / "iris.csv", hm.Schema()), learn=False, attacks=20)
+    assert again.loss == pytest.approx(found.loss)

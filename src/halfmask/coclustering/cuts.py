@@ -12,13 +12,13 @@ from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.search import Search
 from halfmask.errors import InputError, ParameterError
+from halfmask.table.sets import ANY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import Partition
 
-ANY = "any"  # the label of the only interval
 _LOWERED = 0.001  # the first bound is lowered so that the least value is inside, as printed
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
-from halfmask.coclustering.cuts import ANY, Cuts, best_cuts, equal_frequency, equal_width
+from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width
 from halfmask.coclustering.observations import Observations, Variable, observe
 from halfmask.errors import InputError, ParameterError
 from halfmask.table.hierarchies.auto import INTERVALS
+from halfmask.table.sets import ANY, MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 Intervals = Literal["equal-frequency", "equal-width", "modl"]
-MISSING = "missing"
 MAX_PARTS = 50_000  # parts of all columns together
 
 

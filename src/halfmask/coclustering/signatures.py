@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from halfmask.coclustering.cuts import ANY
+from halfmask.table.sets import ANY, SIGN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +91,7 @@ def set_label(column: ColumnParts, parts: NDArray[np.int64]) -> str:
         run = bool((np.diff(parts) == 1).all())
         if run:
             return _run_label(column, int(parts[0]), int(parts[-1]))
-    return " | ".join(column.labels[p] for p in parts)
+    return SIGN.join(column.labels[p] for p in parts)
 
 
 def _run_label(column: ColumnParts, first: int, last: int) -> str:

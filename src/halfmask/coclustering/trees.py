@@ -15,7 +15,7 @@ import numpy as np
 from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.merges import by_appearance, merge
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.prepare import MISSING
+from halfmask.table.sets import MISSING, SIGN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,9 +87,9 @@ def group_label(column: ColumnParts, parts: NDArray[np.int64], counts: NDArray[n
     if run and column.ordered and column.cuts is None and column.labels[parts[-1]] != MISSING:
         return f"{names[0]} to {names[-1]}"
     if len(names) <= _NAMED:
-        return " | ".join(names)
+        return SIGN.join(names)
     known = np.argsort(-counts[parts], kind="stable")[:2]
-    return f"{' | '.join(names[p] for p in known.tolist())} | {len(names) - 2} more"
+    return SIGN.join([*(names[p] for p in known.tolist()), f"{len(names) - 2} more"])
 
 
 def column_trees(levels: MergeHierarchy, melted: Melted) -> dict[str, ColumnTree]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.table.table import Table
 
-# A method without a formal guarantee is a module with ``synthesize(table, **options)`` and the names
+# A method without a formal guarantee: a module with ``synthesize(table, **options)`` and the names
 # of its ``OPTIONS``.
 MEASURED = {"cocluster": "halfmask.synthesize.cocluster"}
 
