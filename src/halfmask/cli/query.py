@@ -24,10 +24,11 @@ from halfmask.cli.options import STDOUT, as_json, load, output, source
 @click.option("--time-limit", type=float, help="Seconds for SEMANTICS complete.")
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
 @click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
+@click.option("--report", type=click.Path(), help="What was answered and why: .html or .json.")
 @output("The rows: .parquet, .csv, .arrow; - is CSV on stdout.")
 @as_json
 def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
-    """Ask FILE (or a postgres:// address) a query with guarantees.
+    """Ask FILE (a table, a .duckdb file or a postgres:// address) a query with guarantees.
 
     Example: halfmask query people.csv "SELECT city, AVG(income) FROM people GROUP BY city
     GUARANTEE k = 5, l = 3"
@@ -69,6 +70,9 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
     if given["output"] and given["output"] != STDOUT:
         answer.write(given["output"])
         show.say(f"The answer is in {given['output']}.")
+    if given["report"]:
+        answer.report(given["report"])
+        show.say(f"The report is in {given['report']}.")
     if as_json:
         plain = json.loads(json.dumps(rows.to_pylist(), default=str))
         show.document("query", {"answer": answer.to_dict(), "data": plain})
