@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines import sql as shared
+from halfmask.engines.tally import tally as shared_tally
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Measure, Request
+    from halfmask.engines.tally import Tally
 
 
 class DuckDB:
@@ -72,6 +74,10 @@ class DuckDB:
     ) -> pa.Table:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return shared_tally(self, request)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget
     from halfmask.dp.vault import NoisyViews
 
-STRUCTURE = Fraction(3, 10)  # the share of the budget that chooses the network
+THETA = 4.0  # how many times the noise a typical cell must hold, as published
+STRUCTURE = Fraction(3, 10)  # the share of the budget that chooses the network, as published
 TOTAL = Fraction(1, 50)  # the share that counts the rows
 MOST_FAMILIES = 2000
 
@@ -66,7 +67,7 @@ def learn(
     views: NoisyViews,
     *,
     ordered: Collection[str] = (),
-    theta: float = 4.0,
+    theta: float = THETA,
     structure: Fraction = STRUCTURE,
 ) -> Model:
     """A network over all columns, for the whole budget.
