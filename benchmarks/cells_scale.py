@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from halfmask.protocol import census
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.contribution import contribution
 from halfmask.protocol.keys import new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.simulate import simulate
 from halfmask.protocol.store.home import FileSpill, MemoryHome
 from halfmask.protocol.terms import Terms

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
     from halfmask.metrics.discrimination.rate import discrimination_rate
+    from halfmask.metrics.partition_measures import partition_measures
     from halfmask.models import (
         AlphaKAnonymity,
         AverageRisk,
@@ -93,6 +94,7 @@ __all__ = [
     "explain",
     "frontier",
     "hierarchies",
+    "partition_measures",
     "policies",
     "query",
     "read",
@@ -124,6 +126,7 @@ _HOMES = {
     "frontier": "halfmask.assessment.frontier",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "explain": "halfmask.query.explain",
+    "partition_measures": "halfmask.metrics.partition_measures",
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",
     "suggest": "halfmask.query.suggest",

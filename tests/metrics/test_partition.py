@@ -57,10 +57,17 @@ def test_the_tree_loss_is_the_share_of_the_height():
     assert measures.tree_loss(space, np.array([0, 1, 1, 2])) == pytest.approx(2.0)
 
 
+def test_the_tree_loss_refers_to_the_hierarchy_and_the_span_loss_to_the_table():
+    tree = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["p"]}, "U": {"U": ["w"]}})
+    rows = pa.table({"w": ["s", "l", "s"]})  # nobody outside gov, whose height is 1 of 3
+    space = space_of(hm.Table(rows, hm.Schema({"w": hm.Column("quasi", hierarchy=tree)})))
+    assert measures.tree_loss(space, np.zeros(3, dtype=np.int64)) == pytest.approx(1.0)
+    assert measures.span_loss(space, np.zeros(3, dtype=np.int64)) == pytest.approx(3.0)
+
+
 def test_contingency_cells_are_compared_one_by_one():
     before, after = ["a", "a", "b", None], ["a", "c", "c", None]
-    table = hm.Table(pa.table({"x": before}), hm.Schema({"x": "quasi"}))
-    assert measures.contingency_loss(table, after, before) == 1 + 1 + 2
+    assert measures.contingency_loss(before, after) == 1 + 1 + 2
 
 
 @pytest.mark.parametrize("k", [6, 7, 10])

@@ -15,7 +15,8 @@ import halfmask as hm
 from halfmask.protocol import records
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
-from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.contribution import contribution
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.terms import MERGES, Terms
 
 Person = dict[str, Any]

@@ -68,10 +68,36 @@ def test_no_guarantee_is_claimed_and_risk_is_measured(release):
     assert any("k-anonymity" in words for words in document["statement"]["not_claimed"])
     measured = document["statement"]["measured"]
     assert 0 < measured["attribution"]["ratio"] <= 1
-    assert set(measured["attacks"]) == {"singling_out", "linkability", "inference"}
-    assert set(measured["attacks"]["inference"]) == set(COLUMNS)
+    names = [one["name"] for one in measured["criteria"]]
+    assert names == ["singling out", "linkability", *["inference"] * 5]
+    assert {one["column"] for one in measured["criteria"][2:]} == set(COLUMNS)
+    assert all(one["control"] is None for one in measured["criteria"])
+    assert any("held out" in note for note in release.notes)
     assert "no formal guarantee" in document["outcome"]
     assert "k-anonym" not in repr(release)
+
+
+def test_people_held_out_are_the_control(iris):
+    found = hm.synthesize(iris, method="cocluster", k=20, bins=3, seed=0, holdout=0.2)
+    assert found.rows == 150
+    assert found.parameters["k_obtained"] <= 120
+    measured = found.measured
+    assert all(one["control"]["n"] == 30 for one in measured["criteria"][1:])
+    assert measured["membership"]["area"]["n"] == 150
+    assert measured["nearness"]["outside"]["n"] == 30
+    assert not any("held out" in note for note in found.notes)
+
+
+def test_a_person_is_held_out_with_all_rows():
+    from halfmask.synthesize.holdout import split
+
+    rows = pa.table({"id": [0, 0, 1, 1, 2, 2, 3, 3], "a": list("aabbccdd")})
+    table = hm.read(rows, {"table": {"person": "id"}, "columns": {"a": "quasi"}})
+    learned, held = split(table, 0.25, np.random.default_rng(0))
+    assert (len(learned), len(held)) == (6, 2)
+    assert len(set(held.arrow["id"].to_pylist())) == 1
+    with pytest.raises(ParameterError, match="both sides"):
+        split(table, 0.01, np.random.default_rng(0))
 
 
 def test_the_same_seed_draws_the_same_rows(iris, release):
@@ -132,7 +158,7 @@ def test_no_structure_is_refused():
 
 @pytest.mark.parametrize(
     "wrong", [{"k": 0}, {"k": 151}, {"k": 2.5}, {"k": 5, "rows": 0}, {"k": 5, "mode": "x"},
-              {"k": 5, "strategy": "x"}]
+              {"k": 5, "strategy": "x"}, {"k": 5, "holdout": 1}]
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(iris, wrong):
     with pytest.raises(ParameterError):

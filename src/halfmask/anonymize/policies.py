@@ -10,122 +10,30 @@ Source: Michel, "Personalizing privacy constraints in generalization-based anony
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.anonymize.gains import Gain, PolicyComparison, PolicyGain
 from halfmask.anonymize.partition.run import METHODS, loss
 from halfmask.anonymize.partition.task import Task, task_of
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
 from halfmask.models.needs import prepare
-from halfmask.release.files import whole_file
-from halfmask.release.write import report_kind
 from halfmask.sample.policies import CONCERNS, demands, generate
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from os import PathLike
 
     from halfmask.anonymize.partition.division import Division
     from halfmask.sample.policies import Shares
     from halfmask.table.table import Table
 
-FORMAT = "halfmask.policies/1"
 OWN = "as stated"
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """One ratio over several seeds: above 1 personal demands lose less.
-
-    Attributes:
-        mean: the mean over the seeds.
-        low: the lower end of the interval that holds the true mean in 95 of 100 cases (normal
-            errors assumed), or the mean itself where there is one seed.
-        high: the upper end.
-    """
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, ratios: Sequence[float]) -> Gain:
-        """The mean and its interval, by Student's t."""
-        n, mean = len(ratios), math.fsum(ratios) / len(ratios)
-        if n == 1:
-            return cls(mean, mean, mean)
-        spread = math.sqrt(math.fsum((r - mean) ** 2 for r in ratios) / (n - 1) / n)
-        wide = spread * _STUDENT[min(n - 1, len(_STUDENT)) - 1]
-        return cls(mean, mean - wide, mean + wide)
-
-
-# The 97.5% quantiles of Student's t for 1, 2, ... degrees of freedom.
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyGain:
-    """The gains for one population.
-
-    Attributes:
-        concern: the population.
-        k: what people with a low, medium and high concern demand.
-        people: how many people have each concern.
-        personal: the mean loss per row with everybody's own k.
-        over_moderate: scenario 1, against k_m for everybody.
-        over_uniform: scenario 2, against k_c for everybody.
-        over_deleting: scenario 3, against k_m for all but the demanding, who are deleted.
-    """
-
-    concern: str
-    k: tuple[int, int, int]
-    people: tuple[int, int, int]
-    personal: float
-    over_moderate: Gain
-    over_uniform: Gain
-    over_deleting: Gain
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyComparison:
-    """What personal demands gain, population by population.
-
-    Attributes:
-        rows: how many rows the table has.
-        columns: how many quasi-identifiers it has.
-        method: how rows were divided.
-        correlated: the columns that demands grow with; none: dealt at random.
-        seeds: how many times demands were dealt.
-        gains: one entry per population.
-    """
-
-    rows: int
-    columns: int
-    method: str
-    correlated: tuple[str, ...]
-    seeds: int
-    gains: tuple[PolicyGain, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values."""
-        return {"format": FORMAT, **asdict(self)}
-
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the comparison as ``.json`` or as an ``.html`` page with a plot."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2) + "\n"
-        else:
-            from halfmask.report import render_policies
-
-            text = render_policies(self.to_dict())
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
 
 
 def compare_policies(
@@ -163,9 +71,6 @@ def compare_policies(
         raise ParameterError("method", method, "one of " + ", ".join(METHODS))
     if not seeds:
         raise ParameterError("seeds", tuple(seeds), "at least one")
-    from importlib import import_module
-
-    divide = import_module(METHODS[method]).divide
     if concerns is None and "k" in table.schema.policy:
         runs = [(OWN, [table])]
     else:
@@ -179,7 +84,8 @@ def compare_policies(
             for one in chosen
         ]
     low_to_high = demands(k)
-    gains = [_gain(name, tables, low_to_high, divide, seeds, options) for name, tables in runs]
+    divided = _Runs(method)
+    gains = [_gain(name, tables, low_to_high, divided, seeds, options) for name, tables in runs]
     return PolicyComparison(
         rows=len(table),
         columns=len(table.schema.quasi),
@@ -190,37 +96,73 @@ def compare_policies(
     )
 
 
+class _Runs:
+    """Divides under policies by one method, nothing twice.
+
+    What one k for everybody loses does not depend on the population, and a method that draws
+    nothing at random not on the seed.
+    """
+
+    def __init__(self, method: str) -> None:
+        module = import_module(METHODS[method])
+        self.divide: Callable[[Task], Division] = module.divide
+        self.draws = bool(getattr(module, "DRAWS", False))
+        self._known: dict[tuple[int, int | None], float] = {}
+
+    def loss(self, task: Task) -> float:
+        """The loss of a division, after a check that it is one."""
+        ids = self.divide(replace(task, models=())).ids
+        sizes = np.bincount(ids)
+        if (sizes[ids] < task.demands.k).any():
+            raise InternalError("A division does not meet its demands.")
+        return loss(task, ids)
+
+    def uniform(self, task: Task, k: int) -> float:
+        """The loss when everybody demands ``k``."""
+        key = (k, task.seed if self.draws else None)
+        if key not in self._known:
+            self._known[key] = self.loss(_same(task, k))
+        return self._known[key]
+
+    def deleting(self, task: Task, k: tuple[int, int, int]) -> float:
+        """The loss when the demanding are deleted, each at the price of all columns."""
+        stay = np.flatnonzero(task.demands.k < k[2]) if k[2] > k[1] else np.arange(len(task))
+        if len(stay) == len(task):
+            return self.uniform(task, k[1])
+        price = float(task.space.weights.sum())
+        if len(stay) < k[1]:
+            return price * len(task)
+        return price * (len(task) - len(stay)) + self.loss(_same(task.take(stay), k[1]))
+
+
 def _gain(
     name: str,
     tables: Sequence[Table],
     k: tuple[int, int, int],
-    divide: Callable[[Task], Division],
+    runs: _Runs,
     seeds: Sequence[int],
     options: dict[str, Any],
 ) -> PolicyGain:
-    ratios: list[tuple[float, float, float]] = []
-    personal = 0.0
+    found: list[tuple[float, ...]] = []
+    models = (PersonalKAnonymity(),)
     task, asked = None, k
     for i, seed in enumerate(seeds):
+        if i >= len(tables) and not runs.draws:
+            found.append(found[-1])  # the same rows and demands again
+            continue
         given = tables[min(i, len(tables) - 1)]
-        models = (PersonalKAnonymity(),)
         task = task_of(prepare(given, models), models, seed=seed, options=options)
         asked = k if name != OWN else _stated(task)
-        own = _loss(task, divide)
-        ratios.append(
-            (
-                _share(_loss(_same(task, asked[1]), divide), own),
-                _share(_loss(_same(task, asked[2]), divide), own),
-                _share(_deleting(task, asked, divide), own),
-            )
-        )
-        personal += own / len(task) / len(seeds)
+        own = runs.loss(task)
+        others = runs.uniform(task, asked[1]), runs.uniform(task, asked[2])
+        ratios = (_share(one, own) for one in (*others, runs.deleting(task, asked)))
+        found.append((own / len(task), *ratios))
     assert task is not None  # noqa: S101 - there is at least one seed
     own_k = task.demands.k
     high, low = int((own_k >= asked[2]).sum()), int((own_k < asked[1]).sum())
-    first, second, third = (Gain.of(column) for column in zip(*ratios, strict=True))
+    personal, *gains = (Gain.of(column) for column in zip(*found, strict=True))
     people = (low, len(task) - low - high, high)
-    return PolicyGain(name, asked, people, personal, first, second, third)
+    return PolicyGain(name, asked, people, personal.mean, *gains)
 
 
 def _stated(task: Task) -> tuple[int, int, int]:
@@ -232,24 +174,6 @@ def _stated(task: Task) -> tuple[int, int, int]:
 def _same(task: Task, k: int) -> Task:
     """The task where everybody demands ``k``."""
     return replace(task, demands=task.demands._replace(k=np.full(len(task), k, dtype=np.int64)))
-
-
-def _deleting(task: Task, k: tuple[int, int, int], divide: Callable[[Task], Division]) -> float:
-    """The loss when the demanding are deleted, each at the price of all columns."""
-    stay = np.flatnonzero(task.demands.k < k[2]) if k[2] > k[1] else np.arange(len(task))
-    price = float(task.space.weights.sum()) * (len(task) - len(stay))
-    rest = _same(task.take(stay), k[1])
-    return price + (_loss(rest, divide) if len(stay) >= k[1] else price)
-
-
-def _loss(task: Task, divide: Callable[[Task], Division]) -> float:
-    """The loss of a division, after a check that it is one."""
-    relaxed = replace(task, models=())
-    ids = divide(relaxed).ids
-    sizes = np.bincount(ids)
-    if (sizes[ids] < task.demands.k).any():
-        raise InternalError("A division does not meet its demands.")
-    return loss(task, ids)
 
 
 def _share(other: float, own: float) -> float:

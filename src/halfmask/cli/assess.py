@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import as_json, load, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from halfmask.assessment.assess import Assessment
-    from halfmask.metrics.risk.criterion import Criterion
 
 
 @click.command("assess")
@@ -59,7 +57,7 @@ def show_assessment(found: Assessment) -> None:
         ("mean risk (marketer)", show.percent(found.mean_risk)),
     ]
     show.table("Risk", ("", ""), facts)
-    show_criteria(found.criteria)
+    show_criteria([one.to_dict() for one in found.criteria])
     sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
     show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
     columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in found.columns]
@@ -76,24 +74,3 @@ def show_assessment(found: Assessment) -> None:
     )
     for note in found.notes:
         show.say(note)
-
-
-def show_criteria(criteria: Sequence[Criterion]) -> None:
-    """Print the criteria of the data protection authorities."""
-    rows = [
-        (
-            one.name if one.column is None else f"{one.name} of {one.column}",
-            one.outcome,
-            one.risk.value,
-            one.risk.low,
-            one.risk.high,
-            one.attack.value,
-            (one.control or one.baseline).value,
-        )
-        for one in criteria
-    ]
-    show.table(
-        "Criteria (risk beyond control or guessing, 95 % interval)",
-        ("criterion", "outcome", "risk", "from", "to", "attack", "without"),
-        rows,
-    )

@@ -114,7 +114,7 @@ def policy(
     as_json: bool,
 ) -> None:
     """State (or, without options, show) what the person demands."""
-    from halfmask.protocol.contribution import Policy
+    from halfmask.protocol.policy import Policy
 
     vault = _vault(home)
     if k is not None or columns:

@@ -19,7 +19,7 @@ from halfmask.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from halfmask.anonymize.policies import Gain, PolicyComparison
+    from halfmask.anonymize.gains import Gain, PolicyComparison
     from halfmask.table.table import Table
 
 

@@ -8,6 +8,7 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.budgets import budget_options, keeper, show_promise
+from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
     as_json,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
 
-_OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "seed")
+_OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed")
 
 
 @click.command("synthesize")
@@ -33,6 +34,7 @@ _OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "seed
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
+@click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
 @click.option("--report", type=click.Path(), help="A report: .json; under privacy .html too.")
@@ -79,9 +81,8 @@ def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:
         ("least people in a group", release.parameters["k_obtained"]),
         ("rows equal to a real one", show.percent(measured["attribution"]["copies"])),
         ("attribution ratio", round(measured["attribution"]["ratio"], 4)),
-        ("singling out, right", show.percent(measured["attacks"]["singling_out"]["rate"])),
-        ("linkability, right", show.percent(measured["attacks"]["linkability"]["rate"])),
     ]
     show.table("Synthetic table", ("", ""), facts, to=to)
+    show_criteria(measured["criteria"], to=to)
     for note in release.notes:
         show.say(note)

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.metrics.codes import joint
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,7 +55,15 @@ def split(space: Space, ids: NDArray[np.int64]) -> float:
     """The smallest distance between rows of different classes; infinite for a single class."""
     from halfmask.kernels import space as kernels
 
-    return float(kernels.smallest_between(space.points, np.asarray(ids, dtype=np.int64)))
+    first, tuples = distinct(space)
+    low = np.full(len(first), len(ids), dtype=np.int64)
+    high = np.full(len(first), -1, dtype=np.int64)
+    numbers = np.unique(ids, return_inverse=True)[1].reshape(-1)
+    np.minimum.at(low, tuples, numbers)
+    np.maximum.at(high, tuples, numbers)
+    if (low < high).any():  # rows that are alike stand in different classes
+        return 0.0
+    return float(kernels.smallest_between(space.take(first).points, low))
 
 
 def pair_distances(space: Space, ids: NDArray[np.int64]) -> float:
@@ -93,15 +103,30 @@ def squared_distances(space: Space, ids: NDArray[np.int64]) -> float:
     return math.fsum((away**2).tolist())
 
 
-def span_loss(space: Space, ids: NDArray[np.int64]) -> float:
-    """SBIL: per class its size times the widths of its columns, each relative to the table's."""
-    return math.fsum(_widths(space, ids, range(len(space.columns))).tolist())
+def span_loss(space: Space, ids: NDArray[np.int64], original: Space | None = None) -> float:
+    """SBIL: per class its size times the widths of its columns, each relative to the table's.
+
+    Args:
+        space: the rows.
+        ids: their classes.
+        original: the table, where ``space`` holds only a part of it.
+    """
+    from halfmask.kernels import space as kernels
+
+    table = original or space
+    rows, ends = np.arange(len(table)), np.array([0, len(table)])
+    terms: list[float] = []
+    for c, weight in enumerate(space.weights.tolist()):
+        span = float(kernels.column_widths(table.points, table.places, c, rows, ends)[0])
+        if span:
+            terms += (_widths(space, ids, c) * (weight / span)).tolist()
+    return math.fsum(terms)
 
 
 def tree_loss(space: Space, ids: NDArray[np.int64]) -> float:
     """TBIL: for every row and hierarchy, the height of the class's common label as a share."""
     chosen = [c for c, line in enumerate(space.ordered) if not line]
-    return math.fsum(_widths(space, ids, chosen).tolist())
+    return math.fsum(term for c in chosen for term in _widths(space, ids, c).tolist())
 
 
 def entropy_loss(table: Table, ids: NDArray[np.int64], columns: Sequence[str]) -> float:
@@ -118,22 +143,33 @@ def entropy_loss(table: Table, ids: NDArray[np.int64], columns: Sequence[str]) -
     return math.fsum(terms)
 
 
-def contingency_loss(
-    table: Table, published: Sequence[str | None], original: Sequence[str | None]
-) -> int:
+def contingency_loss(before: Sequence[Hashable], after: Sequence[Hashable]) -> int:
     """CTBIL of one contingency table: the sum over its cells of |before - after|.
 
     Args:
-        table: gives the number of rows, which both lists must have.
-        published: the cell of each row after, as text.
-        original: the cell of each row before.
+        before: the cell of each row of the original.
+        after: the cell of each row of the release.
     """
     from collections import Counter
 
-    if not len(published) == len(original) == len(table):
-        raise ValueError("Both lists must hold one cell per row.")
-    before, after = Counter(original), Counter(published)
-    return sum(abs(before[cell] - after[cell]) for cell in before.keys() | after.keys())
+    old, new = Counter(before), Counter(after)
+    return sum(abs(old[cell] - new[cell]) for cell in old.keys() | new.keys())
+
+
+def generalized_cells(space: Space, ids: NDArray[np.int64]) -> int:
+    """CTBIL over the contingency tables of every column and every two columns.
+
+    A row whose class differs in the columns of a table leaves its cell for the cell of a wider
+    label, which changes two cells by one each.
+    """
+    order, starts = sorted_classes(ids)
+    places, begins = space.places[order], starts[:-1]
+    same = np.minimum.reduceat(places, begins) == np.maximum.reduceat(places, begins)
+    sizes = np.diff(starts)
+    columns = range(places.shape[1])
+    kept = sum(int(sizes[same[:, a] & same[:, b]].sum()) for a in columns for b in range(a + 1))
+    tables = places.shape[1] * (places.shape[1] + 1) // 2
+    return 2 * (tables * len(order) - kept)
 
 
 def average_class(ids: NDArray[np.int64], k: int) -> float:
@@ -159,6 +195,15 @@ def class_limit(demands: NDArray[np.int64]) -> int:
     return math.floor(total)
 
 
+def distinct(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first row of every distinct tuple, and the tuple of each row."""
+    columns = [(space.places[:, c], int(size)) for c, size in enumerate(space.sizes)]
+    tuples, count = joint(columns)
+    first = np.zeros(count, dtype=np.int64)
+    first[tuples[::-1]] = np.arange(len(tuples))[::-1]
+    return first, tuples
+
+
 def sorted_classes(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows in order of class, and where each class begins; the last entry is the end."""
     order = np.argsort(ids, kind="stable")
@@ -166,20 +211,13 @@ def sorted_classes(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
     return order.astype(np.int64), np.append(first, len(order)).astype(np.int64)
 
 
-def _widths(
-    space: Space, ids: NDArray[np.int64], columns: Sequence[int] | range
-) -> NDArray[np.float64]:
-    """Per class and column, size times width; the table's width is one weight."""
+def _widths(space: Space, ids: NDArray[np.int64], column: int) -> NDArray[np.float64]:
+    """Per class, its size times its width in one column."""
     from halfmask.kernels import space as kernels
 
     order, starts = sorted_classes(ids)
-    whole = np.array([0, len(order)], dtype=np.int64)
-    out = []
-    for c in columns:
-        wide = np.asarray(kernels.column_widths(space.points, space.places, c, order, starts))
-        span = float(kernels.column_widths(space.points, space.places, c, order, whole)[0])
-        out.append(np.diff(starts) * wide * (space.weights[c] / span if span else 0.0))
-    return np.concatenate(out) if out else np.zeros(0)
+    wide = kernels.column_widths(space.points, space.places, column, order, starts)
+    return np.asarray(np.diff(starts) * wide)
 
 
 def _most_frequent(

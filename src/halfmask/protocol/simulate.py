@@ -221,7 +221,7 @@ class _Run:
             made = worker.fold(self.bench, task, range(low, low + len(frames)), frames, path)
             self.slots[low : low + len(frames)] = [b""] * len(frames)
             return made
-        if task.kind == "split":
+        if task.kind in ("split", "pack"):
             return worker.split(
                 self.bench, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
             )

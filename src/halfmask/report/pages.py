@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from halfmask.report import assessment_plots, sentences
+from halfmask.report import assessment_plots, attacks, sentences
 from halfmask.report.page import _count, _embed, _figure, _percent, _script, _text
 from halfmask.report.terms import term
 
@@ -41,6 +41,7 @@ def render_page(document: dict[str, Any]) -> str:
     return environment.get_template(template).render(
         document=document,
         plots=plots(document),
+        attacks=attacks.lines(document, estimate) if template == "comparison.html" else (),
         say=sentences,
         term=term,
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file

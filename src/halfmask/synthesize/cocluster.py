@@ -21,6 +21,7 @@ from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.release.leaving import leaving
 from halfmask.release.synthetic import SyntheticDraft, seal_synthetic
 from halfmask.synthesize.columns import values_of
+from halfmask.synthesize.holdout import held_out_codes, split
 
 if TYPE_CHECKING:
     from halfmask.coclustering.generator import Mode
@@ -41,6 +42,7 @@ def synthesize(
     bins: int = 10,
     strategy: Strategy = "climb",
     mode: Mode = "draw",
+    holdout: float = 0.0,
     seed: int | None = None,
     time_limit: float | None = None,
 ) -> SyntheticRelease:
@@ -54,6 +56,7 @@ def synthesize(
         strategy: how groups grow: ``"climb"`` the hierarchy of both sides, or ``"targeted"``, which
             merges only groups that are too small and keeps more of them.
         mode: ``"draw"`` at random or ``"quota"``.
+        holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
 
@@ -70,14 +73,16 @@ def synthesize(
         raise ParameterError("mode", mode, "draw or quota")
     names = leaving(table)
     _require_repeating(table, names)
+    random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    size = rows or len(table)
+    table, held = split(table, holdout, random)
     melted = melt(table, names, bins=bins)
     grid = _populated(
         cocluster(melted.observations, seed=seed or 0, rounds=_ROUNDS, time_limit=time_limit),
         k,
         strategy,
     )
-    random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
-    codes = generator(grid, melted.offsets).draw(rows or len(table), random, mode=mode)
+    codes = generator(grid, melted.offsets).draw(size, random, mode=mode)
     drawn = pa.table(
         {c.name: values_of(table, c, codes[:, i], random) for i, c in enumerate(melted.columns)}
     )
@@ -90,13 +95,15 @@ def synthesize(
         "bins": bins,
         "strategy": strategy,
         "mode": mode,
+        "holdout": holdout,
         "seed": seed,
         "parts": list(grid.parts),
     }
     notes = _notes(grid, melted, obtained)
     if table.schema.person is not None:
         notes = (*notes, "k counts rows: a person with several rows counts several times.")
-    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes)
+    control = None if held is None else held_out_codes(melted.columns, table, held)
+    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes, control)
     return seal_synthetic(draft, random)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from halfmask.anonymize.partition.task import Task
 
 OPTIONS: dict[str, tuple[str, ...]] = {"classes": (), "block": ()}
+DRAWS = True  # at random, from the seed
 METRICS = ("dbil", "wcsd", "diameter", "split")
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}

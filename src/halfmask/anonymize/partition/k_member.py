@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from halfmask.anonymize.partition.task import Task
 
 OPTIONS = {"score": ("improved", "plain")}
+DRAWS = True  # at random, from the seed
 
 
 def divide(task: Task) -> Division:

@@ -1,8 +1,9 @@
 """Pairs of columns: do tables of counts and associations survive?
 
-Definition: the contingency difference is the total variation of the two-way tables of shares.
-Association is |Pearson's correlation| of two numeric columns, Cramer's V of two others, and the
-correlation ratio of a mixed pair, all on the same two-way tables.
+Definition: the contingency difference is the total variation of the two-way tables of shares; CTBIL
+the sum of |before - after| over the cells of all two-way tables of counts. Association is
+|Pearson's correlation| of two numeric columns, Cramer's V of two others, and the correlation ratio
+of a mixed pair, all on the same two-way tables.
 Source: Cramer, "Mathematical methods of statistics", 1946.
 """
 
@@ -19,7 +20,8 @@ from halfmask.metrics.utility.distributions import variation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,14 @@ class Pair:
 
     Attributes:
         columns: their names; ``kind`` the measure of association.
-        contingency: the distance of the two-way tables, 0 to 1.
+        contingency: the distance of the two-way tables, 0 to 1; ``cells`` the same in rows.
         before: the association in the original; ``after`` in the release.
     """
 
     columns: tuple[str, str]
     kind: str
     contingency: float
+    cells: float
     before: float
     after: float
 
@@ -64,6 +67,7 @@ def _pair(
         (one.name, two.name),
         kind,
         variation(before, after),
+        float(np.abs(before * len(one.before) - after * len(one.after)).sum()),
         measure(before, _means(one), _means(two)),
         measure(after, _means(one), _means(two)),
     )
