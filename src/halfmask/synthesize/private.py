@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import secrets
-import tomllib
-from collections.abc import Mapping
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +13,15 @@ import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Number, budget
-from halfmask.dp.domain import Bins, Domain, Values, public_domains, require_fitting
+from halfmask.dp.declared import declared_domains, given_domains
+from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
 from halfmask.dp.vault import vault
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.seal_private import Draft, seal_private
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from halfmask.release.private import PrivateRelease
@@ -74,7 +72,9 @@ def synthesize_privately(
     require_table(table)
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
-    known = public_domains(_columns(table), {**_declared(table), **_given(domains)})
+    columns = _columns(table)
+    stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
+    known = public_domains(columns, {**stated, **given_domains(domains)})
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(table, known, random)
     chosen = _method(method, known)
@@ -111,34 +111,12 @@ def _columns(table: Table) -> list[str]:
     return found
 
 
-def _given(domains: Mapping[str, object] | str | PathLike[str] | None) -> dict[str, object]:
-    """Domains as given, or as a TOML file states them: ``sex = ["f", "m"]``."""
-    if domains is None or isinstance(domains, Mapping):
-        return dict(domains or {})
-    try:
-        return tomllib.loads(Path(domains).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SchemaError(
-            f"The domains cannot be read from {Path(domains).name!r}: give a TOML file with a line "
-            "or a table per column."
-        ) from error
-
-
 def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuse what the method does not take, before anything is spent; no seed is among it."""
     taken = set(inspect.signature(learn).parameters) - {"views", "ordered"}
     for name in options:
         if name not in taken:
             raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")
-
-
-def _declared(table: Table) -> dict[str, object]:
-    """Domains that the schema itself states: the declared order of an ordinal column."""
-    return {
-        name: Values(tuple(column.order), ordered=True)
-        for name, column in table.schema.columns.items()
-        if column.order is not None and name in _columns(table)
-    }
 
 
 def _method(method: str, domains: Mapping[str, Domain]) -> str:
