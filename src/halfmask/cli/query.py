@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.budgets import budget_options
 from halfmask.cli.options import STDOUT, as_json, load, output, source
-from halfmask.cli.private_query import answer_with_noise, private_options, refuse_noise
+from halfmask.cli.private_query import answer_with_noise, refuse_noise
 
 
 @click.command("query")
@@ -22,7 +23,7 @@ from halfmask.cli.private_query import answer_with_noise, private_options, refus
 @click.option("--engine", help="duckdb, spark or reference; postgres:// needs none.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
-@private_options
+@budget_options
 @click.option("--time-limit", type=float, help="Seconds for SEMANTICS complete.")
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
 @click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
