@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import budget_options, keeper, show_promise
+from halfmask.cli.budgets import keeper, show_promise
 from halfmask.cli.options import STDOUT, refuse_two_documents
 from halfmask.cli.releases import deliver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NOISE = ("delta", "domains", "rows_per_person")
 
 
-def private_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a question under differential privacy."""
-    report = click.option("--report", type=click.Path(), help="With noise: a report, .json, .html.")
-    return budget_options(report(verb))
-
-
 def refuse_noise(given: dict[str, Any]) -> None:
     """Refuse options that mean nothing without a budget."""
-    for name in (*_NOISE, "grant", "report"):
+    for name in (*_NOISE, "grant"):
         if given[name] is not None:
             option = "--" + name.replace("_", "-")
             raise click.UsageError(f"{option} is for noisy answers: add WITH EPSILON 1.0.")

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
 
-_OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed")
+_OPTIONS = (
+    "epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed", "bins",
+    "intervals", "strategy", "mode", "time_limit",
+)  # fmt: skip
 
 
 @click.command("synthesize")
@@ -33,11 +36,16 @@ _OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "hold
 @budget_options
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
+@click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
+@click.option("--intervals", help="cocluster: equal-frequency (default), equal-width or modl.")
+@click.option("--strategy", help="cocluster: how groups grow to k: climb (default) or targeted.")
+@click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
+@click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
-@click.option("--report", type=click.Path(), help="A report: .json; under privacy .html too.")
+@click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Draw a synthetic table from FILE.

@@ -12,7 +12,7 @@ from halfmask.engines.tally import tally as shared_tally
 from halfmask.errors import EngineError, EngineUnavailableError
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expr
+    from sqlglot.expressions import Expr, Select
 
     from halfmask.engines.request import Measure, Request
     from halfmask.engines.tally import Tally
@@ -141,6 +141,10 @@ class Postgres:
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
         return shared.collect(self, request)
+
+    def queries(self, request: Request) -> list[Select]:
+        """The queries behind ``collect``."""
+        return shared.collect_queries(self, request)
 
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]

@@ -76,6 +76,12 @@ class Reference:
             groups.setdefault(key, []).append(row)
         return _table(request, groups, self._types(request))
 
+    def queries(self, request: Request) -> list[exp.Select]:
+        """What an engine that speaks SQL would be asked."""
+        from halfmask.engines.sql import collect_queries
+
+        return collect_queries(self, request)
+
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:

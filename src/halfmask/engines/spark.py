@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from sqlglot.expressions import Expr
+    from sqlglot.expressions import Expr, Select
 
     from halfmask.engines.request import Measure, Request
     from halfmask.engines.tally import Tally
@@ -83,6 +83,10 @@ class Spark:
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
         return shared.collect(self, request)
+
+    def queries(self, request: Request) -> list[Select]:
+        """The queries behind ``collect``."""
+        return shared.collect_queries(self, request)
 
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]

@@ -43,8 +43,8 @@ def query(
     With ``WITH EPSILON ...`` behind it, or ``epsilon``, the answer is under differential privacy.
 
     Args:
-        table: a Table, a frame or a file, several of them by name, a ``postgres://`` address, a
-            Spark session or frame, or an engine.
+        table: a Table, a frame or a file, several of them by name, a ``postgres://`` address or a
+            ``.duckdb`` file (the query names its table), a Spark session or frame, or an engine.
         sql: SQL with a GUARANTEE clause, or the papers' GB / OP / MD notation.
         policies: people's demands: None (the schema's policy columns), a Policies, a mapping, a
             TOML, CSV or Parquet file, or rows keyed by person.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.table.table import Table
 
-# A method without a formal guarantee is a module with ``synthesize(table, **options)``.
+# A method without a formal guarantee: a module with ``synthesize(table, **options)`` and the names
+# of its ``OPTIONS``.
 MEASURED = {"cocluster": "halfmask.synthesize.cocluster"}
 
 
@@ -53,9 +54,12 @@ def synthesize(
     if method in MEASURED:
         if epsilon is not None:
             raise ParameterError("epsilon", epsilon, f"nothing: {method} has no formal guarantee")
-        made: SyntheticRelease = importlib.import_module(MEASURED[method]).synthesize(
-            table, **options
-        )
+        module = importlib.import_module(MEASURED[method])
+        unknown = [name for name in options if name not in module.OPTIONS]
+        if unknown:
+            known = ", ".join(module.OPTIONS)
+            raise ParameterError("option", unknown[0], f"one of {known} with {method}")
+        made: SyntheticRelease = module.synthesize(table, **options)
         return made
     from halfmask.synthesize.private import PRIVATE, synthesize_privately
 
