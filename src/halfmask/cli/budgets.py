@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
 
 _OPTIONS = (
-    click.option("--epsilon", help="The privacy budget to spend."),
+    click.option("--epsilon", help="The privacy budget to spend; personal: each person's own."),
     click.option("--delta", help="A small chance that nothing is promised; buys accuracy."),
     click.option("--domains", type=click.Path(), help="Public values or bounds per column: .toml."),
     click.option("--rows-per-person", type=int, help="How many rows one person can have."),

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import secrets
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,8 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Number, budget
 from halfmask.dp.declared import declared_domains, given_domains
 from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
+from halfmask.dp.personal.table import PersonalSample, personal_sample
+from halfmask.dp.sampling import Sampler
 from halfmask.dp.vault import vault
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.seal_private import Draft, seal_private
@@ -42,7 +44,7 @@ def synthesize_privately(
     table: Table,
     method: str = "auto",
     *,
-    epsilon: Number,
+    epsilon: Number | Literal["personal"],
     delta: Number = 0,
     domains: Mapping[str, object] | str | PathLike[str] | None = None,
     rows: int | None = None,
@@ -56,7 +58,8 @@ def synthesize_privately(
         table: the rows.
         method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
             (the histogram where all columns together have few combinations, else marginals).
-        epsilon: the budget to spend.
+        epsilon: the budget to spend; ``"personal"`` keeps every person's own, which the schema's
+            policy names: people stay in the sample the less often the less they allow.
         delta: 0 for pure differential privacy; a small delta buys accuracy.
         domains: per column its public values, or its bounds and number of intervals; must be known
             without looking at the rows. A path is read as TOML.
@@ -80,13 +83,18 @@ def synthesize_privately(
     chosen = _method(method, known)
     learn = importlib.import_module(PRIVATE[chosen]).learn
     _require_options(learn, options)
+    people = None
+    if epsilon == "personal":
+        people = personal_sample(table, numbers=sum(len(domain) for domain in known.values()))
+        epsilon = people.threshold
     promise = budget(epsilon, delta)
     keeper = accountant or Accountant(promise)
     allowance = keeper.allow(promise, f"synthesize ({chosen})", rows_per_person=rows_per_person)
-    views = vault(table, known, allowance)
+    views = vault(table if people is None else people.draw(Sampler()), known, allowance)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     model = learn(views, ordered=ordered, **options)
-    codes = model.draw(rows or model.rows, random)
+    about = model.rows if people is None else round(model.rows / people.share)
+    codes = model.draw(rows or max(1, about), random)
     arrow = pa.table(
         {n: d.decode(codes[n], random, table.arrow.schema.field(n).type) for n, d in known.items()}
     )
@@ -94,11 +102,30 @@ def synthesize_privately(
         arrow,
         {name: len(domain) for name, domain in known.items()},
         chosen,
-        {"method": method, "rows": rows, "rows_per_person": rows_per_person, **options},
-        _notes(known, accountant),
+        {
+            "method": method,
+            "rows": rows,
+            "rows_per_person": rows_per_person,
+            **({} if people is None else {"personal": people.to_dict()}),
+            **options,
+        },
+        (*_notes(known, accountant), *_personal_notes(people)),
         table.origin,
     )
     return seal_private(draft, allowance.receipt())
+
+
+def _personal_notes(people: PersonalSample | None) -> tuple[str, ...]:
+    if people is None:
+        return ()
+    low, high = float(people.smallest), float(min(people.largest, people.threshold))
+    notes = [
+        f"Every person has the own epsilon, from {low:g} to {high:g} at most: the bounds are those "
+        "of the most liberal people."
+    ]
+    if people.silent:
+        notes.append("People who state no epsilon were left out.")
+    return tuple(notes)
 
 
 def _columns(table: Table) -> list[str]:

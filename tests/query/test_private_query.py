@@ -229,6 +229,10 @@ REFUSED = {
     "no bounds": ("SELECT SUM({job}) FROM p WITH EPSILON 1", "LEAST"),
     "a join": ("SELECT COUNT(*) FROM p JOIN {q} ON p.id = q.id WITH EPSILON 1", "join"),
     "a subquery": ("SELECT COUNT(*) FROM (SELECT * FROM {p}) WITH EPSILON 1", "subqueries"),
+    "a subquery in WHERE": (
+        "SELECT COUNT(*) FROM p WHERE age IN (SELECT {age} FROM p) WITH EPSILON 1",
+        "subqueries",
+    ),
     "both promises": ("SELECT COUNT(*) FROM p {GUARANTEE} k = 5 WITH EPSILON 1", "not both"),
     "both, the other way": ("SELECT COUNT(*) FROM p WITH EPSILON 1 {GUARANTEE} k = 5", "not both"),
     "an identifier": ("SELECT {id}, COUNT(*) FROM p GROUP BY id WITH EPSILON 1", "identifies"),
