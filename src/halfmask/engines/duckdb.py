@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from halfmask.engines import floors
 from halfmask.engines import sql as shared
+from halfmask.engines.tally import tally as shared_tally
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Measure, Request
+    from halfmask.engines.tally import Tally
 
 
 class DuckDB:
@@ -89,6 +91,10 @@ class DuckDB:
     ) -> pa.Table:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return shared_tally(self, request)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from halfmask.engines.tally import Tally
+
 Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
 StateKind = Literal["count", "sum", "min", "max", "moments"]
 MeasureKind = Literal["median", "distinct", "rows", "max"]
@@ -167,6 +169,10 @@ class Engine(Protocol):
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
         """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
+        ...
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people: ``g0...``, ``rows``, ``n0`` ..."""
         ...
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines import sql as shared
 from halfmask.engines.duckdb import refusal
+from halfmask.engines.tally import tally as shared_tally
 from halfmask.errors import EngineUnavailableError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr, Select
 
     from halfmask.engines.request import Measure, Request
+    from halfmask.engines.tally import Tally
 
 
 class Spark:
@@ -91,6 +93,10 @@ class Spark:
     ) -> pa.Table:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return shared_tally(self, request)
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""
