@@ -108,7 +108,7 @@ class DuckDB:
 
         quoted = '"' + table.replace('"', '""') + '"'
         counted = f"SELECT COUNT(*), SUM(HASH(t)::HUGEINT) FROM {quoted} t"  # noqa: S608
-        rows, total = self._connection.execute(counted).fetchone()
+        ((rows, total),) = self._connection.execute(counted).fetchall()
         return f"duckdb {duckdb.__version__}:{rows}-{total}"
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
 
 THE_TABLE = "the_table"
+TIME_LIMIT = 10.0
 
 
 def query(
@@ -33,7 +34,7 @@ def query(
     *,
     schema: object = None,
     ledger: Ledger | BudgetLedger | Accountant | None = None,
-    time_limit: float | None = None,
+    time_limit: float | None = TIME_LIMIT,
     recheck: Literal["groups", "rows"] = "groups",
     epsilon: Number | None = None,
     **private: Any,
@@ -52,7 +53,7 @@ def query(
         schema: what the columns are, where ``table`` does not say; by table name for several.
         ledger: what was answered before; refuses what together with it would isolate people.
         time_limit: seconds for the exact ``complete`` semantics; then the best found is taken and
-            its proven gap stated.
+            its proven gap stated. None: until it is proven best.
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
         epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``.
         private: under differential privacy ``delta``, ``domains``, ``rows_per_person`` and
@@ -130,7 +131,7 @@ class Session:
         work: Work,
         *,
         ledger: Ledger | None = None,
-        time_limit: float | None = None,
+        time_limit: float | None = TIME_LIMIT,
         recheck: Literal["groups", "rows"] = "groups",
     ) -> Answer:
         """Run the stages: collect, filter, aggregate, check, seal."""
