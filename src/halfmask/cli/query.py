@@ -130,6 +130,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
             " · ".join(f"k={k} l={l}" for k, l in e.guarantees),
             show.percent(e.contributing),
             show.percent(e.people),
+            show.percent(e.groups),
         ]
         for label, e in (
             ("asked", found.asked),
@@ -137,7 +138,11 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
             *(("tried", e) for e in found.tried),
         )
     ]
-    show.table("Guarantees", ["", "chain", "contribute", "published"], rows)
+    show.table(
+        "Guarantees",
+        ["", "chain", "people contribute", "people published", "groups published"],
+        rows,
+    )
     click.echo(found.clause)
 
 
