@@ -21,7 +21,7 @@ from halfmask.cli.releases import deliver, show_release, suppression
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "score",
+    "on_infeasible", "score", "cut", "block", "classes",
 )  # fmt: skip
 
 
@@ -43,6 +43,9 @@ _SETTINGS = (
     help="What to do with people who demand more than all can give.",
 )
 @click.option("--score", type=click.Choice(["improved", "plain"]), help="The score of k-member.")
+@click.option("--cut", type=click.Choice(["sides", "whole"]), help="When mondrian may cut.")
+@click.option("--block", type=int, help="With exact, the most rows proven at once.")
+@click.option("--classes", type=int, help="With exact and the split, the fewest classes.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
