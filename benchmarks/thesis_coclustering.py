@@ -21,12 +21,10 @@ import pyarrow as pa
 
 import halfmask as hm
 from halfmask.coclustering.generator import generator
-from halfmask.coclustering.groups import split_large
 from halfmask.coclustering.hierarchy import hierarchy
-from halfmask.coclustering.simplify import merge_small, simplify
-from halfmask.metrics.attribution import attribution
-from halfmask.metrics.hellinger import hellinger, joint, joint_of_sets
-from halfmask.metrics.indistinguishability import indistinguishability
+from halfmask.coclustering.simplify import simplify
+from halfmask.metrics.utility.distributions import hellinger
+from halfmask.release.measured import measured
 from halfmask.table.hierarchies.auto import settled
 
 coclustering = import_module("halfmask.anonymize.coclustering")
@@ -124,6 +122,32 @@ def auc(train: np.ndarray, test: np.ndarray, target: int, sizes: list[int]) -> f
     return float(np.average(found, weights=counts))
 
 
+def told_apart(
+    truth: np.ndarray, drawn: np.ndarray, sizes: list[int], random: np.random.Generator
+) -> float:
+    """The AUC of naive Bayes that tells drawn rows from real ones, on a half it has not seen."""
+    both = np.concatenate([truth, drawn])
+    origin = np.repeat([0, 1], [len(truth), len(drawn)])
+    rows = np.column_stack([both, origin]).astype(np.int32)[random.permutation(len(both))]
+    half = len(rows) // 2
+    return auc(rows[:half], rows[half:], rows.shape[1] - 1, [*sizes, 2])
+
+
+def joint(codes: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """The shares of rows over the cross product of their columns."""
+    flat = np.ravel_multi_index(tuple(codes.T), sizes)
+    return np.bincount(flat, minlength=int(np.prod(sizes))) / len(codes)
+
+
+def joint_of_sets(weights: np.ndarray, sets: list[np.ndarray]) -> np.ndarray:
+    """The same of classes whose labels stand for sets of values, spread evenly over them."""
+    out = np.zeros([s.shape[1] for s in sets])
+    for row, weight in enumerate(weights.tolist()):
+        inside = [np.flatnonzero(s[row]) for s in sets]
+        out[np.ix_(*inside)] += weight / np.prod([len(i) for i in inside])
+    return out.ravel() / weights.sum()
+
+
 def utility(
     name: str, rows: np.ndarray, test: np.ndarray, sizes: list[int], truth: np.ndarray,
     joints: list[np.ndarray], margins: list[np.ndarray],
@@ -138,7 +162,7 @@ def utility(
             float(
                 np.mean(
                     [
-                        hellinger(np.bincount(truth[:, k], minlength=sizes[k]), margins[k])
+                        hellinger(joint(truth[:, [k]], [sizes[k]]), margins[k])
                         for k in range(len(columns))
                     ]
                 )
@@ -162,7 +186,7 @@ def from_codes(rows: np.ndarray, sizes: list[int]) -> tuple[list[np.ndarray], li
     """The joint and marginal histograms of plain rows."""
     chosen = [list(TARGETS).index(n) for n in JOINT]
     joints = [joint(rows[:, chosen[:c]], [sizes[k] for k in chosen[:c]]) for c in range(2, 7)]
-    return joints, [np.bincount(rows[:, k], minlength=sizes[k]) for k in range(rows.shape[1])]
+    return joints, [joint(rows[:, [k]], [sizes[k]]) for k in range(rows.shape[1])]
 
 
 def from_sets(
@@ -210,15 +234,16 @@ def main() -> None:
     for wanted in (parts.max(), 15, 5, 2):
         level = int(np.flatnonzero(parts <= wanted)[0])
         rows = generator(levels.at(level), found.melted.offsets).draw(len(train), random)
-        shared = attribution(truth, rows)
+        shared = measured(list(TARGETS), truth, rows)
         report["risk"].append(  # type: ignore[attr-defined]
             {
                 "groups": int(parts[level]),
                 "least_people": int(smallest[level]),
-                "attribution": round(shared.ratio, 3),
-                "absent": round(shared.absent, 3),
+                "attribution": round(shared["attribution"]["ratio"], 3),
+                "absent": round(1 - shared["attribution"]["copies"], 3),
                 "origin_auc": {
-                    n: round(a, 3) for n, a in indistinguishability(truth, rows, random).items()
+                    "naive_bayes": round(told_apart(truth, rows, sizes, random), 3),
+                    "boosting": round(shared["likeness"]["area"]["value"], 3),
                 },
             }
         )
@@ -230,19 +255,14 @@ def main() -> None:
         results.append(utility("SYNTH", rows, unseen, sizes, truth, *from_codes(rows, sizes)))
         bare = hm.read(train.arrow, dict.fromkeys(TARGETS, "quasi"))
         for name, method in HYBRID.items():
-            groups = merge_small(found.grid, "row", k).partition[0]
-            groups = split_large(groups, found.matrix, k)
-            groups, published = coclustering.satisfied(
-                bare, [hm.KAnonymity(k)], found, groups, method
-            )
-            draft = coclustering.candidate(
-                bare, [hm.KAnonymity(k)], found, groups, published, method
-            )
+            groups = coclustering.close_to(found, k)
+            division = coclustering.satisfied(bare, [hm.KAnonymity(k)], found, groups, method)
+            draft = coclustering.candidate(bare, [hm.KAnonymity(k)], found, division, method, {})
             release = coclustering.seal_hybrid(draft)
             meaning = {
                 n: {
                     label: np.isin(np.arange(len(domains[n])), values)
-                    for label, values in published[n].meaning.items()
+                    for label, values in division.published[n].meaning.items()
                 }
                 for n in TARGETS
             }

@@ -101,7 +101,7 @@ def test_identical_tables_lose_nothing():
     assert all(p.contingency == 0 and p.before == p.after for p in found.pairs)
     assert found.counting.error.value == 0
     assert found.finding.found == 1  # the four rows are alone
-    assert found.membership.copies.value == 1
+    assert found.membership.attribution.copies == 1
 
 
 def test_generalized_values_are_spread_evenly():

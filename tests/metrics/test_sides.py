@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.sides import covering_rows, sides
+from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.association import cramer
 from halfmask.sample import write
 
@@ -74,7 +75,7 @@ def test_tuples_are_covered_alike_pattern_by_pattern_and_one_by_one(monkeypatch)
         release = hm.anonymize(people, hm.KAnonymity(4), method=method)
         columns = list(sides(people, release).quasi)
         by_pattern = covering_rows(columns)
-        monkeypatch.setattr("halfmask.metrics.sides._PATTERNS", 0)
+        monkeypatch.setattr("halfmask.metrics.covering._PATTERNS", 0)
         assert covering_rows(columns).tolist() == by_pattern.tolist()
         monkeypatch.undo()
         assert by_pattern.min() >= 4

@@ -18,9 +18,10 @@ from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.run import RECODINGS
 from halfmask.assessment.write import write
 from halfmask.errors import ParameterError, PrivacyError
+from halfmask.metrics.covering import covering_rows
 from halfmask.metrics.registry import metric_named
 from halfmask.metrics.risk.disclosure import disclosure
-from halfmask.metrics.sides import covering_rows, sides
+from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.classes import class_utility
 from halfmask.metrics.utility.distributions import column_distance, hellinger
 from halfmask.models.needs import prepare, statistics

@@ -36,3 +36,27 @@ def covered_mass(
             if inside:
                 out[i] += weights[t]
     return out
+
+
+@njit(cache=True, nogil=True)
+def first_cover(
+    leaves: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    table: NDArray[np.bool_],
+    offsets: NDArray[np.int64],
+    widths: NDArray[np.int64],
+) -> Any:
+    """Per tuple of leaves, the first released tuple that covers it; -1 where none does."""
+    out = np.full(len(leaves), -1, np.int64)
+    columns = leaves.shape[1]
+    for i in range(len(leaves)):
+        for t in range(len(labels)):
+            inside = True
+            for c in range(columns):
+                if not table[offsets[c] + labels[t, c] * widths[c] + leaves[i, c]]:
+                    inside = False
+                    break
+            if inside:
+                out[i] = t
+                break
+    return out

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import InitVar, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.errors import EngineUnavailableError, InputError, InternalError, PrivacyError
-from halfmask.metrics.attribution import attribution
-from halfmask.metrics.indistinguishability import indistinguishability
-from halfmask.metrics.nearest import nearest
-from halfmask.metrics.wp29 import attacks
+from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.document import plain, versions
 from halfmask.release.files import whole_file
 from halfmask.release.frames import pandas_frame, polars_frame
 from halfmask.release.leaving import leaving
+from halfmask.release.measured import measured
 from halfmask.release.release import DOOR
-from halfmask.release.write import write_table
+from halfmask.release.write import report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,9 +42,10 @@ class SyntheticDraft:
     """Rows that a generator drew, not yet measured.
 
     Attributes:
-        table: the original rows.
+        table: the original rows, without those that were held out.
         rows: what would leave.
         codes: (original, synthetic) rows as codes over the same parts, columns in order.
+        control: the codes of rows that were held out of the model; None where none were.
         method: how the rows were made.
         parameters: what is needed to repeat it.
         notes: what a reader should know, one sentence each.
@@ -60,6 +57,7 @@ class SyntheticDraft:
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    control: NDArray[np.int32] | None = None
 
     def __repr__(self) -> str:
         return f"SyntheticDraft({self.method}, {self.rows.num_rows:,} rows)"
@@ -70,7 +68,7 @@ class SyntheticRelease:
     """Synthetic rows, what was measured of them, and what is not claimed.
 
     Attributes:
-        measured: attribution, nearest rows, indistinguishability, and the attacks.
+        measured: attribution, nearness, the three criteria, membership and likeness.
         statement: what is claimed (nothing formal), what is not, and what was measured.
         method: how the rows were made.
         parameters: what is needed to repeat it.
@@ -160,10 +158,13 @@ class SyntheticRelease:
         return found
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write the document as ``.json``."""
-        if Path(path).suffix.lower() != ".json":
-            raise InputError("The report of a synthetic release is .json: end its name so.")
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
+        if report_kind(path) == ".json":
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            from halfmask.report.pages import render_page
+
+            text = render_page(self.to_dict())
         with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
@@ -189,23 +190,19 @@ def seal_synthetic(draft: SyntheticDraft, random: np.random.Generator) -> Synthe
         raise InternalError("The synthetic rows and their codes do not match.")
     if not draft.rows.num_rows:
         raise PrivacyError("No row would leave: ask for at least one.")
+    found = measured(names, original, synthetic, draft.control, int(random.integers(2**31)))
     notes = list(draft.notes)
-    tried = attacks(original, synthetic, random)
-    tried["inference"] = {names[int(k)]: found for k, found in tried["inference"].items()}
-    measured: dict[str, Any] = {
-        "attribution": attribution(original, synthetic).to_dict(),
-        "nearest": nearest(original, synthetic, random).to_dict(),
-        "attacks": tried,
-    }
-    try:
-        measured["indistinguishability"] = indistinguishability(original, synthetic, random)
-    except EngineUnavailableError:
-        notes.append("scikit-learn is not installed: indistinguishability was not measured.")
+    if draft.control is None:
+        notes.append(
+            "No rows were held out: the risks stand against guessing, not against people outside."
+        )
+    if "likeness" not in found:
+        notes.append("scikit-learn is not installed: likeness was not measured.")
     notes.append(
         "No formal guarantee is claimed; the measured figures speak of the attacks that were tried."
     )
     return SyntheticRelease(
-        measured,
+        found,
         draft.method,
         dict(draft.parameters),
         versions(),

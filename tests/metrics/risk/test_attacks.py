@@ -14,6 +14,7 @@ from halfmask.metrics.risk.linkage import linkage
 from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.singling_out import singling_out
 from halfmask.metrics.risk.targets import targets
+from halfmask.metrics.sides import sides
 
 SCHEMA = {"a": "quasi", "b": "quasi", "c": "quasi", "s": "sensitive"}
 
@@ -53,7 +54,7 @@ def test_a_copy_is_open_to_every_attack():
     assert guess.outcome == "not met"
     present = membership(whom)
     assert present.area.value > 0.95
-    assert present.copies.value == 1
+    assert present.attribution.copies == 1
 
 
 def test_a_release_without_detail_tells_nothing():
@@ -75,13 +76,28 @@ def test_without_a_control_it_is_said():
 
 def test_linkage_of_a_copy_is_complete_and_of_nothing_is_chance():
     table = people(0)
-    same = linkage(table, table, sample=100)
+    same = linkage(sides(table, table), sample=100)
     for name in ("distance", "assignment", "probabilistic"):
         assert getattr(same, name).value == 1
     assert same.interval.value == 1
-    none = linkage(table, blank(table), sample=100)
+    assert same.risk == 1
+    assert same.bands.correct_links == 100
+    assert same.bands.links <= 100 + 0.001 * 100 * 99  # the false links that were allowed
+    assert same.bands.links + same.bands.possible + same.bands.non_links == 100 * 100
+    none = linkage(sides(table, blank(table)), sample=100)
     assert none.distance.value < 0.1
     assert none.probabilistic.value < 0.15
+    assert none.bands.links == 0
+
+
+def test_linkage_into_classes_finds_one_of_those_in_the_class():
+    # Twenty people in classes of four, told apart by nothing inside them: one in four is right.
+    rows = pa.table({"a": [str(i // 4) for i in range(400)], "s": [str(i) for i in range(400)]})
+    original = hm.read(rows, schema={"a": "quasi", "s": "sensitive"})
+    shuffled = rows.take(np.random.default_rng(3).permutation(400))
+    found = linkage(sides(original, hm.read(shuffled, schema={})), sample=400)
+    assert found.distance.value == pytest.approx(0.25, abs=0.06)
+    assert found.probabilistic.value == pytest.approx(0.25, abs=0.06)
 
 
 def test_a_little_noise_lowers_linkage_and_interval_disclosure():
@@ -90,19 +106,40 @@ def test_a_little_noise_lowers_linkage_and_interval_disclosure():
     noisy = table.arrow.set_column(
         1, "b", pa.array(table.arrow["b"].to_numpy() + random.normal(0, 1, len(table)))
     )
-    found = linkage(table, hm.read(noisy, schema=SCHEMA), sample=100)
+    found = linkage(sides(table, hm.read(noisy, schema=SCHEMA)), same_order=True, sample=100)
     assert 0.3 < found.distance.value <= 1
     assert found.interval.value < 1
 
 
-def test_linkage_needs_pairs():
+def test_rows_in_order_must_be_as_many():
+    shorter = hm.read(people(0).arrow.slice(1), schema=SCHEMA)
     with pytest.raises(InputError, match="300 and 299"):
-        linkage(people(0), hm.read(people(0).arrow.slice(1), schema=SCHEMA))
+        linkage(sides(people(0), shorter), same_order=True)
+
+
+def test_synthetic_rows_stand_for_nobody():
+    found = linkage(sides(people(0), people(1)))
+    assert found.distance.value is None
+    assert "nobody" in found.distance.reason
+    assert found.risk is None
+
+
+def test_weights_of_probabilistic_linkage_are_recovered():
+    from halfmask.metrics.risk.fellegi_sunter import fit
+
+    random = np.random.default_rng(0)
+    size, match, other = 200, np.array([0.9, 0.95, 0.8, 0.9]), np.array([0.05, 0.1, 0.02, 0.1])
+    bits = (random.random((size * size, 4)) < other).astype(int)
+    bits[:: size + 1] = random.random((size, 4)) < match
+    kinds, counts = np.unique(bits @ [1, 2, 4, 8], return_counts=True)
+    patterns = (kinds[:, None] >> np.arange(4) & 1).astype(float)
+    found = fit(patterns, counts.astype(float), size)
+    assert found[0] == pytest.approx(match, abs=0.15)
+    assert found[1] == pytest.approx(other, abs=0.01)
 
 
 def test_nearest_is_the_nearest():
     from halfmask.metrics.risk.space import space
-    from halfmask.metrics.sides import sides
 
     both = sides(people(0, 60), people(1, 50))
     compared = space(list(both.columns.values()))

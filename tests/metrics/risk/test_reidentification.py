@@ -8,8 +8,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.estimate import Estimate, exact, excess, mean, proportion
+from halfmask.metrics.risk.minimality import minimality
 from halfmask.metrics.risk.reidentification import reidentification
-from halfmask.metrics.risk.republication import differencing, minimality
 from halfmask.metrics.sides import sides
 
 
@@ -45,16 +45,6 @@ def test_estimates_of_nothing_are_not_zero():
     assert excess(proportion(1, 2), exact(1.0, 5)).value is None
     assert excess(exact(0.5, 10), exact(0.0, 10)).value == 0.5
     assert isinstance(excess(exact(0.2, 10), exact(0.4, 10)), Estimate)
-
-
-def test_two_releases_together_single_people_out():
-    first = hm.read(pa.table({"age": ["2*", "2*", "3*", "3*"]}), schema={"age": "quasi"})
-    second = hm.read(pa.table({"age": ["<25", ">=25", ">=25", ">=25"]}), schema={"age": "quasi"})
-    found = differencing(first, second)
-    assert (found.smallest, found.together, found.unique_rows, found.rows) == (1, 1, 2, 0)
-    second = hm.read(pa.table({"age": ["a", "b", "a", "b"]}), schema={"age": "quasi"})
-    found = differencing(first, second)
-    assert (found.smallest, found.together, found.unique_rows, found.share) == (2, 1, 4, 1)
 
 
 def test_a_class_that_could_be_finer_tells_why_it_is_not():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from halfmask.metrics.risk.space import Space
     from halfmask.metrics.risk.targets import Targets
-    from halfmask.metrics.sides import SharedColumn
+    from halfmask.metrics.shared_column import SharedColumn
 
 NAME = "inference"
 TOLERANCE = 0.05

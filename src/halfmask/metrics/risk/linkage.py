@@ -1,14 +1,12 @@
-"""Record linkage: how many masked rows can be matched to the row they were made from.
+"""Record linkage: how many released rows can be matched to the person they were made from.
 
 Definition: distance-based: the nearest original row is the true one (or the second nearest);
 assignment: the same in the matching of all rows that costs least; interval: the true value lies
-within a band around the masked one; probabilistic: the pair with the highest likelihood ratio
+within a band around the released one; probabilistic: the pair with the highest likelihood ratio
 P(agreement | match) / P(agreement | non-match), fitted by expectation maximization, is the true
 one.
 Source: Domingo-Ferrer and Torra, "A quantitative comparison of disclosure control methods for
 microdata", 2001; Fellegi and Sunter, "A theory for record linkage", 1969.
-
-The assessor knows which rows belong together: both tables stand in the same order.
 """
 
 from __future__ import annotations
@@ -18,30 +16,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import InputError
 from halfmask.metrics.estimate import Estimate, failed, proportion
+from halfmask.metrics.risk.fellegi_sunter import Bands, Weights, fellegi_sunter
+from halfmask.metrics.risk.pairing import pairs_in_classes, pairs_in_order
 from halfmask.metrics.risk.space import space
-from halfmask.metrics.sides import sides
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import Published, SharedColumn, Sides
-    from halfmask.table.table import Table
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
-_ROUNDS = 200
+ATTACKER = (
+    "The attacker has a file with names and the original quasi-identifiers of these people, and "
+    "matches it row by row with the release."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """Shares of masked rows that are linked to their own original.
+    """Shares of released rows that are linked to their own original.
 
     Attributes:
         distance: by the nearest row; ``second`` by the second nearest.
         assignment: in the cheapest matching.
-        interval: true values near the masked ones, over all numeric cells; None without numbers.
+        interval: true values near the released ones, over all numeric cells.
         probabilistic: by the highest likelihood ratio.
+        bands: the pairs that Fellegi and Sunter call links, possible links and non-links.
         weights: per column, P(agree | match) and P(agree | non-match) as fitted.
+        baseline: what guessing links.
     """
 
     distance: Estimate
@@ -49,52 +52,75 @@ class Linkage:
     assignment: Estimate
     interval: Estimate
     probabilistic: Estimate
-    weights: tuple[tuple[str, float, float], ...]
+    bands: Bands | None
+    weights: Weights
+    baseline: float
+
+    @property
+    def risk(self) -> float | None:
+        """The disclosure risk of Domingo-Ferrer and Torra: linked rows and intervals, half each."""
+        linked, near = self.distance.value, self.interval.value
+        if linked is None or self.assignment.value is None:
+            return None
+        found = (linked + self.assignment.value) / 2
+        return found if near is None else (found + near) / 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         names = ("distance", "second", "assignment", "interval", "probabilistic")
         return {
+            "attacker": ATTACKER,
             **{name: getattr(self, name).to_dict() for name in names},
+            "bands": None if self.bands is None else self.bands.to_dict(),
             "weights": [{"column": name, "match": m, "other": u} for name, m, u in self.weights],
+            "baseline": self.baseline,
+            "risk": self.risk,
         }
 
 
 def linkage(
-    original: Table,
-    masked: Published | Table,
+    sides: Sides,
     *,
+    same_order: bool = False,
     sample: int = 300,
     width: float = 0.1,
     seed: int = 0,
 ) -> Linkage:
-    """Link a random ``sample`` of masked rows back; ``width`` is the band's, in deviations.
+    """Link a random ``sample`` of released rows back by the quasi-identifiers.
 
-    Raises:
-        InputError: the tables do not hold the same number of rows.
+    Args:
+        sides: both tables.
+        same_order: whether both tables hold the same people in the same order; else a released
+            row may stand for anybody of its class, and synthetic rows for nobody.
+        sample: how many pairs are tried against each other.
+        width: of the band of interval disclosure, in standard deviations.
+        seed: repeats the random choices.
     """
-    paired = sides(original, masked)
-    if paired.before != paired.after:
-        raise InputError(
-            f"The tables hold {paired.before:,} and {paired.after:,} rows and cannot be paired by "
-            "place: linkage needs both in the same order."
-        )
     random = np.random.default_rng(seed)
-    picked = np.sort(random.choice(paired.before, min(sample, paired.before), replace=False))
-    columns = list(paired.columns.values())
-    distances = space(columns).matrix(picked, picked)
+    paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides, random)
+    if paired is None:
+        nothing = failed("The released rows stand for nobody: there is no true match to find.")
+        return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
+    columns = sides.quasi
+    chosen = np.sort(random.choice(len(paired[0]), min(sample, len(paired[0])), replace=False))
+    left, right = paired[0][chosen], paired[1][chosen]
+    distances = space(columns).matrix(left, right)
     # Random ties: a row that is as near as others is found with the chance it has among them.
-    jitter = random.random(distances.shape) * 1e-9
-    order = np.argsort(distances + jitter, axis=0)
-    truth = np.arange(len(picked))
-    probabilistic, weights = _probabilistic(paired, picked, random)
+    distances = distances + random.random(distances.shape) * 1e-9
+    order = np.argsort(distances, axis=0)
+    truth = np.arange(len(chosen))
+    probabilistic, bands, weights = fellegi_sunter(columns, left, right, random)
+    among = f"Among {len(truth):,} people and their rows."
+    second = int((order[1] == truth).sum()) if len(truth) > 1 else 0
     return Linkage(
-        proportion(int((order[0] == truth).sum()), len(picked)),
-        proportion(int((order[1] == truth).sum()), len(picked)) if len(picked) > 1 else failed(""),
-        _assigned(distances + jitter),
-        _interval(columns, width),
+        proportion(int((order[0] == truth).sum()), len(truth), among),
+        proportion(second, len(truth), among),
+        _assigned(distances),
+        _interval(columns, paired, width),
         probabilistic,
+        bands,
         weights,
+        1 / len(truth),
     )
 
 
@@ -105,68 +131,16 @@ def _assigned(distances: NDArray[np.float64]) -> Estimate:
     return proportion(int((rows == columns).sum()), len(rows))
 
 
-def _interval(columns: list[SharedColumn], width: float) -> Estimate:
+def _interval(
+    columns: list[SharedColumn], paired: tuple[NDArray[np.int64], NDArray[np.int64]], width: float
+) -> Estimate:
     inside = cells = 0
     for column in columns:
         if column.numbers is None:
             continue
-        truth = column.numbers[column.before]
-        masked = column.label_numbers[column.after]
+        truth = column.numbers[column.before[paired[0]]]
+        released = column.label_numbers[column.after[paired[1]]]
         band = width * float(truth.std())
-        inside += int((np.abs(truth - masked) <= band).sum())
+        inside += int((np.abs(truth - released) <= band).sum())
         cells += len(truth)
-    return proportion(inside, cells) if cells else failed("No column is numeric.")
-
-
-def _probabilistic(
-    paired: Sides, picked: NDArray[np.int64], random: np.random.Generator
-) -> tuple[Estimate, tuple[tuple[str, float, float], ...]]:
-    columns = list(paired.columns.values())
-    agree = np.stack([_agreement(c, picked) for c in columns])  # columns x originals x masked
-    flat = agree.reshape(len(columns), -1)
-    pattern = (flat << np.arange(len(columns))[:, None]).sum(axis=0)
-    kinds, places, counts = np.unique(pattern, return_inverse=True, return_counts=True)
-    bits = (kinds[:, None] >> np.arange(len(columns)) & 1).astype(np.float64)
-    match, other = _fit(bits, counts.astype(np.float64), len(picked))
-    ratio = bits @ np.log(match / other) + (1 - bits) @ np.log((1 - match) / (1 - other))
-    scores = ratio[places].reshape(len(picked), len(picked))
-    scores = scores + random.random(scores.shape) * 1e-9
-    hits = int((scores.argmax(axis=0) == np.arange(len(picked))).sum())
-    weights = tuple(
-        (c.name, float(m), float(u)) for c, m, u in zip(columns, match, other, strict=True)
-    )
-    return proportion(hits, len(picked)), weights
-
-
-def _agreement(column: SharedColumn, picked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whether each released label covers each original value."""
-    under = np.zeros((column.leaves, column.labels), dtype=np.int64)
-    under[column.covered, np.repeat(np.arange(column.labels), column.sizes)] = 1
-    if column.numbers is not None and column.leaves > column.known:
-        band = 0.1 * float(column.numbers[column.before].std())
-        near = np.abs(column.numbers[:, None] - column.label_numbers[None, :]) <= band
-        under = np.maximum(under, near.astype(np.int64))
-    return np.asarray(under[column.before[picked]][:, column.after[picked]])
-
-
-def _fit(
-    bits: NDArray[np.float64], counts: NDArray[np.float64], size: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Expectation maximization of a mixture of matches and non-matches, columns independent."""
-    total = counts.sum()
-    share = 1.0 / size
-    match = np.full(bits.shape[1], 0.9)
-    other = np.clip((counts @ bits) / total, 1e-4, 1 - 1e-4)
-    for _ in range(_ROUNDS):
-        one = np.log(share) + bits @ np.log(match) + (1 - bits) @ np.log(1 - match)
-        two = np.log(1 - share) + bits @ np.log(other) + (1 - bits) @ np.log(1 - other)
-        belief = 1 / (1 + np.exp(np.clip(two - one, -700, 700)))
-        weight = counts * belief
-        rest = counts - weight
-        before = match
-        match = np.clip((weight @ bits) / max(weight.sum(), 1e-12), 1e-4, 1 - 1e-4)
-        other = np.clip((rest @ bits) / max(rest.sum(), 1e-12), 1e-4, 1 - 1e-4)
-        share = float(np.clip(weight.sum() / total, 1e-9, 0.5))
-        if float(np.abs(match - before).max()) < 1e-9:
-            break
-    return match, other
+    return proportion(inside, cells) if cells else failed("No quasi-identifier is numeric.")

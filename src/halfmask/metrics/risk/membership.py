@@ -2,10 +2,8 @@
 
 Definition: the attacker says "in" where the nearest released row is nearer than a threshold; the
 figure is the area under the curve of all thresholds (0.5 is guessing), and the advantage its
-largest gap between hits and false alarms. The attribution ratio is the share of released rows that
-are left for a person after everybody else has been explained away.
-Source: Hilprecht et al., "Monte Carlo and reconstruction membership inference attacks", 2019;
-Benkhelif, "Publication de donnees personnelles respectueuse de la vie privee", 2018 (ratio).
+largest gap between hits and false alarms.
+Source: Hilprecht et al., "Monte Carlo and reconstruction membership inference attacks", 2019.
 """
 
 from __future__ import annotations
@@ -16,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.codes import joint
-from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.estimate import Estimate, failed
+from halfmask.metrics.risk.attribution import Attribution, attribution
 from halfmask.metrics.risk.space import space
 
 if TYPE_CHECKING:
     from halfmask.metrics.risk.targets import Targets
-    from halfmask.metrics.sides import Sides
 
 ATTACKER = (
     "The attacker knows a whole row and asks whether its person was in the original, by how near "
@@ -37,14 +34,12 @@ class Membership:
     Attributes:
         area: the area under the curve, 0.5 is guessing.
         advantage: the largest gap between hits and false alarms.
-        attribution: the mean share of released rows left for a person; small is risky.
-        copies: the share of released rows that equal an original row in every shared column.
+        attribution: which rows could be anybody's, and which are copies; it needs no control.
     """
 
     area: Estimate
     advantage: Estimate
-    attribution: Estimate
-    copies: Estimate
+    attribution: Attribution
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -53,16 +48,15 @@ class Membership:
             "area": self.area.to_dict(),
             "advantage": self.advantage.to_dict(),
             "attribution": self.attribution.to_dict(),
-            "copies": self.copies.to_dict(),
         }
 
 
 def membership(targets: Targets) -> Membership:
     """Measure presence against the control; without one only what needs none."""
-    ratio, copies = attribution(targets.sides, targets.size)
+    shared = attribution(targets.sides, targets.size)
     if not len(targets.control):
         nothing = failed("It needs people who were not in the original: give control=.")
-        return Membership(nothing, nothing, ratio, copies)
+        return Membership(nothing, nothing, shared)
     compared = space(list(targets.sides.columns.values()))
     inside = compared.nearest(targets.members)[1][:, 0]
     outside = compared.nearest(targets.control)[1][:, 0]
@@ -84,32 +78,5 @@ def membership(targets: Targets) -> Membership:
         Estimate(area, max(0.0, area - spread), min(1.0, area + spread), a + b),
         Estimate(gap, max(0.0, gap - wide), min(1.0, gap + wide), a + b,
                  reason="The largest gap over all thresholds leans upward."),
-        ratio,
-        copies,
+        shared,
     )  # fmt: skip
-
-
-def attribution(sides: Sides, size: int) -> tuple[Estimate, Estimate]:
-    """The attribution ratio by multisets, and the share of released rows that are copies."""
-    columns = list(sides.columns.values())
-    both = []
-    for column in columns:
-        single = np.where(column.sizes == 1, column.covered[column.starts[:-1]], -1)
-        # A label that covers several values equals no value: it gets a code of its own.
-        codes = np.where(single >= 0, single, column.leaves + np.arange(column.labels))
-        both.append(
-            (
-                np.concatenate([column.before[:size], codes[column.after]]).astype(np.int32),
-                column.leaves + column.labels,
-            )
-        )
-    ids, count = joint(both)
-    own = np.bincount(ids[:size], minlength=count)
-    released = np.bincount(ids[size:], minlength=count)
-    left = int(np.maximum(released - own, 0).sum())
-    gains = float(own[released >= own].sum()) / size
-    n = sides.after
-    return (
-        exact((left + gains) / n, size),
-        exact(float(released[own > 0].sum()) / n, n),
-    )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.risk.targets import Targets
-    from halfmask.metrics.sides import SharedColumn
+    from halfmask.metrics.shared_column import SharedColumn
 
 NAME = "singling out"
 ATTACKER = (

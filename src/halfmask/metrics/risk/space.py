@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn
+    from halfmask.metrics.shared_column import SharedColumn
 
 _CELLS = 1 << 24
 

@@ -19,7 +19,8 @@ from halfmask.metrics.utility.distributions import variation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 @dataclass(frozen=True, slots=True)

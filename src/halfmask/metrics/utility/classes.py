@@ -16,7 +16,8 @@ import numpy as np
 from halfmask.metrics.codes import joint, pairs
 
 if TYPE_CHECKING:
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 @dataclass(frozen=True, slots=True)

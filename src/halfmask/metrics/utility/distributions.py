@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,12 @@ class JointDistance:
 
 
 def hellinger(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """The Hellinger distance of two distributions, 0 to 1."""
+    """The Hellinger distance of two distributions (shares that add up to 1), 0 to 1.
+
+    Example:
+        >>> round(hellinger(np.array([0.5, 0.5]), np.array([0.9, 0.1])), 6)
+        0.32492
+    """
     return float(np.sqrt(max(0.0, 1.0 - float(np.sqrt(p * q).sum()))))
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 def drawn_leaves(column: SharedColumn, random: np.random.Generator) -> NDArray[np.int64]:

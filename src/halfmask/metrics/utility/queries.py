@@ -21,7 +21,8 @@ from halfmask.metrics.estimate import Estimate, mean
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 _FLOOR = 0.001
 

@@ -1,0 +1,126 @@
+"""Differencing: what two releases of the same people tell together.
+
+Definition: a person stands in a class of each release; together they form smaller classes, of the
+people who share both. A sensitive value is certain if one value only is possible in both classes of
+a person; it is new if neither release gives it away alone.
+Source: Ganta et al., "Composition attacks and auxiliary information in data privacy", 2008; Xiao
+and Tao, "m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.metrics.codes import joint
+from halfmask.metrics.covering import Released, tightest_class
+from halfmask.metrics.estimate import Estimate, exact, failed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.metrics.sides import Sides
+
+ATTACKER = (
+    "The attacker has both releases, knows the quasi-identifiers of a person, and keeps what fits "
+    "in both."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Differencing:
+    """Two releases of the same people, held against each other.
+
+    Attributes:
+        smallest: the people of the smallest class of either release; ``together`` of both.
+        smaller: the share of people whose combined class is smaller than that.
+        alone: the share of people whom the combination leaves alone.
+        disclosed: per sensitive column, the share of people whose value becomes certain through
+            both releases and not through one.
+    """
+
+    smallest: int
+    together: int
+    smaller: Estimate
+    alone: Estimate
+    disclosed: tuple[tuple[str, Estimate], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "attacker": ATTACKER,
+            "smallest": self.smallest,
+            "together": self.together,
+            "smaller": self.smaller.to_dict(),
+            "alone": self.alone.to_dict(),
+            "disclosed": [
+                {"column": name, "share": share.to_dict()} for name, share in self.disclosed
+            ],
+        }
+
+
+def differencing(one: Sides, two: Sides) -> Differencing:
+    """Combine two releases of the same original; people left out of one count as apart there."""
+    owners = [tightest_class(side.quasi) for side in (one, two)]
+    rows = len(owners[0])
+    if any(2 * int((owner < 0).sum()) > rows for owner in owners):
+        nothing = failed("One of the releases stands for few of the people: nothing combines.")
+        return Differencing(0, 0, nothing, nothing, ())
+    sizes = [np.bincount(owner[owner >= 0]) for owner in owners]
+    smallest = min(int(held[held > 0].min()) for held in sizes)
+    shifted = [(owner + 1).astype(np.int32) for owner in owners]
+    ids, count = joint([(codes, int(codes.max()) + 1) for codes in shifted])
+    together = np.bincount(ids, minlength=count)
+    mine = together[ids]
+    both = (owners[0] >= 0) & (owners[1] >= 0)
+    return Differencing(
+        smallest,
+        int(together.min()),
+        exact(float((mine < smallest).mean()), rows),
+        exact(float((mine == 1).mean()), rows),
+        tuple(
+            (column.name, _disclosed(column.name, one, two, owners, both))
+            for column in one.sensitive
+            if column.name in two.columns
+        ),
+    )
+
+
+def _disclosed(
+    name: str, one: Sides, two: Sides, owners: list[NDArray[np.int64]], both: NDArray[np.bool_]
+) -> Estimate:
+    """The share of people with one possible value in both classes, and several in each."""
+    sets = [_possible(side, name) for side in (one, two)]
+    if sets[0][2] != sets[1][2]:
+        return failed("The releases hold values of this column that the original does not know.")
+    leaves = sets[0][2]
+    pairs, turn = np.unique(
+        owners[0][both] * (int(owners[1].max()) + 1) + owners[1][both], return_inverse=True
+    )
+    first, second = np.divmod(pairs, int(owners[1].max()) + 1)
+    starts, values, _ = sets[0]
+    counts = np.diff(starts)[first]
+    group = np.repeat(np.arange(len(pairs)), counts)
+    offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    value = values[np.repeat(starts[first], counts) + offset]
+    keys = np.repeat(np.arange(len(sets[1][0]) - 1), np.diff(sets[1][0])) * leaves + sets[1][1]
+    shared = np.isin(second[group] * leaves + value, keys)
+    left = np.bincount(group[shared], minlength=len(pairs))
+    new = (left == 1) & (counts > 1) & (np.diff(sets[1][0])[second] > 1)
+    return exact(float(new[turn.reshape(-1)].sum()) / len(both), len(both))
+
+
+def _possible(side: Sides, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """The values that each released class leaves possible, class after class."""
+    column = side.columns[name]
+    ids = Released(side.quasi).ids
+    sizes = column.sizes[column.after]
+    owner = np.repeat(ids, sizes)
+    begin = np.repeat(column.starts[column.after], sizes)
+    offset = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    pairs = np.unique(owner * column.leaves + column.covered[begin + offset])
+    classes = int(ids.max()) + 1
+    starts = np.searchsorted(pairs // column.leaves, np.arange(classes + 1))
+    return starts, pairs % column.leaves, column.leaves

@@ -1,0 +1,51 @@
+"""Minimality: what the way a release was made gives away.
+
+Definition: the share of rows in classes that could be published one level finer in some column with
+every part still as large as the smallest class; an attacker who knows that the search loses as
+little as it can learns that the finer parts broke another promise.
+Source: Wong et al., "Minimality attack in privacy preserving data publishing", 2007.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.metrics.codes import joint
+from halfmask.metrics.estimate import Estimate, exact, failed
+
+if TYPE_CHECKING:
+    from halfmask.metrics.sides import Sides
+
+
+def minimality(sides: Sides) -> Estimate:
+    """The share of rows in classes that were generalized further than their size demands."""
+    columns = sides.quasi
+    if any(c.foreign or len(np.unique(c.level)) > 1 for c in columns):
+        return failed("It speaks of releases with one level per column.", sides.before)
+    levels = [int(c.level[0]) for c in columns]
+    labels = [c.to_label[level][c.before] for c, level in zip(columns, levels, strict=True)]
+    present = np.all([held >= 0 for held in labels], axis=0)
+    if not present.any():
+        return failed("No original row lies under a released class.", sides.before)
+    coarse = [(held[present], c.labels) for c, held in zip(columns, labels, strict=True)]
+    ids, classes = joint(coarse)
+    sizes = np.bincount(ids, minlength=classes)
+    smallest = int(sizes.min())
+    splits = np.zeros(classes, dtype=bool)
+    for place, (column, level) in enumerate(zip(columns, levels, strict=True)):
+        hierarchy = sides.original.hierarchy(column.name)
+        if level == 0:
+            continue
+        finer = hierarchy.maps[min(level - 1, hierarchy.height)][column.before[present]]
+        parts, count = joint(
+            [*coarse[:place], (finer.astype(np.int32), int(finer.max()) + 1), *coarse[place + 1 :]]
+        )
+        part_sizes = np.bincount(parts, minlength=count)
+        least = np.full(classes, np.iinfo(np.int64).max)
+        np.minimum.at(least, ids, part_sizes[parts])
+        several = np.zeros(classes, dtype=np.int64)
+        np.add.at(several, ids, 1)
+        splits |= (least >= smallest) & (least < several)
+    return exact(float(sizes[splits].sum()) / int(present.sum()), int(present.sum()))

@@ -1,0 +1,97 @@
+"""One column of an original and of its release, on common ground.
+
+A column has leaves: the values of the original, then values that only the release holds (perturbed
+or synthetic rows). A published label covers leaves: a value itself, a label of the hierarchy all
+values under it, ``*`` all of them. A label's mass lies evenly on the leaves it covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedColumn:
+    """One column of both tables.
+
+    Attributes:
+        name: its name; ``role`` its role in the original.
+        before: per original row, its leaf; ``after``: per released row, its label.
+        leaves: how many leaves there are, the first ``known`` of them from the original.
+        starts: where the leaves of each label begin in ``covered``.
+        covered: the leaves under each label.
+        level: per label, the level of the hierarchy it stands at; 0 is a value.
+        to_label: (levels, leaves) the label that a leaf has at a level, -1 where none is published.
+        numbers: per leaf, its number; None where the column is not numeric.
+        foreign: released rows whose label the original and its hierarchy do not know.
+        loss: the mean loss of the published cells, 0 to 1; None where labels are foreign.
+        bin_of: per leaf, the bin in which distributions are compared; ``bins`` how many.
+        coarse_of: the same for pairs of columns: rare values share a bin; ``coarse`` how many.
+    """
+
+    name: str
+    role: str
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    leaves: int
+    known: int
+    starts: NDArray[np.int64]
+    covered: NDArray[np.int64]
+    level: NDArray[np.int64]
+    to_label: NDArray[np.int32]
+    numbers: NDArray[np.float64] | None
+    foreign: int
+    loss: float | None
+    bin_of: NDArray[np.int64]
+    bins: int
+    coarse_of: NDArray[np.int64]
+    coarse: int
+
+    @property
+    def labels(self) -> int:
+        """How many different labels the release holds."""
+        return len(self.starts) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Per label, how many leaves it covers."""
+        return np.diff(self.starts)
+
+    @property
+    def label_numbers(self) -> NDArray[np.float64]:
+        """Per label, the mean number of its leaves."""
+        assert self.numbers is not None  # noqa: S101 - only asked of numeric columns
+        sums = np.add.reduceat(self.numbers[self.covered], self.starts[:-1])
+        return np.asarray(sums / self.sizes)
+
+    def spread(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mass on labels as mass on leaves."""
+        each = np.repeat(weights / self.sizes, self.sizes)
+        return np.asarray(
+            np.bincount(self.covered, weights=each, minlength=self.leaves), dtype=np.float64
+        )
+
+    def shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The distributions over bins of the original and of the release."""
+        p = np.bincount(self.bin_of[self.before], minlength=self.bins)
+        counts = np.bincount(self.after, minlength=self.labels).astype(np.float64)
+        q = np.bincount(self.bin_of, weights=self.spread(counts), minlength=self.bins)
+        return p / max(p.sum(), 1), q / max(q.sum(), 1e-300)
+
+    def weights(self) -> NDArray[np.float64]:
+        """(labels, coarse bins) how the mass of each label lies on the bins."""
+        out = np.zeros((self.labels, self.coarse))
+        owner = np.repeat(np.arange(self.labels), self.sizes)
+        np.add.at(out, (owner, self.coarse_of[self.covered]), 1.0 / self.sizes[owner])
+        return out
+
+    def inside(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Per label, the share of its leaves that ``chosen`` marks."""
+        marks = chosen[self.covered].astype(np.float64)
+        return np.asarray(np.add.reduceat(marks, self.starts[:-1]) / self.sizes)

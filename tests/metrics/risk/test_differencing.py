@@ -1,0 +1,65 @@
+"""Two releases of the same people, on tables small enough to count by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.sides import sides
+
+TREE = {"tree": {"2*": ["21", "22"], "3*": ["31", "32"]}}
+SCHEMA = {
+    "age": {"role": "quasi", "hierarchy": TREE},
+    "sex": "quasi",
+    "ill": "sensitive",
+}
+AGES, SEXES = ["21", "22", "31", "32"], ["f", "m", "f", "m"]
+
+
+def table(ill=("flu", "gout", "flu", "cold")):
+    return hm.read(pa.table({"age": AGES, "sex": SEXES, "ill": list(ill)}), schema=SCHEMA)
+
+
+def published(age, sex, ill=("flu", "gout", "flu", "cold")):
+    return hm.read(pa.table({"age": age, "sex": sex, "ill": list(ill)}), schema={})
+
+
+def test_two_releases_single_everybody_out_together():
+    original = table()
+    by_age = published(["2*", "2*", "3*", "3*"], ["*"] * 4)
+    by_sex = published(["*"] * 4, SEXES)
+    found = differencing(sides(original, by_age), sides(original, by_sex))
+    assert (found.smallest, found.together) == (2, 1)
+    assert (found.smaller.value, found.alone.value) == (1, 1)
+    # 21 f: {flu, gout} and {flu}: certain through the second alone. 22 m: {flu, gout} and
+    # {gout, cold}: gout. 31 f: certain alone. 32 m: {flu, cold} and {gout, cold}: cold.
+    ((name, share),) = found.disclosed
+    assert name == "ill"
+    assert share.value == pytest.approx(2 / 4)
+
+
+def test_the_same_release_twice_tells_nothing_more():
+    original = table()
+    by_age = published(["2*", "2*", "3*", "3*"], ["*"] * 4)
+    found = differencing(sides(original, by_age), sides(original, by_age))
+    assert (found.smallest, found.together, found.smaller.value) == (2, 2, 0)
+    assert found.disclosed[0][1].value == 0
+
+
+def test_somebody_left_out_of_one_release_stands_apart():
+    original = table()
+    whole = published(["*"] * 4, ["*"] * 4)
+    without = published(["2*", "2*", "31"], ["*"] * 3, ("flu", "gout", "flu"))
+    found = differencing(sides(original, whole), sides(original, without))
+    assert found.smallest == 1
+    assert found.alone.value == pytest.approx(2 / 4)
+
+
+def test_rows_that_stand_for_nobody_combine_with_nothing():
+    original = table()
+    made_up = published(["22", "22", "22"], ["f", "f", "f"], ("flu", "flu", "flu"))
+    found = differencing(sides(original, original), sides(original, made_up))
+    assert found.alone.value is None
+    assert not found.alone.trusted
