@@ -26,6 +26,7 @@ from halfmask.protocol.messages import (
     read_reply,
     read_request,
 )
+from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.terms import MERGES, Terms
@@ -199,6 +200,75 @@ def test_groups_of_cells_answer_apart() -> None:
     found = town.ask("SELECT COUNT(*) AS n FROM people GUARANTEE k = 2")
     assert found is not None
     assert {g: r.rows["n"].to_pylist() for g, r in found.items()} == {0: [6], 1: [5]}
+
+
+def test_answers_of_groups_of_cells_are_added_up() -> None:
+    people = [{"a": i % 2, "b": "xyz"[i % 3], "s": i, "k": 1} for i in range(24)]
+    town = Town(people, terms=SMALL, groups=4)
+    text = TEXT.replace("SUM(s) AS total", "SUM(s) AS total, MIN(s) AS low, MAX(s) AS high")
+    found = town.ask(text)
+    assert found is not None
+    whole, reason = town.asker.together(text, found)
+    assert (reason, len(found)) == ("", 4)
+    assert whole is not None
+    assert sorted(list(r.values())[:5] for r in whole.to_pylist()) == [
+        ["x", 8, 84, 0, 21],
+        ["y", 8, 92, 1, 22],
+        ["z", 8, 100, 2, 23],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("select", "rest", "reason"),
+    [
+        ("AVG(s) AS mean", "", "mean cannot be added up"),
+        ("COUNT(DISTINCT s) AS d", "", "d cannot be added up"),
+        ("SUM(s) + 1 AS more", "", "more cannot be added up"),
+        ("COUNT(*) AS n", "HAVING COUNT(*) > 1", "HAVING"),
+    ],
+)
+def test_answers_that_cannot_be_added_up_stay_apart(select: str, rest: str, reason: str) -> None:
+    text = f"SELECT b, {select} FROM people GROUP BY b {rest} GUARANTEE k = 2"  # noqa: S608
+    town = Town(PEOPLE, terms=SMALL, groups=2)
+    found = town.ask(text)
+    assert found is not None
+    whole, why = town.asker.together(text, found)
+    assert whole is None
+    assert reason in why
+
+
+def reopened(town: Town, without: int) -> None:
+    """The relay forgets one contribution and all work, and closes the collection once more."""
+    db = town.store._db
+    db.execute("UPDATE slots SET frame = NULL WHERE slot = ?", (without,))
+    db.execute("DELETE FROM tasks")
+    db.execute("DELETE FROM frames")
+    db.execute("UPDATE rooms SET state = 'collecting', stage = 0")
+
+
+def test_a_collection_that_is_closed_twice_is_refused_by_whoever_worked_on_it() -> None:
+    town = Town(PEOPLE, terms=SMALL)
+    question = town.question(TEXT)
+    town.gather(question)
+    town.work()
+    assert rows(drive(town.asker.collect(question), town.send)) == RIGHT
+    reopened(town, without=0)
+    worked = [cell for cell in town.cells if cell.home.settled]  # type: ignore[union-attr]
+    assert len(worked) >= 4
+    said = {drive(cell.work(town.clock), town.send) for cell in worked}
+    assert said == {"refused: protocol.tampered"}
+
+
+def test_a_cell_that_only_works_settles_on_one_closing_too() -> None:
+    town = Town(PEOPLE, terms=SMALL)
+    question = town.question(TEXT)
+    town.gather(question)
+    hired = Cell(town.issuer.group(0), town.commons)
+    while drive(hired.work(town.clock), town.send) is not None:
+        pass
+    assert rows(drive(town.asker.collect(question), town.send)) == RIGHT
+    reopened(town, without=3)
+    assert drive(hired.work(town.clock), town.send) == "refused: protocol.tampered"
 
 
 def test_a_cell_that_vanishes_with_a_task_is_replaced() -> None:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
 
 from halfmask.errors import RoomError
 from halfmask.protocol import records
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.layout import EMPTY
 from halfmask.protocol.merge import network, swap
 from halfmask.protocol.schedule import Schedule
 from halfmask.protocol.terms import Terms
@@ -33,7 +32,7 @@ def partition(keys: list[int], frame: int, count: int) -> list[Any]:
 
 def content(frames: list[Any]) -> list[tuple[bytes, int]]:
     whole = np.concatenate(frames)
-    whole = whole[LAYOUT.tags(whole) != EMPTY]
+    whole = whole[~LAYOUT.hollow(whole)]
     return [(k, int(n)) for k, n in zip(whole["key"].tolist(), whole["rows"], strict=True)]
 
 
@@ -93,6 +92,24 @@ def test_network_merge_sorts_and_combines_whatever_it_gets(
 ) -> None:
     merged, _, _ = network_by_tasks(partition(one, 4, n), partition(two, 4, n))
     assert content(merged) == content(partition(one + two, 4, 2 * n))
+
+
+# Every partition holds the two sums, so two keys are in all of them.
+SIDE = st.lists(st.integers(3, 12), max_size=4).map(lambda keys: [1, 2, *keys])
+
+
+@settings(max_examples=100, deadline=None)
+@example([1, 2, 12, 7, 8, 11], [1, 2, 3, 10, 6], [1, 2, 5, 4, 8, 10], [1, 2, 6, 9, 11, 4])
+@given(SIDE, SIDE, SIDE, SIDE)
+def test_network_merge_of_merged_partitions_leaves_no_key_in_two_places(
+    a: list[int], b: list[int], c: list[int], d: list[int]
+) -> None:
+    """Equal keys must not shrink a frame: what is merged next would not be sorted any more."""
+    one, two, three, four = (partition(keys, 2, 3) for keys in (a, b, c, d))
+    left, right = network_by_tasks(one, two)[0], network_by_tasks(three, four)[0]
+    merged, _, _ = network_by_tasks(left, right)
+    assert {len(f) for f in merged} == {2}
+    assert content(merged) == content(partition(a + b + c + d, 2, 12))
 
 
 @settings(max_examples=80, deadline=None)

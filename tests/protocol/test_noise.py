@@ -12,9 +12,10 @@ from tests.protocol.town import NOW, Town, row
 from halfmask.errors import ParameterError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
-from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.contribution import contribution
+from halfmask.protocol.ledger import Entry, exhausted
 from halfmask.protocol.noise import WHOLE, categories, debiased, randomized, truth, weight
-from halfmask.protocol.parties.cell import Entry, exhausted
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.terms import Terms
 
 COMMONS = commons_from({"tables": {"people": {"columns": {
@@ -63,7 +64,7 @@ def test_estimates_have_no_bias_where_everybody_has_another_epsilon() -> None:
     groups["key"] = [bytes([1, 0, i + 1]) for i in range(4)]
     groups["rows"] = np.bincount(reported, minlength=4)
     groups["w"] = np.bincount(reported, weights=[weight(e, 4) for e in epsilons], minlength=4)
-    found = debiased(groups, 4)
+    found = debiased(layout, groups)
     estimate = dict(zip(found["key"].tolist(), found["rows"].tolist(), strict=True))
     assert abs(estimate[bytes([1, 0, 1])] - 3000) < 500
     assert abs(estimate[bytes([1, 0, 2])] - 1000) < 500

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError
-from halfmask.protocol.contribution import Policy
 from halfmask.protocol.keys import new_issuer
-from halfmask.protocol.parties.cell import Entry
+from halfmask.protocol.ledger import Entry
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.store.vault import Vault, new_key_file, read_key_file
 
 if TYPE_CHECKING:
@@ -120,6 +120,12 @@ def test_a_full_disk_changes_nothing(vault: Vault, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match="full"):
         vault.put_table("people", many)
     assert vault.tables()["people"].to_pylist() == ROWS.to_pylist()
+
+
+def test_a_closing_is_settled_for_good(vault: Vault, tmp_path: Path) -> None:
+    assert vault.settle(b"q", b"first") == b"first"
+    assert Vault(tmp_path / "alice.cell", bytes(32)).settle(b"q", b"second") == b"first"
+    assert vault.settle(b"another", b"second") == b"second"
 
 
 def test_key_files(tmp_path: Path) -> None:

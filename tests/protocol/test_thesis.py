@@ -10,8 +10,9 @@ from tests.protocol.town import Town, row
 from halfmask.protocol import census
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
-from halfmask.protocol.contribution import Policy, contribution
+from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import OPEN, OVERHEAD, Address, FrameKey, place
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.terms import MERGES, Terms
 
 STREETS = commons_from(

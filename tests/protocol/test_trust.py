@@ -27,9 +27,9 @@ from halfmask.errors import (
 )
 from halfmask.protocol import answering
 from halfmask.protocol.commons import commons_from
-from halfmask.protocol.contribution import Policy
 from halfmask.protocol.crypto import OPEN, Address, FrameKey, open_own, place, seal_for, sign
 from halfmask.protocol.keys import AskerKey, GroupKey, new_issuer, read_key, write_key
+from halfmask.protocol.ledger import Entry, objects
 from halfmask.protocol.messages import (
     LARGEST,
     Ask,
@@ -46,7 +46,8 @@ from halfmask.protocol.messages import (
     read_request,
 )
 from halfmask.protocol.parties.asker import Asker
-from halfmask.protocol.parties.cell import Cell, Entry, objects
+from halfmask.protocol.parties.cell import Cell
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.terms import Terms
 from halfmask.protocol.transport.memory import drive
 

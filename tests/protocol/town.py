@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.protocol.commons import Commons, commons_from
-from halfmask.protocol.contribution import Policy
 from halfmask.protocol.keys import AskerKey, Issuer, new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.store.home import FileSpill, MemoryHome
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.terms import Terms

@@ -16,7 +16,7 @@ import pyarrow as pa
 from halfmask.errors import RoomError, TamperedMessageError
 from halfmask.protocol import distinct
 from halfmask.protocol.crypto import open_own, seal_for, sign, verify
-from halfmask.protocol.noise import categories, debiased
+from halfmask.protocol.noise import debiased
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def answer(made: Blueprint, found: Records, *, time_limit: float | None = None) 
     plan = made.plan
     request = plan.request
     if made.layout.noisy:
-        found = debiased(found, categories(made.layout))
+        found = debiased(made.layout, found)
         plan = replace(plan, notes=(*plan.notes, NOISY))
     decoded = made.layout.decode(found, request.tests, request.states)
     groups = groups_of(plan, decoded)

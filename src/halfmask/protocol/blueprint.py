@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from halfmask.engines.request import Interval, kind_of
+from halfmask.engines.request import Interval, State, kind_of
 from halfmask.errors import UnsupportedQueryError
 from halfmask.protocol.distinct import SKETCH
-from halfmask.protocol.layout import KeyField, Layout, Packing, StateField
+from halfmask.protocol.layout import Layout, StateField
 from halfmask.protocol.noise import LARGEST, categories
+from halfmask.protocol.packing import KeyField, Packing
 from halfmask.protocol.terms import Terms
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
     try:
         planned = plan(parse(text), commons.catalog(), engine)
         _refuse(planned)
+        counting = len(planned.request.states)
+        planned = _by_person(planned)
         request = planned.request
         wanted = [*(k.expression for k in request.keys), *(s.expression for s in request.states)]
         probe = request.source.copy()
@@ -96,8 +99,9 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
             _packing(t, s.kind),
             text_width if _packing(t, s.kind) == "text" else 8,
             getattr(t, "scale", 0) or 0,
+            once=i >= counting,
         )
-        for s, t in zip(request.states, types[len(request.keys) :], strict=False)
+        for i, (s, t) in enumerate(zip(request.states, types[len(request.keys) :], strict=False))
     )
     caps = (*(t.cap for t in request.tests), *(SKETCH for _ in planned.measures))
     layout = Layout(keys, states, caps, sketches=len(planned.measures))
@@ -116,10 +120,29 @@ def _refuse(plan: Plan) -> None:
             text=text,
             start=0,
         )
-    if plan.statement.rows_per_person is not None:
-        raise UnsupportedQueryError(
-            "A cell contributes one row: leave AT MOST n ROWS away.", text=text, start=0
-        )
+
+
+def _by_person(plan: Plan) -> Plan:
+    """Have people counted apart from rows: a cell may hold several rows of its person.
+
+    The states that count people come last, the number of all people at the very end.
+    """
+    from sqlglot import exp
+
+    states = list(plan.request.states)
+    needed = []
+    for requirement in reversed(plan.requirements):
+        if requirement.test is None:
+            counted: exp.Expr = (
+                exp.Literal.number(1)
+                if requirement.state is None
+                else plan.request.states[requirement.state].expression
+            )
+            states.append(State("count", counted.copy()))
+            requirement = replace(requirement, state=len(states) - 1)
+        needed.append(requirement)
+    request = replace(plan.request, states=tuple(states))
+    return replace(plan, request=request, requirements=tuple(reversed(needed)))
 
 
 def _refuse_noise(made: Blueprint) -> None:

@@ -1,77 +1,31 @@
 """What one cell contributes: one record at the finest level its person accepts, or a dummy.
 
 Definition: the first level i of the chain with k_i >= k and l_i >= l for the person's demands on
-the queried columns; WHERE not met, no such level, no policy or an objection: a dummy.
+the queried columns, at which all rows that meet WHERE stand in one group; no such row or level, no
+policy or an objection: a dummy. Several rows leave as one record, in which the person counts once.
 Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dummy).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - read when a policy is decoded
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from halfmask.engines import evaluate
 from halfmask.engines.reference import generalize
-from halfmask.errors import EngineError, ParameterError, UnsupportedByEngineError
-from halfmask.protocol.noise import categories, randomized, truth, weight
+from halfmask.errors import EngineError, UnsupportedByEngineError
+from halfmask.protocol.layout import EMPTY
+from halfmask.protocol.ledger import CONTRIBUTED
+from halfmask.protocol.noise import categories, randomized, weight
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from halfmask.protocol.blueprint import Blueprint
     from halfmask.protocol.layout import Records
-
-LARGEST = 10**9
-DAY = 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the person demands.
-
-    Attributes:
-        k: of every query; None: queries are refused unless their columns are named.
-        l: of every query.
-        columns: column to (k, l) when it is queried.
-        days: so long an answer blocks another one on the same values.
-        answers: so many answers on the same values within that time.
-        epsilon: what one answer with noise may cost; None: none is given.
-        budget: what all answers with noise may cost within that time.
-    """
-
-    k: int | None = None
-    l: int = 1  # noqa: E741
-    columns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    days: int = 30
-    answers: int = 1
-    epsilon: float | None = None
-    budget: float = 1.0
-
-    def __post_init__(self) -> None:
-        pairs = [(self.k if self.k is not None else 1, self.l), *self.columns.values()]
-        for k, l in pairs:  # noqa: E741
-            for name, value in (("k", k), ("l", l)):
-                if not isinstance(value, int) or isinstance(value, bool):
-                    raise ParameterError(name, value, "a whole number")
-                if not 1 <= value <= LARGEST:
-                    raise ParameterError(name, value, f"1 to {LARGEST:,}")
-        if self.epsilon is not None:
-            truth(self.epsilon, 2)
-        if not 0 <= self.budget < float("inf"):
-            raise ParameterError("budget", self.budget, "a number of at least 0")
-        if self.days < 0 or self.answers < 0:
-            raise ParameterError("days or answers", min(self.days, self.answers), "at least 0")
-
-    def demand(self, queried: tuple[str, ...]) -> tuple[int, int] | None:
-        """The largest demand over the queried columns; None where one of them has none."""
-        known = {name.lower(): pair for name, pair in self.columns.items()}
-        general = None if self.k is None else (self.k, self.l)
-        found = [known.get(name.lower(), general) for name in queried] or [general]
-        if any(pair is None for pair in found):
-            return None
-        pairs = [pair for pair in found if pair is not None]
-        return max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+    from halfmask.protocol.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +52,65 @@ def contribution(
     demand = policy.demand(made.plan.queried) if policy is not None else None
     level = _level(made, demand)
     rows = _evaluated(made, tables)
-    reason = "contributed"
-    if demand is None:
-        reason = "no policy"
-    elif level < 0:
-        reason = "no level satisfies the policy"
-    elif len(rows) != 1:
-        reason = "the condition is not met" if not rows else "several rows match"
-    noisy = made.layout.noisy
-    if noisy and reason == "contributed" and (policy is None or policy.epsilon is None):
-        reason = "no epsilon"
-    if objection is not None:
-        reason = objection
-    real = reason == "contributed"
-    table = _row(made, rows[0] if len(rows) == 1 else None, demand or (0, 0), level if real else -1)
-    epsilon = policy.epsilon if policy is not None and policy.epsilon is not None else 0.0
-    if noisy and real and not _is_empty(made, made.layout.encode(table)):
-        table = _with_noise(made, table, epsilon)
-    record = made.layout.encode(table)
-    if noisy and real and not _is_empty(made, record):
+    reason = objection or _obstacle(made, rows, policy, demand, level)
+    # A dummy takes the same way, so that it takes the same time.
+    rows = rows or [dict.fromkeys(_expressions(made))]
+    found = _placed(made, rows, demand or (0, 0), max(level, 0))
+    if reason is not None or found is None:
+        reason = reason or "the rows fall into several groups"
+        return Contribution(made.layout.empty(1).tobytes(), None, reason)
+    level, record = found
+    epsilon = 0.0
+    if _is_empty(made, record):
+        reason = "a value is too long or outside the common values"
+        return Contribution(record.tobytes(), None, reason)
+    if made.layout.noisy and policy is not None and policy.epsilon is not None:
+        epsilon = policy.epsilon
+        noisy = _with_noise(made, _table(made, rows, demand or (0, 0), level), epsilon)
+        record = made.layout.encode(noisy)
         record["w"] = weight(epsilon, categories(made.layout))
-    if real and _is_empty(made, record):
-        real, reason = False, "a value is too long or outside the common values"
-    cost = epsilon if noisy and real else 0.0
-    return Contribution(record.tobytes(), level if real else None, reason, cost)
+    return Contribution(record.tobytes(), level, CONTRIBUTED, epsilon)
+
+
+def _obstacle(
+    made: Blueprint,
+    rows: list[dict[str, Any]],
+    policy: Policy | None,
+    demand: tuple[int, int] | None,
+    level: int,
+) -> str | None:
+    """Why the person does not contribute; None where nothing stands against it."""
+    most = made.plan.statement.rows_per_person
+    if policy is None or demand is None:
+        return "no policy"
+    if level < 0:
+        return "no level satisfies the policy"
+    if not rows:
+        return "the condition is not met"
+    if len(rows) > 1 and made.layout.noisy:
+        return "several rows match, and noise hides one"
+    if most is not None and len(rows) > most:
+        return "more rows match than the query allows"
+    return "no epsilon" if made.layout.noisy and policy.epsilon is None else None
+
+
+def _placed(
+    made: Blueprint, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
+) -> tuple[int, Records] | None:
+    """The finest level from ``level`` on at which all rows stand in one group, and their record.
+
+    A value that does not fit makes an empty record.
+    """
+    layout = made.layout
+    for at in range(level, len(made.plan.chain.levels)):
+        found = layout.encode(_table(made, rows, demand, at))
+        if (layout.tags(found) == EMPTY).any():
+            return at, layout.empty(1)
+        if len(found) > 1:
+            found = layout.of_one_person(found)
+        if len(found) == 1:
+            return at, found
+    return None
 
 
 def _with_noise(made: Blueprint, row: pa.Table, epsilon: float) -> pa.Table:
@@ -134,8 +123,6 @@ def _with_noise(made: Blueprint, row: pa.Table, epsilon: float) -> pa.Table:
 
 
 def _is_empty(made: Blueprint, record: Records) -> bool:
-    from halfmask.protocol.layout import EMPTY
-
     return bool(made.layout.tags(record)[0] == EMPTY)
 
 
@@ -186,28 +173,28 @@ def _in_duckdb(
     return rows
 
 
-def _row(
-    made: Blueprint, row: Mapping[str, Any] | None, demand: tuple[int, int], level: int
+def _table(
+    made: Blueprint, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
 ) -> pa.Table:
-    """The row as the layout encodes it."""
+    """The rows as the layout encodes them."""
     request, layout = made.plan.request, made.layout
+    n = len(rows)
     columns = {
-        "level": pa.array([level], pa.int64()),
-        "k": pa.array([demand[0]], pa.int64()),
-        "l": pa.array([demand[1]], pa.int64()),
+        "level": pa.array([level] * n, pa.int64()),
+        "k": pa.array([demand[0]] * n, pa.int64()),
+        "l": pa.array([demand[1]] * n, pa.int64()),
     }
     for i, (key, packed) in enumerate(zip(request.keys, layout.keys, strict=True)):
-        value = None if row is None else generalize(key, level, row[f"r{i}"])
-        columns[f"g{i}"] = _array(value, packed.type)
+        columns[f"g{i}"] = _array([generalize(key, level, r[f"r{i}"]) for r in rows], packed.type)
     for j in range(len(layout.caps)):
-        columns[f"v{j}"] = pa.array([None if row is None else row[f"v{j}"]])
+        columns[f"v{j}"] = pa.array([r[f"v{j}"] for r in rows])
     for i, state in enumerate(layout.states):
-        columns[f"a{i}"] = _array(None if row is None else row[f"a{i}"], state.type)
+        columns[f"a{i}"] = _array([r[f"a{i}"] for r in rows], state.type)
     return pa.table(columns)
 
 
-def _array(value: Any, kind: pa.DataType) -> pa.Array:
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
-        return pa.array([value], kind)
+        return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([value]).cast(kind)
+        return pa.array(values).cast(kind)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+
+from halfmask.protocol.packing import KeyField, Packing, pack, pack_key, plain, unpack, unpack_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,29 +25,23 @@ if TYPE_CHECKING:
 
 SUM, GROUP, EMPTY = 0, 1, 255
 LOW = 1 << 32
-Packing = Literal["code", "number", "float", "text"]
 Records: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"  # its fields are the layout's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeyField:
-    """One grouping column: its Arrow type, how it is packed, and its domain if it has one."""
-
-    type: pa.DataType
-    packing: Packing
-    width: int
-    domain: pa.Array | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class StateField:
-    """One mergeable state: what it is of which Arrow type."""
+    """One mergeable state: what it is of which Arrow type.
+
+    Attributes:
+        once: a count of people: somebody with several rows counts once.
+    """
 
     kind: StateKind
     type: pa.DataType
     packing: Packing
     width: int = 8
     scale: int = 0
+    once: bool = False
 
     @property
     def exact(self) -> bool:
@@ -55,7 +51,7 @@ class StateField:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The fields of a record for one query."""
+    """The fields of a record for one query; the last state counts people."""
 
     keys: tuple[KeyField, ...]
     states: tuple[StateField, ...]
@@ -110,6 +106,26 @@ class Layout:
     def tags(self, records: Records) -> NDArray[np.uint8]:
         """Per record, whether it is a sum, a group or empty."""
         return _raw(records, self.key_width)[:, 0]
+
+    def hollow(self, records: Records) -> NDArray[np.bool_]:
+        """Which records hold nothing: empty places, husks, and sums of nobody."""
+        hollow: NDArray[np.bool_] = (records["rows"] == 0) | (self.tags(records) == EMPTY)
+        return hollow
+
+    def people(self, records: Records) -> NDArray[np.int64]:
+        """Per record, how many people stand in it."""
+        counted: NDArray[np.int64] = records[f"s{len(self.states) - 1}_n"]
+        return counted
+
+    def of_one_person(self, rows: Records) -> Records:
+        """One person's rows as one record per group, in which the person counts once."""
+        from halfmask.protocol.records import combine
+
+        found = combine(self, rows)
+        for i, state in enumerate(self.states):
+            if state.once:
+                found[f"s{i}_n"] = np.minimum(found[f"s{i}_n"], 1)
+        return found
 
     def bytes_of(self, records: Records) -> bytes:
         """Records as they are encrypted."""
@@ -182,11 +198,11 @@ class Layout:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """A 64-bit number per value, the same for equal values, and which are missing."""
         null: NDArray[np.bool_] = column.is_null().to_numpy()
-        plain = _plain(column)
+        values = plain(column)
         sketch = test >= len(self.caps) - self.sketches
-        if pa.types.is_integer(plain.type) and plain.type != pa.uint64() and not sketch:
-            return plain.cast(pa.int64()).fill_null(0).to_numpy(), null
-        coded = plain.combine_chunks().dictionary_encode()
+        if pa.types.is_integer(values.type) and values.type != pa.uint64() and not sketch:
+            return values.cast(pa.int64()).fill_null(0).to_numpy(), null
+        coded = values.combine_chunks().dictionary_encode()
         salt = hashlib.blake2b(self.salt, digest_size=16, person=f"test{test}".encode()).digest()
         made = [
             int.from_bytes(
@@ -262,101 +278,6 @@ class Layout:
         else:
             raw = np.ascontiguousarray(stored).view(np.uint8).reshape(-1, 8)
         return {f"s{i}": unpack(state.packing, state.type, raw, none)}
-
-
-def pack_key(
-    field: KeyField, column: pa.ChunkedArray
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Fixed bytes per value, which are missing, and which fit."""
-    if field.packing != "code":
-        return pack(field.packing, field.width, column)
-    plain = _plain(column)
-    null = plain.is_null().to_numpy()
-    import pyarrow.compute as pc
-
-    codes = pc.index_in(plain.cast(field.type), value_set=field.domain)
-    ok = codes.is_valid().to_numpy()
-    numbers = codes.fill_null(0).to_numpy().astype("<u4")
-    return numbers.view(np.uint8).reshape(-1, 4), null, ok
-
-
-def unpack_key(field: KeyField, raw: NDArray[np.uint8], null: NDArray[np.bool_]) -> pa.Array:
-    """The values behind fixed bytes."""
-    if field.packing != "code":
-        return unpack(field.packing, field.type, raw, null)
-    codes = np.ascontiguousarray(raw).view("<u4").ravel().astype(np.int64)
-    assert field.domain is not None  # noqa: S101 - coded fields have one
-    return field.domain.take(pa.array(codes, mask=null))
-
-
-def pack(
-    packing: Packing, width: int, column: pa.ChunkedArray
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Fixed bytes per value, which are missing, and which fit."""
-    plain = _plain(column)
-    null = plain.is_null().to_numpy()
-    if packing == "text":
-        coded = plain.cast(pa.string()).combine_chunks().dictionary_encode()
-        texts = [t.encode() for t in coded.dictionary.to_pylist()] or [b""]
-        good = np.array([len(t) <= width and b"\0" not in t for t in texts])
-        table = np.array([t[:width] for t in texts], dtype=f"S{width}")
-        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        raw = table[codes].view(np.uint8).reshape(-1, width)
-        return raw, null, good[codes]
-    if packing == "float":
-        numbers = plain.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
-        return numbers.astype("<f8").view(np.uint8).reshape(-1, 8), null, np.ones(len(null), bool)
-    whole, ok = _whole(plain)
-    return whole.astype("<i8").view(np.uint8).reshape(-1, 8), null, ok
-
-
-def unpack(
-    packing: Packing,
-    kind: pa.DataType,
-    raw: NDArray[np.uint8],
-    null: NDArray[np.bool_],
-) -> pa.Array:
-    """The values behind fixed bytes."""
-    raw = np.ascontiguousarray(raw)
-    if packing == "text":
-        texts = raw.view(f"S{raw.shape[1]}").ravel()
-        values = [
-            None if n else t.decode() for t, n in zip(texts.tolist(), null.tolist(), strict=True)
-        ]
-        return pa.array(values, pa.string())
-    numbers = raw.view("<f8" if packing == "float" else "<i8").ravel()
-    found = pa.array(numbers, mask=null)
-    if pa.types.is_decimal(kind):
-        from decimal import Decimal
-
-        places = Decimal(1).scaleb(-kind.scale)
-        return pa.array([None if v is None else v * places for v in found.to_pylist()], kind)
-    if pa.types.is_boolean(kind):
-        return found.cast(pa.bool_())
-    if pa.types.is_temporal(kind):
-        return found.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
-    return found if packing == "float" else found.cast(kind)
-
-
-def _whole(plain: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Whole numbers of 64 bits, and which values fit in them."""
-    kind = plain.type
-    ok = np.ones(len(plain), dtype=bool)
-    if pa.types.is_decimal(kind):
-        scaled = [0 if v is None else int(v.scaleb(kind.scale)) for v in plain.to_pylist()]
-        ok = np.array([abs(v) < 2**62 for v in scaled], dtype=bool)
-        return np.array([v if abs(v) < 2**62 else 0 for v in scaled], dtype=np.int64), ok
-    if pa.types.is_temporal(kind):
-        plain = plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
-    elif pa.types.is_boolean(kind):
-        plain = plain.cast(pa.int8())
-    return plain.cast(pa.int64()).fill_null(0).to_numpy().astype(np.int64), ok
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
 
 
 def _raw(records: Records, width: int) -> NDArray[np.uint8]:

@@ -63,11 +63,12 @@ def randomized(own: Sequence[object], layout: Layout, epsilon: float) -> list[ob
     return found
 
 
-def debiased(records: Records, count: int) -> Records:
+def debiased(layout: Layout, records: Records) -> Records:
     """Groups with their estimated numbers of people in place of the reported ones."""
+    count = categories(layout)
     weights = records["w"]
     shift = (weights.sum() - records["rows"].sum()) / count
     estimate = np.rint(weights - shift).astype(np.int64)
     found: Records = records[estimate > 0].copy()
-    found["rows"] = estimate[estimate > 0]
+    found["rows"] = layout.people(found)[:] = estimate[estimate > 0]
     return found

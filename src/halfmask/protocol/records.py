@@ -1,7 +1,8 @@
 """Merge records: equal keys become one, counts and sums add, extremes compare, sets unite.
 
 Merging is commutative and associative (moments and sums of fractions up to rounding), so that the
-shape of the tree and the order of cells make no difference.
+shape of the tree and the order of cells make no difference. Where a frame must keep its size, the
+second of two equal keys stays behind as a husk: its key, and nothing in it.
 """
 
 from __future__ import annotations
@@ -26,16 +27,25 @@ def fold(layout: Layout, contributions: Records) -> Records:
 
 
 def combine(layout: Layout, records: Records) -> Records:
-    """Sort by key, merge equal keys, drop what is empty."""
-    records = records[layout.tags(records) != EMPTY]
-    if len(records) < 2:
-        return records
-    order = np.argsort(records["key"], kind="stable")
-    records = records[order]
-    keys = records["key"]
-    first = np.concatenate(([True], keys[1:] != keys[:-1]))
-    if first.all():
-        return records
+    """Sort by key, merge equal keys, drop what is empty and husks."""
+    records = _sorted(records[~layout.hollow(records)])
+    first = _first(records)
+    return records if first.all() else _merged(layout, records, first)
+
+
+def _sorted(records: Records) -> Records:
+    return records[np.argsort(records["key"], kind="stable")]
+
+
+def _first(records: Records) -> NDArray[np.bool_]:
+    """Which sorted records are the first with their key."""
+    found = np.ones(len(records), dtype=bool)
+    found[1:] = records["key"][1:] != records["key"][:-1]
+    return found
+
+
+def _merged(layout: Layout, records: Records, first: NDArray[np.bool_]) -> Records:
+    """Sorted records, of which those with equal keys become one."""
     starts = np.flatnonzero(first)
     ids = np.cumsum(first) - 1
     merged = records[starts]
@@ -71,13 +81,29 @@ def frames(layout: Layout, records: Records, size: int, count: int) -> list[Reco
 
 
 def split(layout: Layout, left: Records, right: Records) -> tuple[Records, Records]:
-    """Two frames merged into a lower and an upper one of the same size."""
+    """Two frames merged into a lower and an upper one of the same size.
+
+    Husks stay where their keys are: a network of such steps sorts only what keeps its number.
+    """
+    both = _sorted(np.concatenate((left, right)))
+    first = _first(both) | (layout.tags(both) == EMPTY)
+    if not first.all():
+        whole = np.zeros_like(both)
+        whole["key"] = both["key"]
+        whole[first] = _merged(layout, both, first)
+        both = whole
+    return both[: len(left)], both[len(left) :]
+
+
+def pack(layout: Layout, left: Records, right: Records) -> tuple[Records, Records]:
+    """Two frames merged into a lower and an upper one, without husks: empty places come last."""
     low, high = frames(layout, combine(layout, np.concatenate((left, right))), len(left), 2)
     return low, high
 
 
 def groups(layout: Layout, records: Records) -> tuple[Records, int, int]:
     """The groups among records, and how many contributions and real ones were counted."""
+    records = records[~layout.hollow(records)]
     tags = layout.tags(records)
     sums = records[tags == SUM]
     counted = {key: int(rows) for key, rows in zip(sums["key"].tolist(), sums["rows"], strict=True)}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The signature, the ephemeral key, the nonce and the tag around an answer.
 ENVELOPE = 64 + 32 + 28
 PIECE = 1 << 20
-Kind = Literal["fold", "tree", "swap", "split", "filter"]
+Kind = Literal["fold", "tree", "swap", "split", "pack", "filter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Schedule:
             n = self.frames(level - 1)
             found += [Stage("split", level, j, pairs * (n - j + 1)) for j in range(1, n + 1)]
             found += [
-                Stage("split", level, n + 1 + s, pairs * len(compared))
+                Stage("pack", level, n + 1 + s, pairs * len(compared))
                 for s, compared in enumerate(self._sorting(level))
             ]
         found.append(Stage("filter", self.height + 1, 0, 1))
@@ -112,7 +112,7 @@ class Schedule:
         if at.kind == "filter":
             pieces = tuple(Address(at.level, 0, 0, p) for p in range(self.pieces))
             return Task("filter", at.level, 0, self.node(self.height, 0), pieces)
-        if at.kind == "split":
+        if at.kind in ("split", "pack"):
             return self._split(at, index)
         inputs = self.node(at.level - 1, 2 * index) + self.node(at.level - 1, 2 * index + 1)
         return Task(at.kind, at.level, index, inputs, self._own(at.level, index))
@@ -155,7 +155,7 @@ class Schedule:
         compared = self._sorting(at.level)[step]
         node, t = divmod(index, len(compared))
         return Task(
-            "split",
+            "pack",
             at.level,
             node,
             tuple(self._sorted(at.level, node, step, p) for p in compared[t]),

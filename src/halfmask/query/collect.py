@@ -225,7 +225,9 @@ def _largest_refused(rows: pa.Table, level: NDArray[np.int64]) -> int:
 
 def _people(plan: Plan, rows: pa.Table) -> NDArray[np.int64]:
     first = plan.requirements[0]
-    return _numbers(rows, "rows" if first.test is None else f"t{first.test}_n")
+    if first.test is not None:
+        return _numbers(rows, f"t{first.test}_n")
+    return _numbers(rows, "rows" if first.state is None else f"s{first.state}")
 
 
 def _numbers(rows: pa.Table, name: str) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The pages of assessments, comparisons and frontiers: one HTML file each, complete in itself."""
+"""The pages of assessments, comparisons, frontiers and synthetic tables, each one HTML file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "halfmask.assessment": ("assessment.html", assessment_plots.assessment),
     "halfmask.comparison": ("comparison.html", assessment_plots.comparison),
     "halfmask.frontier": ("frontier.html", assessment_plots.frontier),
+    "halfmask.synthetic": ("synthetic.html", assessment_plots.synthetic),
 }
 
 

@@ -6,8 +6,9 @@ are merged again, shifted by one. Two partitions of n frames take n iterations a
 tasks and give 2 n frames. A cell holds two frames, never more.
 Source: Michel 2019, Algorithm 4.
 
-Equal keys are combined where they meet, which leaves empty places. Where the frames would
-outgrow the room there is, Batcher's network of the same two-frame tasks moves them to the end.
+Equal keys are combined where they meet; a husk with the second's key keeps its place, because the
+steps sort nothing whose number changes on the way. Where the frames would outgrow the room there
+is, Batcher's network of two-frame tasks drops the husks and moves empty places to the end.
 """
 
 from __future__ import annotations

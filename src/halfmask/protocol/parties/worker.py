@@ -146,7 +146,8 @@ def swapped(bench: Bench, task: Task, spill: Spill) -> Iterator[bytes]:
 def split(bench: Bench, task: Task, frames: Sequence[bytes | None]) -> list[bytes]:
     """Merge two frames into a lower and an upper one."""
     left, right = (bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True))
-    halves = records.split(bench.blueprint.layout, left, right)
+    way = records.pack if task.kind == "pack" else records.split
+    halves = way(bench.blueprint.layout, left, right)
     return [bench.seal(a, h) for a, h in zip(task.outputs, halves, strict=True)]
 
 
@@ -162,7 +163,7 @@ def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> Records:
     found, contributions, real = records.groups(layout, np.concatenate(parts))
     if contributions != bench.closing.contributions:
         raise TamperedMessageError("Contributions were lost or repeated on the way.")
-    if int(found["rows"].sum()) != real:
+    if int(layout.people(found).sum()) != real:
         raise RoomError(_room(bench))
     keys = found["key"]
     if len(np.unique(keys)) != len(keys):

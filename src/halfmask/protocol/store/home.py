@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from halfmask.protocol.contribution import Policy
-    from halfmask.protocol.parties.cell import Entry
+    from halfmask.protocol.ledger import Entry
+    from halfmask.protocol.policy import Policy
 
 
 @dataclass
@@ -24,6 +24,7 @@ class MemoryHome:
     demands: Policy | None
     secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
     entries: dict[bytes, Entry] = field(default_factory=dict)
+    settled: dict[bytes, bytes] = field(default_factory=dict)
 
     def tables(self) -> Mapping[str, pa.Table]:
         """The person's own rows."""
@@ -40,6 +41,10 @@ class MemoryHome:
     def note(self, entry: Entry) -> None:
         """Keep an entry."""
         self.entries[entry.query] = entry
+
+    def settle(self, query: bytes, closing: bytes) -> bytes:
+        """Keep the first closing that is seen of a query."""
+        return self.settled.setdefault(query, closing)
 
 
 class FileSpill:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from halfmask.errors import PartyUnavailableError
 from halfmask.protocol.messages import Query, Signed
-from halfmask.protocol.parties.relay import Lease, Room
+from halfmask.protocol.parties.relay_store import Lease, Room
 
 if TYPE_CHECKING:
     from pathlib import Path

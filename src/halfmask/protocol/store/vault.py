@@ -20,10 +20,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError
 from halfmask.protocol.commons import Commons, commons_from
-from halfmask.protocol.contribution import Policy
 from halfmask.protocol.crypto import NONCE, VERSION
 from halfmask.protocol.keys import GroupKey
-from halfmask.protocol.parties.cell import Cell, Entry
+from halfmask.protocol.ledger import Entry
+from halfmask.protocol.parties.cell import Cell
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.store.home import FileSpill
 
 if TYPE_CHECKING:
@@ -160,6 +161,14 @@ class Vault:
     def note(self, entry: Entry) -> None:
         """Keep an entry, in place of an earlier one on the same query."""
         self._put(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
+
+    def settle(self, query: bytes, closing: bytes) -> bytes:
+        """Keep the first closing that is seen of a query, and give it back for good."""
+        name = f"closing {query.hex()}"
+        known = self._get(name)
+        if known is None:
+            self._put(name, closing)
+        return known or closing
 
     def _need(self, name: str) -> bytes:
         data = self._get(name)
