@@ -116,4 +116,5 @@ def _name(method: str, share: float, models: Sequence[Model]) -> str:
             if key in ("k", "l", "t", "alpha", "beta", "delta", "limit", "lower", "upper")
         ]
         said.append(f"{facts['model']} ({', '.join(numbers)})" if numbers else str(facts["model"]))
-    return f"{', '.join(said)}; {method}, up to {share:.0%} suppressed"
+    left = f", up to {share:.0%} suppressed" if method in RECODINGS else ""
+    return f"{', '.join(said)}; {method}{left}"
