@@ -149,7 +149,7 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
             "alone: do not publish both, or publish this one at the levels of the earlier one."
         )
     out += [
-        f"{one['after']['column']} is certain for {one['after']['homogeneity']:.1%} of the released "
+        f"{one['after']['column']} is certain for {one['after']['homogeneity']:.1%} of released "
         "rows once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
         for one in document["disclosures"]
         if one["after"] is not None and one["after"]["homogeneity"] > 0
