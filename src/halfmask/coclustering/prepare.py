@@ -149,6 +149,12 @@ def melt(
         raise ParameterError("bins", bins, "a whole number of 2 or more")
     if not names:
         raise InputError("There is no column to co-cluster: declare at least one as quasi.")
+    unknown = [name for name in names if name not in table.arrow.column_names]
+    if unknown:
+        words = ", ".join(map(repr, unknown))
+        raise InputError(
+            f"The table has no column {words}; it has {', '.join(table.arrow.column_names)}."
+        )
     return melt_columns([column_parts(table, n, bins=bins, intervals=intervals) for n in names])
 
 
