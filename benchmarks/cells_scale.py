@@ -28,7 +28,7 @@ from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.policy import Policy
 from halfmask.protocol.simulate import simulate
 from halfmask.protocol.store.home import FileSpill, MemoryHome
-from halfmask.protocol.terms import Terms
+from halfmask.protocol.terms import Merge, Terms
 from halfmask.protocol.transport.http import Sender
 from halfmask.protocol.transport.memory import drive
 
@@ -44,34 +44,59 @@ def million(cells: int, groups: int) -> dict[str, Any]:
     return done
 
 
-def personal(cells: int, groups: int, plain: str) -> dict[str, Any]:
-    """Each phase with and without personal policies: processor time, the best of five in turns.
+def merged(cells: int, groups: int, merge: Merge, frame: int) -> dict[str, Any]:
+    """The same cells, merged by swapping or over the network."""
+    people = census.population(cells, groups)
+    terms = Terms(merge, 4096, frame, int(groups * 2.2), ram=1 << 33)
+    started = time.process_time()
+    done = simulate(census.commons(), people, census.QUERY, terms).to_dict()
+    done["processor_s"] = round(time.process_time() - started, 1)
+    done["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return done
 
-    The same people in the same groups: everybody's policy is content with the first level.
+
+def personal(cells: int, groups: int, repeats: int = 9) -> dict[str, Any]:
+    """Each phase with personal policies against the protocol without: medians, run in turns.
+
+    The same people in the same groups, because everybody is content with the first level. Without:
+    the same question to people who state nothing; one guarantee for all with messages as long as
+    those of the question; and one guarantee for all that is weaker, with shorter messages.
     """
     people = census.population(cells, groups).drop_columns(["k", "l"])
     demanding = people.append_column("k", pa.array([5] * cells)).append_column(
         "l", pa.array([3] * cells)
     )
-    terms = Terms(partition=4096, frame=4098, room=int(groups * 1.2), ram=1 << 33)
-    runs: dict[str, list[dict[str, float]]] = {"plain": [], "personal": []}
-    for _ in range(5):
-        for name, text, given in (
-            ("plain", plain, people),
-            ("personal", census.QUERY, demanding),
-        ):
-            runs[name].append(simulate(census.commons(), given, text, terms).processor)
-    best = {n: {p: min(r[p] for r in found) for p in found[0]} for n, found in runs.items()}
-    for figures in best.values():
-        figures["all"] = sum(figures.values())
-    return {
-        phase: {
-            "plain_s": round(without, 3),
-            "personal_s": round(best["personal"][phase], 3),
-            "overhead": round(best["personal"][phase] / without - 1, 3),
-        }
-        for phase, without in best["plain"].items()
+    cases = {
+        "personal": (census.QUERY, demanding),
+        "no policies": (census.QUERY, people),
+        "one guarantee, same lengths": (census.STRICT, people),
+        "one guarantee": (census.PLAIN, people),
     }
+    terms = Terms(partition=4096, frame=4098, room=int(groups * 1.2), ram=1 << 33)
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
+    rows: dict[str, int] = {}
+    for turn in range(repeats + 1):
+        for name, (text, given) in cases.items():
+            done = simulate(census.commons(), given, text, terms)
+            rows[name] = len(done.answer)
+            if turn:  # the first warms up
+                runs[name].append({**done.processor, "all": sum(done.processor.values())})
+    middle = {
+        n: {p: statistics.median(r[p] for r in found) for p in found[0]}
+        for n, found in runs.items()
+    }
+    report: dict[str, Any] = {"rows": rows, "personal_s": _rounded(middle.pop("personal"))}
+    with_policies = report["personal_s"]
+    for name, figures in middle.items():
+        report[name] = {
+            "seconds": _rounded(figures),
+            "overhead": _rounded({p: with_policies[p] / s - 1 for p, s in figures.items()}),
+        }
+    return report
+
+
+def _rounded(figures: dict[str, float]) -> dict[str, float]:
+    return {name: round(figure, 3) for name, figure in figures.items()}
 
 
 def one_cell() -> dict[str, float]:
@@ -182,10 +207,9 @@ def main() -> None:
     share = 20 if given.quick else 1
     parts = {
         "million": lambda: million(1_000_000 // share, 57_000 // share),
-        "personal": lambda: personal(200_000 // share, 20_000 // share, census.PLAIN),
-        "personal against one strict guarantee": lambda: personal(
-            200_000 // share, 20_000 // share, census.STRICT
-        ),
+        "swap": lambda: merged(1_000_000 // share, 57_000 // share, "swap", 4098),
+        "network": lambda: merged(1_000_000 // share, 57_000 // share, "network", 8194),
+        "personal": lambda: personal(200_000 // share, 20_000 // share),
         "one_cell": one_cell,
         "http": lambda: over_http(given.http // share),
     }

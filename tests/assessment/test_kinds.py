@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.cli.main import run
-from halfmask.metrics import partition as measures
-from halfmask.metrics.space import space_of
 
+compare_module = import_module("halfmask.assessment.compare")
 ROWS = 300
 SCHEMA = {
     "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
@@ -60,9 +60,9 @@ def test_classes_of_true_labels_are_measured_in_full(kind):
     assert held.k == made(kind).classes.smallest
     assert held.classes == made(kind).classes.count
     assert held.average_class == pytest.approx(found.rows_released / (held.classes * held.k))
-    for name in ("dbil", "sbil", "tbil", "ebil", "wcss"):
-        assert 0 <= getattr(held, name).value < held.most * 10
-    assert held.dbil.value <= held.sbil.value <= held.most
+    assert 0 < held.sbil <= 3 * ROWS
+    assert held.dbil is None or held.dbil <= held.sbil
+    assert (held.dbil is not None) or kind != "optimal"
     assert 0 < found.linkage.distance.value < 1
     assert 0 < found.score < 1
 
@@ -102,41 +102,8 @@ def test_the_command_compares_each_kind_from_files(kind, tmp_path, capfd):
         assert f">{attack}" in text
 
 
-def test_full_domain_classes_lose_what_their_division_loses():
-    release = made("optimal")
-    found = hm.compare(people(), release, learn=False, attacks=60).partition
-    if found.suppressed:
-        pytest.skip("the optimum suppresses rows")
-    table = people()
-    coarse = [table.hierarchy(n).maps[release.levels[n]][table.encode(n).codes]
-              for n in table.schema.quasi]  # fmt: skip
-    ids = np.unique(np.column_stack(coarse), axis=0, return_inverse=True)[1].reshape(-1)
-    space = space_of(table)
-    assert found.dbil.value == pytest.approx(measures.diameter_loss(space, ids))
-    assert found.sbil.value == pytest.approx(measures.span_loss(space, ids))
-    assert found.tbil.value == pytest.approx(measures.tree_loss(space, ids))
-    names = list(table.schema.quasi)
-    assert found.ebil.value == pytest.approx(measures.entropy_loss(table, ids, names))
-    assert found.wcss.value == pytest.approx(measures.squared_distances(space, ids))
-
-
-def test_a_suppressed_row_is_charged_in_full():
-    rows = pa.table({"a": ["x", "x", "y"], "b": ["u", "u", "v"]})
-    table = hm.read(rows, schema={"a": "quasi", "b": "quasi"})
-    release = hm.read(rows.slice(0, 2), schema={})
-    found = hm.compare(table, release, learn=False).partition
-    assert (found.dbil.value, found.sbil.value, found.tbil.value, found.most) == (2, 2, 2, 6)
-    # The entropy of each column: 2/3 and 1/3.
-    assert found.ebil.value == pytest.approx(2 * 0.9182958)
-    assert found.discernibility == 4 + 1 * 3
-
-
-def test_large_classes_are_sampled_between_bounds(monkeypatch):
-    monkeypatch.setattr("halfmask.metrics.utility.partition_loss._PAIRS", 10)
-    monkeypatch.setattr("halfmask.metrics.utility.partition_loss._SAMPLE", 5)
-    whole = hm.compare(people(), made("optimal"), learn=False, attacks=60).partition.dbil
-    assert whole.low <= whole.high
-    assert "sampled" in whole.reason
-    monkeypatch.undo()
-    true = hm.compare(people(), made("optimal"), learn=False, attacks=60).partition.dbil.value
-    assert whole.low <= true <= whole.high
+def test_too_many_pairs_of_rows_are_not_looked_at(monkeypatch):
+    monkeypatch.setattr(compare_module, "_PAIRS", 10)
+    found = hm.compare(people(), made("optimal"), learn=False, attacks=60).partition
+    assert found.dbil is None
+    assert found.sbil > 0

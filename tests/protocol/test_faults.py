@@ -202,6 +202,41 @@ def test_groups_of_cells_answer_apart() -> None:
     assert {g: r.rows["n"].to_pylist() for g, r in found.items()} == {0: [6], 1: [5]}
 
 
+def test_answers_of_groups_of_cells_are_added_up() -> None:
+    people = [{"a": i % 2, "b": "xyz"[i % 3], "s": i, "k": 1} for i in range(24)]
+    town = Town(people, terms=SMALL, groups=4)
+    text = TEXT.replace("SUM(s) AS total", "SUM(s) AS total, MIN(s) AS low, MAX(s) AS high")
+    found = town.ask(text)
+    assert found is not None
+    whole, reason = town.asker.together(text, found)
+    assert (reason, len(found)) == ("", 4)
+    assert whole is not None
+    assert sorted(list(r.values())[:5] for r in whole.to_pylist()) == [
+        ["x", 8, 84, 0, 21],
+        ["y", 8, 92, 1, 22],
+        ["z", 8, 100, 2, 23],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("select", "rest", "reason"),
+    [
+        ("AVG(s) AS mean", "", "mean cannot be added up"),
+        ("COUNT(DISTINCT s) AS d", "", "d cannot be added up"),
+        ("SUM(s) + 1 AS more", "", "more cannot be added up"),
+        ("COUNT(*) AS n", "HAVING COUNT(*) > 1", "HAVING"),
+    ],
+)
+def test_answers_that_cannot_be_added_up_stay_apart(select: str, rest: str, reason: str) -> None:
+    text = f"SELECT b, {select} FROM people GROUP BY b {rest} GUARANTEE k = 2"  # noqa: S608
+    town = Town(PEOPLE, terms=SMALL, groups=2)
+    found = town.ask(text)
+    assert found is not None
+    whole, why = town.asker.together(text, found)
+    assert whole is None
+    assert reason in why
+
+
 def reopened(town: Town, without: int) -> None:
     """The relay forgets one contribution and all work, and closes the collection once more."""
     db = town.store._db

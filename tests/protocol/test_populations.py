@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, GUARANTEES, Town, row, sql
 
 import halfmask as hm
-from halfmask.protocol import records
+from halfmask.protocol import answering, records
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
 from halfmask.protocol.contribution import contribution
+from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
 from halfmask.protocol.policy import Policy
+from halfmask.protocol.simulate import close, contributions
 from halfmask.protocol.terms import MERGES, Terms
 
 Person = dict[str, Any]
@@ -62,19 +65,92 @@ def test_cells_answer_what_a_trusted_center_would(
     same(people, sql(semantics), Terms(merge, partition, frame, 40))
 
 
-@pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
-@given(
-    PEOPLE,
-    st.sampled_from(MERGES),
-    st.sampled_from(["selective", "complete", "complete-greedy"]),
-    st.integers(1, 9),
-    st.integers(2, 9),
+POPULATIONS = 3000
+NUMBERED = commons_from(
+    {
+        "tables": {
+            "people": {
+                "columns": {
+                    "town": {"type": "integer", "role": "quasi"},
+                    "a": {"type": "integer", "role": "quasi"},
+                    "b": {"type": "text", "role": "quasi", "values": ["x", "y", "z"]},
+                    "s": {"type": "integer", "role": "sensitive"},
+                }
+            }
+        }
+    }
 )
-def test_a_thousand_populations(
-    people: list[Person], merge: Any, semantics: str, partition: int, frame: int
-) -> None:
-    same(people, sql(semantics), Terms(merge, partition, frame, 40))
+
+
+def many_people(random: np.random.Generator) -> pa.Table:
+    """So many towns, numbered, of one to twenty people each."""
+    sizes = random.integers(1, 21, POPULATIONS)
+    n = int(sizes.sum())
+
+    def drawn(low: int, high: int, missing: float = 0.1) -> pa.Array:
+        return pa.array(random.integers(low, high, n), mask=random.random(n) < missing)
+
+    return pa.table(
+        {
+            "town": np.repeat(np.arange(POPULATIONS), sizes),
+            "a": drawn(-1, 3),
+            "b": pa.array(["x", "y"]).take(drawn(0, 2)),
+            "s": drawn(0, 5),
+            "k": drawn(1, 6),
+            "l": drawn(1, 4, 0.0),
+        }
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
+def test_thousands_of_populations(semantics: str) -> None:
+    """Each town is collected, closed and merged on its own; all answers are compared at once.
+
+    The number of the town is a grouping column that is never generalized, so that one answer over
+    all towns is the answers of each.
+    """
+    random = np.random.default_rng(["selective", "complete", "complete-greedy"].index(semantics))
+    people = many_people(random)
+    text = sql(semantics).replace("SELECT a,", "SELECT town, a,").replace("BY a,", "BY town, a,")
+    made = blueprint(NUMBERED, text)
+    query = bytes(32)
+    key = FrameKey(bytes(32), query)
+    towns = people["town"].to_numpy()
+    records_of = np.concatenate(list(contributions(made, people, "people")))
+    found = []
+    for town in range(POPULATIONS):
+        low, high = np.searchsorted(towns, [town, town + 1])
+        slots = [
+            key.seal(place(query, OPEN, Address(-1, i)), record.tobytes())
+            for i, record in enumerate(records_of[low:high])
+        ]
+        terms = Terms(MERGES[town % 3], int(random.integers(1, 7)), int(random.integers(2, 9)), 22)
+        run = close(made, terms, key, query, slots)
+        run.aggregate()
+        found.append(run.everything())
+    ours = answering.answer(made, np.concatenate(found))
+    roles = {"town": "quasi", "a": "quasi", "b": "quasi", "s": "sensitive"}
+    expected = hm.query(hm.read(people, {"columns": roles}), text, {"k": "k", "l": "l"})
+    assert len(ours) > POPULATIONS / 2
+    assert ours.people == expected.people
+    order = [(name, "ascending") for name in ours.to_arrow().column_names]
+    assert (
+        ours.to_arrow()
+        .sort_by(order)
+        .equals(expected.to_arrow().cast(ours.to_arrow().schema).sort_by(order))
+    )
+
+
+def test_simulated_contributions_are_those_of_single_cells() -> None:
+    people = many_people(np.random.default_rng(9)).slice(0, 150)
+    made = blueprint(NUMBERED, sql())
+    together = np.concatenate(list(contributions(made, people, "people")))
+    arrow = NUMBERED.tables["people"].arrow
+    for i, person in enumerate(people.to_pylist()):
+        policy = None if person["k"] is None else Policy(person["k"], person["l"])
+        alone = contribution(made, {"people": people.select(arrow.names).slice(i, 1)}, policy)
+        assert alone.record == together[i].tobytes()
 
 
 @pytest.mark.parametrize("merge", MERGES)
@@ -135,8 +211,6 @@ def test_groups_are_what_a_person_with_a_pencil_finds(
     ]
     while len(nodes) > 1:
         left, right = nodes.pop(chance.randrange(len(nodes))), nodes.pop()
-        import numpy as np
-
         nodes.append(records.combine(made.layout, np.concatenate((left, right))))
     if not nodes:
         return

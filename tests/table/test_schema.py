@@ -109,7 +109,7 @@ FAULTS = [
     ({"table": {"person": 7}}, "must be a text"),
     ({"table": {"missing": 7}}, "missing must be a list"),
     ({"policy": {"k": 7}}, "name of a column"),
-    ({"policy": {"epsilon": "e"}}, "Unknown key 'epsilon'"),
+    ({"policy": {"gamma": "e"}}, "Unknown key 'gamma'"),
     ({"policy": {"file": "p.csv"}}, "needs [table] person"),
     ({"table": {"person": "a"}, "columns": {"a": "quasi"}}, "the person column and quasi"),
     ({"policy": {"k": "a"}, "columns": {"a": "sensitive"}}, "two roles"),

@@ -13,6 +13,7 @@ import numpy as np
 from halfmask.assessment.comparison import Comparison, Finding, NeedMet
 from halfmask.errors import ParameterError
 from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
 from halfmask.metrics.risk.disclosure import disclosure
@@ -31,7 +32,6 @@ from halfmask.metrics.utility.classes import class_utility
 from halfmask.metrics.utility.distributions import column_distance, joint_distances
 from halfmask.metrics.utility.likeness import likeness
 from halfmask.metrics.utility.moments import class_mean_error, moments
-from halfmask.metrics.utility.partition_loss import partition_loss
 from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
 from halfmask.metrics.utility.sql_queries import sql_queries, statements
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
+
+_PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
 
 
 def compare(
@@ -106,7 +108,7 @@ def compare(
         rows_released=paired.after,
         suppressed=max(0, paired.before - paired.after),
         utility=class_utility(paired),
-        partition=partition_loss(paired),
+        partition=published_measures(paired, pairs=_PAIRS),
         distances=tuple(column_distance(c, paired.after) for c in paired.columns.values()),
         joint=joint_distances(paired),
         pairs=pairs_of(paired),

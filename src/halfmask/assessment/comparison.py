@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from halfmask.metrics.estimate import Estimate
+    from halfmask.metrics.partition_measures import PartitionMeasures
     from halfmask.metrics.risk.criterion import Criterion
     from halfmask.metrics.risk.differencing import Differencing
     from halfmask.metrics.risk.disclosure import Disclosure
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from halfmask.metrics.utility.distributions import ColumnDistance, JointDistance
     from halfmask.metrics.utility.likeness import Likeness
     from halfmask.metrics.utility.moments import Moment
-    from halfmask.metrics.utility.partition_loss import PartitionLoss
     from halfmask.metrics.utility.prediction import Prediction
     from halfmask.metrics.utility.queries import CountingQueries
     from halfmask.metrics.utility.sql_queries import QueryError
@@ -98,7 +98,7 @@ class Comparison:
     rows_released: int
     suppressed: int
     utility: ClassUtility
-    partition: PartitionLoss
+    partition: PartitionMeasures
     distances: tuple[ColumnDistance, ...]
     joint: tuple[JointDistance, ...]
     pairs: tuple[Pair, ...]
@@ -132,11 +132,6 @@ class Comparison:
     def loss(self) -> float | None:
         """The geometric aggregate of the columns' losses, 0 to 1; None where values are new."""
         return self.utility.loss
-
-    @property
-    def contingency(self) -> float:
-        """CTBIL: the cells of all two-way tables, by how many rows they differ."""
-        return sum(pair.cells for pair in self.pairs)
 
     @property
     def score(self) -> float | None:
@@ -192,7 +187,6 @@ class Comparison:
                 "kept": [asdict(one) for one in self.kept],
                 "utility": self.utility.to_dict(),
                 "partition": self.partition.to_dict(),
-                "contingency": self.contingency,
                 "distances": [asdict(one) for one in self.distances],
                 "joint": [one.to_dict() for one in self.joint],
                 "pairs": [one.to_dict() for one in self.pairs],

@@ -74,21 +74,41 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
                 )
             time.sleep(0.1)
     send.close()
-    for group, received in found.items():
-        rows = received.rows
-        if as_json:
-            continue
-        title = "Answer" if len(found) == 1 else f"Answer of group {group}"
-        show.table(title, rows.column_names, [list(r.values()) for r in rows.to_pylist()])
-        show.say(f"{rows.num_rows:,} rows; {received.contributions:,} cells took part.")
+    whole, reason = asker.together(sql, found) if len(found) > 1 else (None, "")
     if as_json:
-        answers = [
-            {
-                "group": g,
-                "contributions": r.contributions,
-                "answer": r.document,
-                "data": json.loads(json.dumps(r.rows.to_pylist(), default=str)),
-            }
-            for g, r in found.items()
-        ]
-        show.document("ask", {"answers": answers})
+        show.document("ask", _document(found, whole))
+        return
+    if whole is not None:
+        cells = sum(received.contributions for received in found.values())
+        _show("Answer", whole)
+        show.say(
+            f"{whole.num_rows:,} rows from {len(found):,} groups of cells; {cells:,} cells took "
+            "part. Guarantees hold within each group."
+        )
+        return
+    for group, received in found.items():
+        _show("Answer" if len(found) == 1 else f"Answer of group {group}", received.rows)
+        show.say(f"{received.rows.num_rows:,} rows; {received.contributions:,} cells took part.")
+    if len(found) > 1:
+        show.say(f"The groups' answers stay apart: {reason}.")
+
+
+def _show(title: str, rows: Any) -> None:
+    show.table(title, rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+
+
+def _plain(rows: Any) -> Any:
+    return json.loads(json.dumps(rows.to_pylist(), default=str))
+
+
+def _document(found: Any, whole: Any) -> dict[str, Any]:
+    answers = [
+        {
+            "group": group,
+            "contributions": received.contributions,
+            "answer": received.document,
+            "data": _plain(received.rows),
+        }
+        for group, received in found.items()
+    ]
+    return {"answers": answers, "together": None if whole is None else _plain(whole)}

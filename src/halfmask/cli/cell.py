@@ -212,6 +212,8 @@ def log(home: str, revoke: str | None, as_json: bool) -> None:
 def _vault(home: str) -> Vault:
     from halfmask.protocol.store.vault import Vault, read_key_file
 
+    if not Path(home).exists():
+        raise InputError(f"There is no cell {Path(home).name}: make one with cell init.")
     phrase = os.environ.get(PASSPHRASE)
     return Vault(home, phrase.encode() if phrase else read_key_file(f"{home}.key"))
 

@@ -59,8 +59,16 @@ def keys(folder: str, groups: int, asker: str, days: int) -> None:
 @click.option(
     "--merge", type=click.Choice(["tree", "swap", "network"]), default="tree", show_default=True
 )
-@click.option("--frame", type=int, default=4096, show_default=True, help="Groups per frame.")
-@click.option("--partition", type=int, default=4096, show_default=True, help="Cells per partition.")
+@click.option(
+    "--frame", type=click.IntRange(1), default=4096, show_default=True, help="Groups per frame."
+)
+@click.option(
+    "--partition",
+    type=click.IntRange(1, 65536),
+    default=4096,
+    show_default=True,
+    help="Cells per partition.",
+)
 @click.option("--plain", is_flag=True, help="One level and no policies, to compare with.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the invented people.")
 @as_json

@@ -77,7 +77,7 @@ def show_comparison(found: Comparison) -> None:
     show.table(f"Loss: {loss}", ("quasi-identifier", "loss", "values", "labels"), generalized)
     moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
-    show.table("Classes", ("", "figure", "from", "to"), _classes(found))
+    show.table("Classes", ("", "figure"), _classes(found))
     show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
     show_criteria([one.to_dict() for one in found.criteria])
     show.table("Attacks", ("attack", "figure", "from", "to"), _attacks(found))
@@ -85,19 +85,16 @@ def show_comparison(found: Comparison) -> None:
         show.say(note)
 
 
-def _classes(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
+def _classes(found: Comparison) -> list[tuple[str, Any]]:
     held = found.partition
-    rows: list[tuple[str, Any, Any, Any]] = [
-        ("average class / smallest (C_AVG)", held.average_class, None, None),
-        ("discernibility", held.discernibility, None, None),
-        ("cells of two-way tables, rows (CTBIL)", found.contingency, None, None),
+    rows: list[tuple[str, Any]] = [
+        (f"average class / smallest, {held.k} (C_AVG)", held.average_class),
+        ("discernibility", held.discernibility),
     ]
-    rows += [
-        (f"classification metric, {name}", value, None, None)
-        for name, value in found.utility.classification
-    ]
-    names = ("dbil", "sbil", "tbil", "ebil", "wcss")
-    return rows + [_line(name.upper(), getattr(held, name)) for name in names]
+    rows += [(f"classification metric, {name}", v) for name, v in found.utility.classification]
+    names = ("dbil", "sbil", "ebil", "tbil", "ctbil", "wcss")
+    values = {name: getattr(held, name) for name in names}
+    return rows + [(n.upper(), "not known" if v is None else v) for n, v in values.items()]
 
 
 def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:

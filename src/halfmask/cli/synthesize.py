@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.budgets import budget_options, keeper, show_promise
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
@@ -32,11 +33,8 @@ _OPTIONS = (
 @click.command("synthesize")
 @source
 @click.option("--method", help="marginals, histogram, privbayes, dp-cocluster, auto; cocluster.")
-@click.option("--epsilon", help="The privacy budget to spend; without it: method cocluster.")
-@click.option("--delta", help="A small chance that nothing is promised; buys accuracy.")
-@click.option("--domains", type=click.Path(), help="Public values or bounds per column: .toml.")
+@budget_options
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
-@click.option("--rows-per-person", type=int, help="How many rows one person can have.")
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
 @click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
 @click.option("--intervals", help="cocluster: equal-frequency (default), equal-width or modl.")
@@ -54,8 +52,6 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 
     Example: halfmask synthesize people.csv --k 50 -o synthetic.parquet
     """
-    from halfmask.dp.accountant import Accountant
-    from halfmask.dp.ledger import BudgetLedger
     from halfmask.release.private import PrivateRelease
     from halfmask.synthesize.run import synthesize
 
@@ -64,8 +60,9 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     table = load(file, given)
     method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
-    if given["ledger"]:
-        options["accountant"] = Accountant.of(BudgetLedger.open(given["ledger"]))
+    accountant = keeper(given["ledger"], given["grant"])
+    if accountant is not None:
+        options["accountant"] = accountant
     with show.working("Learning a model of the rows"):
         release = synthesize(table, method, **options)
     deliver(release, output, given["report"])
@@ -81,14 +78,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 def show_private(release: PrivateRelease, *, to: str = "stdout") -> None:
     """Print what was spent and what it means for one person."""
     facts = [("rows that leave", len(release)), ("method", release.method)]
-    facts.append(("promise", str(release.receipt.promise)))
-    show.table("Private table", ("", ""), facts, to=to)
-    shown = [
-        (b.column, b.values, show.percent(b.before), show.percent(b.after)) for b in release.bounds
-    ]
-    show.table("An attacker's best chance", ("column", "values", "before", "after"), shown, to=to)
-    for note in release.notes:
-        show.say(note)
+    show_promise(release, "Private table", facts, to=to)
 
 
 def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:

@@ -140,4 +140,8 @@ def read_key(path: str | Path, kind: type[Key]) -> Key:
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
-        raise InputError(f"{Path(path).name} cannot be read as a {kind.__name__} file.") from None
+        what = {"GroupKey": "key file of a group of cells", "AskerKey": "key file of an asker"}
+        raise InputError(
+            f"{Path(path).name} cannot be read as a {what.get(kind.__name__, 'key file')}; "
+            "cells keys makes them."
+        ) from None

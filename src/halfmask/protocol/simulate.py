@@ -20,13 +20,16 @@ from halfmask.protocol.schedule import Schedule, Task
 from halfmask.protocol.store.home import FileSpill
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
     from halfmask.protocol.commons import Commons
+    from halfmask.protocol.layout import Records
     from halfmask.protocol.terms import Terms
     from halfmask.release.answer import Answer
 
-BATCH = 1 << 16
+BATCH = 1 << 18
 
 
 @dataclass(eq=False)
@@ -89,17 +92,8 @@ def simulate(
         * len(slots)
         // min(len(slots), terms.partition)
     )
-    schedule = Schedule(terms, len(slots))
-    size = terms.partition
-    leaves = [
-        merkle.partition(enumerate(slots[low : low + size], start=low))
-        for low in range(0, len(slots), size)
-    ]
-    root, paths = merkle.root_and_paths(leaves)
-    closing = Closing(len(slots), len(slots), root)
-    bench = worker.Bench(made, schedule, closing, key, query, closing.digest(query, 0))
+    run = close(made, terms, key, query, slots)
     clock.stop("closing")
-    run = _Run(bench, slots, paths)
     run.aggregate()
     clock.stop("aggregation")
     found = run.everything()
@@ -115,6 +109,20 @@ def simulate(
         run.busiest,
         traffic + run.traffic,
     )
+
+
+def close(made: Blueprint, terms: Terms, key: FrameKey, query: bytes, slots: list[bytes]) -> Run:
+    """End the collection, as the relay does."""
+    size = terms.partition
+    leaves = [
+        merkle.partition(enumerate(slots[low : low + size], start=low))
+        for low in range(0, len(slots), size)
+    ]
+    root, paths = merkle.root_and_paths(leaves)
+    closing = Closing(len(slots), len(slots), root)
+    schedule = Schedule(terms, len(slots))
+    bench = worker.Bench(made, schedule, closing, key, query, closing.digest(query, 0))
+    return Run(bench, slots, paths)
 
 
 @dataclass(eq=False)
@@ -138,37 +146,42 @@ def _collected(
     made: Blueprint, people: pa.Table, table: str, key: FrameKey, query: bytes
 ) -> list[bytes]:
     """Every cell's contribution, sealed for its slot."""
-    from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.sql import levelled
-
-    request = made.plan.request
-    demands = _demands(made, people)
-    first = len(request.tests)
-    measured = {f"v{first + j}": m.expression for j, m in enumerate(made.plan.measures)}
-    rows_of = levelled(replace(request, demands=demands), measured)
     sealed: list[bytes] = []
     size = made.layout.size
-    for low in range(0, len(people), BATCH):
-        batch = people.slice(low, BATCH)
-        engine = DuckDB({table: batch})
-        try:
-            rows = engine.run(rows_of)
-        finally:
-            engine.close()
-        data = made.layout.bytes_of(made.layout.encode(rows))
-        missing = len(batch) - rows.num_rows
-        # Those whom WHERE leaves out contribute a dummy.
-        data += made.layout.bytes_of(made.layout.empty(missing)) if missing else b""
-        nonces = os.urandom(NONCE * len(batch))
+    for records in contributions(made, people, table):
+        low, data = len(sealed), made.layout.bytes_of(records)
+        nonces = os.urandom(NONCE * len(records))
         sealed += [
             key.seal(
                 place(query, OPEN, Address(-1, low + i)),
                 data[i * size : (i + 1) * size],
                 nonces[i * NONCE : (i + 1) * NONCE],
             )
-            for i in range(len(batch))
+            for i in range(len(records))
         ]
     return sealed
+
+
+def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Records]:
+    """Every cell's record, in batches; those whom WHERE leaves out give a dummy."""
+    import numpy as np
+
+    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.levels import levelled
+
+    request = made.plan.request
+    first = len(request.tests)
+    measured = {f"v{first + j}": m.expression for j, m in enumerate(made.plan.measures)}
+    rows_of = levelled(replace(request, demands=_demands(made, people)), measured)
+    for low in range(0, len(people), BATCH):
+        batch = people.slice(low, BATCH)
+        engine = DuckDB({table: batch})
+        try:
+            found = made.layout.encode(engine.run(rows_of))
+        finally:
+            engine.close()
+        missing = len(batch) - len(found)
+        yield np.concatenate((found, made.layout.empty(missing))) if missing else found
 
 
 def _demands(made: Blueprint, people: pa.Table) -> Any:
@@ -183,7 +196,7 @@ def _demands(made: Blueprint, people: pa.Table) -> Any:
 
 
 @dataclass(eq=False)
-class _Run:
+class Run:
     """The stages over frames in a dictionary."""
 
     bench: worker.Bench
@@ -195,6 +208,7 @@ class _Run:
     traffic: int = 0
 
     def aggregate(self) -> None:
+        """Do every task but the last."""
         schedule = self.bench.schedule
         for number, stage in enumerate(schedule.stages[:-1]):
             for index in range(stage.tasks):
@@ -207,7 +221,8 @@ class _Run:
                 self.frames.update(zip(task.outputs, made, strict=True))
                 self.traffic += 2 * sum(map(len, made))
 
-    def everything(self) -> Any:
+    def everything(self) -> Records:
+        """All groups, as the last task finds them."""
         schedule = self.bench.schedule
         task = schedule.task(len(schedule.stages) - 1, 0)
         return worker.everything(self.bench, task, self._taken(task))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.sql import generalized
+from halfmask.engines.levels import generalized
 from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.answer import Answer, AnswerLevel
@@ -192,17 +192,20 @@ def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
         .join("places", on="groups.place = places.place")
     )
     shown = [exp.alias_(generalized(key, i), f"x{i}") for i, key in enumerate(keys)]
-    distinct = exp.select("place", "level", *shown).distinct().from_(placed.subquery("a"))
-    names = ["level", *(f"x{i}" for i in range(len(keys)))]
-    count = exp.alias_("COUNT(*)", "n")
-    rows = engine.run(exp.select(count).from_(distinct.subquery("d")))
-    different = engine.run(
-        exp.select(count.copy()).from_(
-            exp.select(*names).distinct().from_(distinct.subquery("d")).subquery("e")
+    distinct = exp.select("place", "level", *shown, copy=False).distinct(copy=False)
+    distinct = distinct.from_(placed.subquery("a", copy=False), copy=False)
+    names = [exp.column(n) for n in ("level", *(f"x{i}" for i in range(len(keys))))]
+    # A row number among those with the same key: all must be the first.
+    nth = exp.Window(this=exp.RowNumber(), partition_by=names)
+    numbered = exp.select(exp.alias_(nth, "nth"), copy=False).from_(
+        distinct.subquery("d", copy=False), copy=False
+    )
+    found = engine.run(
+        exp.select("COUNT(*) AS n", "COALESCE(MAX(nth), 1) AS most").from_(
+            numbered.subquery("e", copy=False), copy=False
         )
     )
-    expected = len(candidate.places)
-    if rows["n"][0].as_py() != expected or different["n"][0].as_py() != expected:
+    if found["n"][0].as_py() != len(candidate.places) or found["most"][0].as_py() != 1:
         raise InternalError("Rows of the answer do not match the groups they are made of.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from halfmask.errors import ParameterError
 from halfmask.table.table import require_table
@@ -20,7 +20,11 @@ MEASURED = {"cocluster": "halfmask.synthesize.cocluster"}
 
 
 def synthesize(
-    table: Table, method: str = "auto", *, epsilon: Number | None = None, **options: Any
+    table: Table,
+    method: str = "auto",
+    *,
+    epsilon: Number | Literal["personal"] | None = None,
+    **options: Any,
 ) -> PrivateRelease | SyntheticRelease:
     """A synthetic table, under differential privacy or with measured risk.
 
@@ -29,7 +33,8 @@ def synthesize(
         method: under differential privacy ``"marginals"``, ``"histogram"``, ``"privbayes"``,
             ``"dp-cocluster"`` or ``"auto"`` (a public rule picks); ``"cocluster"`` draws from
             groups of at least ``k`` people and has no formal guarantee.
-        epsilon: the privacy budget to spend; needed by all methods but ``"cocluster"``.
+        epsilon: the privacy budget to spend, or ``"personal"`` (each person's own, from the
+            schema's policy); needed by all methods but ``"cocluster"``.
         options: ``delta``, ``domains``, ``rows``, ``rows_per_person``, ``accountant`` and what the
             method itself takes; see ``docs/dp.md`` and ``docs/coclustering.md``.
 

@@ -1,9 +1,8 @@
 """Pairs of columns: do tables of counts and associations survive?
 
-Definition: the contingency difference is the total variation of the two-way tables of shares; CTBIL
-the sum of |before - after| over the cells of all two-way tables of counts. Association is
-|Pearson's correlation| of two numeric columns, Cramer's V of two others, and the correlation ratio
-of a mixed pair, all on the same two-way tables.
+Definition: the contingency difference is the total variation of the two-way tables of shares.
+Association is |Pearson's correlation| of two numeric columns, Cramer's V of two others, and the
+correlation ratio of a mixed pair, all on the same two-way tables.
 Source: Cramer, "Mathematical methods of statistics", 1946.
 """
 
@@ -30,14 +29,13 @@ class Pair:
 
     Attributes:
         columns: their names; ``kind`` the measure of association.
-        contingency: the distance of the two-way tables, 0 to 1; ``cells`` the same in rows.
+        contingency: the distance of the two-way tables, 0 to 1.
         before: the association in the original; ``after`` in the release.
     """
 
     columns: tuple[str, str]
     kind: str
     contingency: float
-    cells: float
     before: float
     after: float
 
@@ -67,7 +65,6 @@ def _pair(
         (one.name, two.name),
         kind,
         variation(before, after),
-        float(np.abs(before * len(one.before) - after * len(one.after)).sum()),
         measure(before, _means(one), _means(two)),
         measure(after, _means(one), _means(two)),
     )

@@ -34,9 +34,12 @@ from halfmask.protocol.messages import (
 )
 from halfmask.protocol.schedule import ENVELOPE
 from halfmask.protocol.terms import Terms
+from halfmask.protocol.together import apart, together
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    import pyarrow as pa
 
     from halfmask.protocol.commons import Commons
     from halfmask.protocol.keys import AskerKey
@@ -120,6 +123,11 @@ class Asker:
         if not found:
             raise PartyUnavailableError("No cell took part: nobody can answer.")
         return found
+
+    def together(self, text: str, answers: dict[int, Received]) -> tuple[pa.Table | None, str]:
+        """The answers of all groups of cells as one table; or None, and why they stay apart."""
+        made = blueprint(self.commons, text, self.terms)
+        return together(made, answers), apart(made) or ""
 
     def _read(self, question: Signed, group: int, sealed: bytes) -> Received:
         signer = self.key.groups.get(str(group))
