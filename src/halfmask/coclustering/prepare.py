@@ -98,6 +98,11 @@ def column_parts(
     number = is_number(values.type) and kind in (None, "numeric", "date")
     if number and held > bins:
         numbers = as_numbers(values.slice(0, held))
+        if not np.isfinite(numbers).all():
+            raise InputError(
+                f"Column {name!r} holds numbers that are infinite, which no interval takes: "
+                "replace them, or declare the column nominal."
+            )
         counts = np.bincount(encoded.codes, minlength=len(values))[:held]
         learn = equal_width if intervals == "equal-width" else equal_frequency
         return cut_column(table, name, learn(np.repeat(numbers, counts), bins))
