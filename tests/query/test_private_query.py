@@ -98,7 +98,7 @@ def test_aggregates_are_those_of_sql() -> None:
 
 def test_a_sum_alone_is_one_noisy_view() -> None:
     answer = ask("SELECT SUM(pay) AS s FROM people WITH EPSILON 1")
-    assert [entry.view for entry in answer.receipt.entries] == ["sum pay"]
+    assert [entry.view for entry in answer.receipt.entries] == ["sum pay (in steps of 5)"]
     assert [entry.cost for entry in answer.receipt.entries] == [Pure(1)]
 
 
@@ -222,6 +222,9 @@ def test_every_column_that_is_read_has_the_attackers_bound() -> None:
     member = answer.bounds[0]
     assert member.after == pytest.approx(np.e / (np.e + 1))
     assert "73.1%" in answer.to_dict()["outcome"]
+    assert [b["column"] for b in answer.to_dict()["attacker"]] == [b.column for b in answer.bounds]
+    for b in answer.bounds:
+        assert f"{b.column} {100 * b.after:.3g}%" in repr(answer)
 
 
 REFUSED = {
