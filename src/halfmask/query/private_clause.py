@@ -1,8 +1,7 @@
 """The clause of differential privacy behind ordinary SQL.
 
-WITH EPSILON 1.0 DELTA 1e-6
-AT MOST 3 ROWS PER PERSON
-CONFIDENCE 0.9
+``WITH EPSILON 1.0 DELTA 1e-6 AT MOST 3 ROWS PER PERSON CONFIDENCE 0.9``, or
+``WITH PERSONAL EPSILON``, which keeps everybody's own.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class _Clause:
     def read(self) -> dict[str, Any]:
         found: dict[str, Any] = {"personal": self._take("PERSONAL")}
         self._take("EPSILON")
-        if not found["personal"] or (self._peek() and self._peek_text()[:1].isdigit()):
+        if not found["personal"]:
             found["epsilon"] = self._number("epsilon", "a number above 0, such as 1.0")
         while self.at < len(self.tokens):
             self._take(",")
