@@ -181,6 +181,22 @@ def test_means_divide_by_the_values_that_are_there() -> None:
     ]
 
 
+def test_only_the_declared_noisy_views_are_read(monkeypatch) -> None:
+    """Every exact vector that is touched was charged before, once; nothing else is touched."""
+    _, scale, exact = people()
+    paid, read = allowance(), []
+    honest = Exact.vector
+
+    def watched(self, name):
+        read.append(name)
+        assert [entry.view.split(" (")[0] for entry in paid.entries] == read
+        return honest(self, name)
+
+    monkeypatch.setattr(Exact, "vector", watched)
+    answer([Question("n", "count"), Question("v", "variance", "age", scale)], exact, paid)
+    assert read == ["count", "sum age", "squares age"]
+
+
 def test_variance_of_a_sample_and_deviation() -> None:
     ages, scale, exact = people(groups=2, each=40_000)
     questions = [
