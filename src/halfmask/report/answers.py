@@ -33,8 +33,19 @@ def levels(document: dict[str, Any]) -> dict[str, Any]:
         data,
         height=_BAR * max(len(data), 1),
         encoding={
-            "y": {"field": "level", "type": "nominal", "sort": None, "title": None},
-            "x": {"field": "rows", "type": "quantitative", "title": "rows published"},
+            "y": {
+                "field": "level",
+                "type": "nominal",
+                "sort": None,
+                "title": None,
+                "axis": {"labelLimit": 320},
+            },
+            "x": {
+                "field": "rows",
+                "type": "quantitative",
+                "title": "rows published",
+                "axis": {"tickMinStep": 1, "format": ",d"},
+            },
             "tooltip": [{"field": "level"}, text],
         },
         layer=[
