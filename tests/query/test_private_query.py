@@ -269,6 +269,29 @@ def test_refusals_point_at_the_place_and_say_what_to_do(case: str) -> None:
     assert end >= wanted - 12, caught.value.highlight
 
 
+@pytest.mark.parametrize(
+    "domain", [{"low": 0, "high": 9, "bins": 3}, ["x", "y"]], ids=["bounds", "texts"]
+)
+def test_a_domain_that_does_not_fit_its_column_costs_nothing(domain, tmp_path) -> None:
+    """Text between bounds would fail on some rows; texts for numbers fit none."""
+    ledger = BudgetLedger.create(tmp_path / "budget", Pure(1))
+    column = "job" if isinstance(domain, dict) else "age"
+    with pytest.raises(hm.errors.QueryError, match="does not fit its type"):
+        ask(
+            f"SELECT {column}, COUNT(*) FROM p GROUP BY {column}",
+            epsilon=1,
+            domains={column: domain},
+            ledger=ledger,
+        )
+    assert ledger.spent() == Pure(0)
+
+
+@pytest.mark.parametrize("verb", [hm.explain, hm.suggest])
+def test_there_is_no_plan_to_explain(verb) -> None:
+    with pytest.raises(hm.errors.QueryError, match="is answered by"):
+        verb(TABLE, "SELECT COUNT(*) AS n FROM p WITH EPSILON 1")
+
+
 def test_text_is_not_summed() -> None:
     with pytest.raises(hm.errors.QueryError, match="needs numbers"):
         ask("SELECT SUM(job) FROM p", epsilon=1, domains={"job": {"low": 0, "high": 1}})

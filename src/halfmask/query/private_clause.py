@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from halfmask.errors import QueryError
+from halfmask.errors import QueryError, UnsupportedQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,23 @@ def is_private(text: str) -> bool:
         return _clause_start(tokens_of(text)) is not None
     except QueryError:
         return False
+
+
+def refuse_private(text: str) -> None:
+    """Refuse a query with the clause where only guarantees can be planned.
+
+    Raises:
+        UnsupportedQueryError: pointing at the clause.
+    """
+    if is_private(text):
+        start = text.upper().rindex("WITH")
+        raise UnsupportedQueryError(
+            "a query with EPSILON is answered by hm.query; its plan is not explained, suggested or "
+            "sent to cells.",
+            text=text,
+            start=start,
+            length=4,
+        )
 
 
 def parse_private(text: str) -> PrivateStatement:
