@@ -195,7 +195,11 @@ def page(results: list[dict[str, Any]]) -> str:
         ]  # fmt: skip
         scale = {"type": "log"} if measure == "queries" else {"zero": False}
         x = {"field": "epsilon", "type": "quantitative", "scale": {"type": "log"}}
-        color = {"field": "method", "type": "nominal"}
+        names = list(dict.fromkeys(r["method"] for r in results))
+        color = {
+            "field": "method", "type": "nominal", "scale": {"domain": names},
+            "legend": {"columns": 3, "labelLimit": 260},
+        }  # fmt: skip
         y = {"type": "quantitative", "title": title, "scale": scale}
         plots[f"plot-{measure}"] = plot(
             rows, height=260,

@@ -163,7 +163,7 @@ def test_a_sum_alone_needs_no_count_and_missing_values_add_nothing() -> None:
     exact = Exact(np.array([900]), {"age": np.array([500 * 300])}, {}, {"age": np.array([500])})
     paid = allowance()
     (figure,) = answer([Question("s", "sum", "age", scale.around_zero)], exact, paid).figures
-    assert [entry.view for entry in paid.entries] == ["sum age"]
+    assert [entry.view for entry in paid.entries] == ["sum age (in steps of 0.1)"]
     assert figure.values[0] == pytest.approx(500 * 30, abs=2000)
 
 
@@ -175,7 +175,26 @@ def test_means_divide_by_the_values_that_are_there() -> None:
     )
     found = answer([Question("m", "mean", "age", scale)], exact, allowance())
     assert found.figures[0].values[0] == pytest.approx(30, abs=1)
-    assert [entry.view for entry in found.receipt.entries] == ["count age", "sum age"]
+    assert [entry.view for entry in found.receipt.entries] == [
+        "count age",
+        "sum age (in steps of 0.05)",
+    ]
+
+
+def test_only_the_declared_noisy_views_are_read(monkeypatch) -> None:
+    """Every exact vector that is touched was charged before, once; nothing else is touched."""
+    _, scale, exact = people()
+    paid, read = allowance(), []
+    honest = Exact.vector
+
+    def watched(self, name):
+        read.append(name)
+        assert [entry.view.split(" (")[0] for entry in paid.entries] == read
+        return honest(self, name)
+
+    monkeypatch.setattr(Exact, "vector", watched)
+    answer([Question("n", "count"), Question("v", "variance", "age", scale)], exact, paid)
+    assert read == ["count", "sum age", "squares age"]
 
 
 def test_variance_of_a_sample_and_deviation() -> None:

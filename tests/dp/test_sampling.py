@@ -148,6 +148,9 @@ def test_no_public_function_takes_a_seed_for_noise() -> None:
         "dp.answers",
         "synthesize.run",
         "synthesize.private",
+        "query.private",
+        "query.run",
+        "dp.personal.table",
     ):
         loaded = __import__(f"halfmask.{module}", fromlist=["x"])
         for name, thing in vars(loaded).items():

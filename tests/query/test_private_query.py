@@ -98,7 +98,7 @@ def test_aggregates_are_those_of_sql() -> None:
 
 def test_a_sum_alone_is_one_noisy_view() -> None:
     answer = ask("SELECT SUM(pay) AS s FROM people WITH EPSILON 1")
-    assert [entry.view for entry in answer.receipt.entries] == ["sum pay"]
+    assert [entry.view for entry in answer.receipt.entries] == ["sum pay (in steps of 5)"]
     assert [entry.cost for entry in answer.receipt.entries] == [Pure(1)]
 
 
@@ -222,6 +222,9 @@ def test_every_column_that_is_read_has_the_attackers_bound() -> None:
     member = answer.bounds[0]
     assert member.after == pytest.approx(np.e / (np.e + 1))
     assert "73.1%" in answer.to_dict()["outcome"]
+    assert [b["column"] for b in answer.to_dict()["attacker"]] == [b.column for b in answer.bounds]
+    for b in answer.bounds:
+        assert f"{b.column} {100 * b.after:.3g}%" in repr(answer)
 
 
 REFUSED = {
@@ -264,6 +267,29 @@ def test_refusals_point_at_the_place_and_say_what_to_do(case: str) -> None:
     wanted = marked.index("{")
     assert start <= wanted + 9, caught.value.highlight
     assert end >= wanted - 12, caught.value.highlight
+
+
+@pytest.mark.parametrize(
+    "domain", [{"low": 0, "high": 9, "bins": 3}, ["x", "y"]], ids=["bounds", "texts"]
+)
+def test_a_domain_that_does_not_fit_its_column_costs_nothing(domain, tmp_path) -> None:
+    """Text between bounds would fail on some rows; texts for numbers fit none."""
+    ledger = BudgetLedger.create(tmp_path / "budget", Pure(1))
+    column = "job" if isinstance(domain, dict) else "age"
+    with pytest.raises(hm.errors.QueryError, match="does not fit its type"):
+        ask(
+            f"SELECT {column}, COUNT(*) FROM p GROUP BY {column}",
+            epsilon=1,
+            domains={column: domain},
+            ledger=ledger,
+        )
+    assert ledger.spent() == Pure(0)
+
+
+@pytest.mark.parametrize("verb", [hm.explain, hm.suggest])
+def test_there_is_no_plan_to_explain(verb) -> None:
+    with pytest.raises(hm.errors.QueryError, match="is answered by"):
+        verb(TABLE, "SELECT COUNT(*) AS n FROM p WITH EPSILON 1")
 
 
 def test_text_is_not_summed() -> None:

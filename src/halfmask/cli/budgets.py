@@ -54,7 +54,8 @@ def show_promise(
     """Print what was spent and what it means for one person."""
     show.table(title, ("", ""), [*facts, ("promise", str(release.receipt.promise))], to=to)
     shown = [
-        (b.column, b.values, show.percent(b.before), show.percent(b.after)) for b in release.bounds
+        (b.column, b.values, f"{100 * b.before:.3g}%", f"{100 * b.after:.3g}%")
+        for b in release.bounds
     ]
     show.table("An attacker's best chance", ("column", "values", "before", "after"), shown, to=to)
     for note in release.notes:

@@ -78,8 +78,11 @@ def answer(
     if isinstance(share, Approximate):
         share = Pure(share.epsilon)
     for vector in vectors:
-        measure = _tree if vector.startswith("tree ") else _measure
-        noisy[vector] = measure(vector, exact, share, each, allowance, drawn)
+        if vector.startswith("tree "):
+            noisy[vector] = _tree(vector, exact, share, each, allowance, drawn)
+            continue
+        view = f"{vector}{_unit(vector, questions)}"
+        noisy[vector] = _measure(vector, view, exact, share, each, allowance, drawn)
     figures = tuple(figure(q, exact.counted(q.column), noisy) for q in questions)
     return Answered(figures, published, confidence, allowance.receipt())
 
@@ -126,8 +129,18 @@ def _stable(
     return Noisy(noisy, mechanism.noise.half_width(confidence)), shown
 
 
+def _unit(vector: str, questions: Sequence[Question]) -> str:
+    """What one whole number of a vector is worth, for the receipt."""
+    kind, _, column = vector.partition(" ")
+    if kind == "count":
+        return ""
+    step = next(q.scale.step for q in questions if q.column == column and q.scale is not None)
+    return f" (in steps of {step:g}{', squared' if kind == 'squares' else ''})"
+
+
 def _measure(
     vector: str,
+    view: str,
     exact: Exact,
     cost: Budget,
     confidence: float,
@@ -136,7 +149,7 @@ def _measure(
 ) -> Noisy:
     reach = _REACH[vector.partition(" ")[0]]
     mechanism = noise(cost, reach * allowance.rows_per_person)
-    _charge(allowance, vector, mechanism)
+    _charge(allowance, view, mechanism)
     noisy = mechanism.apply(exact.vector(vector).astype(np.int64), sampler)
     return Noisy(noisy, mechanism.half_width(confidence))
 

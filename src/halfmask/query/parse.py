@@ -57,6 +57,7 @@ def parse(text: str) -> Statement:
         QueryError: with line, column and a caret.
     """
     from halfmask.query import notation
+    from halfmask.query.private_clause import refuse_private
 
     if notation.is_notation(text):
         return notation.parse(text)
@@ -66,6 +67,7 @@ def parse(text: str) -> Statement:
     tokens = tokens_of(" " * start + text[start:])
     cut = _clause_start(tokens)
     if cut is None:
+        refuse_private(text)
         raise QueryError(
             "the query promises nothing: add GUARANTEE k = ..., l = ... behind it, or WITH EPSILON "
             "... for noisy figures.",

@@ -6,7 +6,8 @@ get noise; select list, HAVING, ORDER BY and LIMIT see noisy figures only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from halfmask.dp.ledger import BudgetLedger
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
 from halfmask.query.private_clause import PrivateStatement, parse_private
 from halfmask.query.private_groups import Grouped, collected
+from halfmask.query.private_personal import Personal, asked, personal
 from halfmask.query.private_plan import PrivatePlan, plan_private
 from halfmask.release.seal_private import Draft, seal_private
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.dp.accountant import Allowance
     from halfmask.dp.answers import Answered
     from halfmask.dp.budget import Budget
     from halfmask.query.run import Session
@@ -41,7 +42,7 @@ def answer_privately(
     session: Session,
     sql: str,
     *,
-    epsilon: Number | None = None,
+    epsilon: Number | Literal["personal"] | None = None,
     delta: Number | None = None,
     domains: Mapping[str, object] | str | PathLike[str] | None = None,
     rows_per_person: int | None = None,
@@ -53,7 +54,8 @@ def answer_privately(
     Args:
         session: the table and its engine.
         sql: one SELECT, with or without the clause ``WITH EPSILON ...``.
-        epsilon: what it may cost, where the clause does not say.
+        epsilon: what it may cost, where the clause does not say; ``"personal"``: everybody's own,
+            which the schema's policy names.
         delta: the chance that nothing is promised, where the clause does not say.
         domains: public values or bounds by column, besides those of the schema; a path is TOML.
         rows_per_person: how many rows of one person count; 1 where nobody says.
@@ -65,7 +67,6 @@ def answer_privately(
         BudgetExceededError: less than this is left; nothing was read.
     """
     statement = parse_private(sql)
-    promise = _promise(statement, epsilon, delta)
     most = _stated("rows_per_person", statement.rows_per_person, rows_per_person, 1)
     sure = _stated("confidence", statement.confidence, confidence, 0.95)
     require_confidence(sure)
@@ -76,18 +77,26 @@ def answer_privately(
         domains=given_domains(domains),
         rows_per_person=most,
     )
+    own = None
+    if epsilon == "personal" or (statement.personal and epsilon is None):
+        own = personal(plan, session.engine, statement)
+        epsilon, delta = own.threshold, statement.delta if delta is None else delta
+        statement = replace(statement, personal=False)
+    promise = _promise(statement, epsilon, delta)
     _require_groups(plan, statement, promise)
     allowance = _keeper(ledger, promise).allow(
         promise, "query", rows_per_person=most, as_promised=not plan.public
     )
-    found = collected(plan, session.engine)
+    found = collected(plan, session.engine, own)
     told = answer(
-        plan.questions,
+        plan.questions if own is None else asked(plan),
         found.exact,
         allowance,
         groups="public" if plan.public else "threshold",
         confidence=sure,
     )
+    if own is not None:
+        told = own.rescaled(plan, told)
     rows = _rows(plan, found, told)
     draft = Draft(
         rows,
@@ -99,15 +108,16 @@ def answer_privately(
             "groups": "public" if plan.public else "threshold",
             "confidence": sure,
             "rows_per_person": most,
+            **({} if own is None else {"personal": own.to_dict()}),
         },
-        _notes(plan, ledger, allowance),
+        _notes(plan, ledger, own),
     )
     return seal_private(draft, allowance.receipt())
 
 
 def _promise(statement: PrivateStatement, epsilon: Number | None, delta: Number | None) -> Budget:
     """The budget, stated once: in the clause or in the call."""
-    if statement.epsilon and (epsilon is not None or delta is not None):
+    if (statement.epsilon or statement.personal) and (epsilon is not None or delta is not None):
         raise QueryError(
             "the budget is stated twice, here and in the call: keep one.",
             text=statement.text,
@@ -191,7 +201,7 @@ def _numbers(values: NDArray[np.float64], *, whole: bool) -> pa.Array:
     return pa.array(values.astype(np.int64) if whole else values)
 
 
-def _notes(plan: PrivatePlan, ledger: object, allowance: Allowance) -> tuple[str, ...]:
+def _notes(plan: PrivatePlan, ledger: object, own: Personal | None) -> tuple[str, ...]:
     notes = [
         "Noise is in every figure, also in those of empty groups: small counts may fall below 0."
     ]
@@ -201,5 +211,10 @@ def _notes(plan: PrivatePlan, ledger: object, allowance: Allowance) -> tuple[str
         notes.append("The table has no person column: each row counts as another person.")
     if ledger is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
-    del allowance
+    if own is not None:
+        notes.append(
+            "Every person has the own epsilon, the bounds are those of the most liberal people; "
+            "people who state none are left out. Figures assume that demands do not go together "
+            "with what is asked."
+        )
     return tuple(notes)

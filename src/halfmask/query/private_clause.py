@@ -1,8 +1,7 @@
 """The clause of differential privacy behind ordinary SQL.
 
-WITH EPSILON 1.0 DELTA 1e-6
-AT MOST 3 ROWS PER PERSON
-CONFIDENCE 0.9
+``WITH EPSILON 1.0 DELTA 1e-6 AT MOST 3 ROWS PER PERSON CONFIDENCE 0.9``, or
+``WITH PERSONAL EPSILON``, which keeps everybody's own.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from halfmask.errors import QueryError
+from halfmask.errors import QueryError, UnsupportedQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +53,23 @@ def is_private(text: str) -> bool:
         return _clause_start(tokens_of(text)) is not None
     except QueryError:
         return False
+
+
+def refuse_private(text: str) -> None:
+    """Refuse a query with the clause where only guarantees can be planned.
+
+    Raises:
+        UnsupportedQueryError: pointing at the clause.
+    """
+    if is_private(text):
+        start = text.upper().rindex("WITH")
+        raise UnsupportedQueryError(
+            "a query with EPSILON is answered by hm.query; its plan is not explained, suggested or "
+            "sent to cells.",
+            text=text,
+            start=start,
+            length=4,
+        )
 
 
 def parse_private(text: str) -> PrivateStatement:
@@ -111,7 +127,7 @@ class _Clause:
     def read(self) -> dict[str, Any]:
         found: dict[str, Any] = {"personal": self._take("PERSONAL")}
         self._take("EPSILON")
-        if not found["personal"] or (self._peek() and self._peek_text()[:1].isdigit()):
+        if not found["personal"]:
             found["epsilon"] = self._number("epsilon", "a number above 0, such as 1.0")
         while self.at < len(self.tokens):
             self._take(",")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from halfmask.dp.domain import Bins
 from halfmask.dp.questions import INTERVALS, Exact
+from halfmask.dp.sampling import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine
+    from halfmask.query.private_personal import Personal
     from halfmask.query.private_plan import PrivateKey, PrivatePlan
 
     Ints = NDArray[np.int64]
@@ -40,9 +42,10 @@ class Grouped:
         return f"Grouped({len(self.exact.counts)} groups)"
 
 
-def collected(plan: PrivatePlan, engine: Engine) -> Grouped:
-    """Ask the engine for the totals and put them at their groups."""
-    totals = engine.tally(plan.tally)
+def collected(plan: PrivatePlan, engine: Engine, own: Personal | None = None) -> Grouped:
+    """Ask the engine for the totals, of everybody or of a sample, and put them at their groups."""
+    request = plan.tally
+    totals = engine.tally(request) if own is None else own.totals(request, engine, Sampler())
     cells, keys = _cells(plan.keys, totals)
     size = len(keys[0]) if keys else 1
     exact = _summed(plan.labels, cells, totals, size)

@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from halfmask.dp.declared import bounds_of, declared_domains
 from halfmask.dp.domain import Bins, Domain, domain_of
+from halfmask.engines.request import kind_of
 from halfmask.engines.tally import Tally
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.query import private_parts as parts
@@ -22,7 +26,6 @@ from halfmask.query.scope import fail
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from sqlglot import exp
 
     from halfmask.dp.questions import Question
@@ -179,7 +182,16 @@ def _key(
     if stated is None:
         return PrivateKey(name, None, kind)
     try:
-        return PrivateKey(name, domain_of(column, stated), kind)
+        domain = domain_of(column, stated)
+        _require_fit(domain, kind)
+        return PrivateKey(name, domain, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        fail(
+            scope.text,
+            expression,
+            f"the domain of {column} does not fit its type {kind}: list values of that type, or "
+            "give bounds and bins for numbers only.",
+        )
     except (SchemaError, ParameterError):
         fail(
             scope.text,
@@ -187,6 +199,15 @@ def _key(
             f"{column} has bounds but no bins, so it cannot be grouped by: declare "
             "domain = { low = ..., high = ..., bins = ... }, or a list of values.",
         )
+
+
+def _require_fit(domain: Domain, kind: pa.DataType) -> None:
+    """Refuse a domain that the column's type cannot hold, before anything is spent."""
+    if isinstance(domain, Bins):
+        if kind_of(kind) not in ("integer", "decimal", "float"):
+            raise pa.ArrowInvalid
+        return
+    domain.decode(np.arange(len(domain)), np.random.default_rng(0), kind)
 
 
 def _require_few(keys: list[PrivateKey]) -> None:

@@ -36,7 +36,7 @@ def query(
     ledger: Ledger | BudgetLedger | Accountant | None = None,
     time_limit: float | None = TIME_LIMIT,
     recheck: Literal["groups", "rows"] = "groups",
-    epsilon: Number | None = None,
+    epsilon: Number | Literal["personal"] | None = None,
     **private: Any,
 ) -> Answer | PrivateRelease:
     """Answer a query so that every published row keeps its level's guarantee and every person's.
@@ -55,7 +55,8 @@ def query(
         time_limit: seconds for the exact ``complete`` semantics; then the best found is taken and
             its proven gap stated. None: until it is proven best.
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
-        epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``.
+        epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``;
+            ``"personal"``: everybody's own, from the schema's policy.
         private: under differential privacy ``delta``, ``domains``, ``rows_per_person`` and
             ``confidence``; ``ledger`` is then a ``BudgetLedger`` or an ``Accountant``. See
             ``docs/dp.md``.

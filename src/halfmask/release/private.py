@@ -67,7 +67,11 @@ class PrivateRelease:
             )
 
     def __repr__(self) -> str:
-        return f"PrivateRelease({len(self):,} rows; {self.method}; {self.receipt.promise})"
+        told = ", ".join(f"{b.column} {100 * b.after:.3g}%" for b in self.bounds)
+        return (
+            f"PrivateRelease({len(self):,} rows; {self.method}; {self.receipt.promise}; an "
+            f"attacker's best chance: {told})"
+        )
 
     def __len__(self) -> int:
         return int(self._arrow.num_rows)
