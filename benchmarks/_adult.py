@@ -70,6 +70,22 @@ def adult(folder: Path = DATA) -> hm.Table:
     return hm.Table(rows, hm.Schema(columns))
 
 
+def beside(table: hm.Table, copies: int) -> hm.Table:
+    """So many copies of ``table`` in different regions, as far apart as rows can be.
+
+    Nothing is gained by mixing regions, so that the least loss per row is that of ``table`` itself:
+    what a method loses more per row, it loses by the size.
+    """
+    rows = pa.concat_tables([table.arrow] * copies).combine_chunks()
+    region = pa.array(np.repeat(np.arange(copies), len(table)).astype(str))
+    weight = float(len(table.schema.quasi))
+    columns = {
+        **table.schema.columns,
+        "region": hm.Column("quasi", "nominal", hm.hierarchies.Flat(), weight=weight),
+    }
+    return hm.Table(rows.append_column("region", region), hm.Schema(columns))
+
+
 def enlarged(table: hm.Table, rows: int, seed: int = 0) -> hm.Table:
     """Rows drawn from ``table``; ages and schooling are moved a little, countries redrawn."""
     rng = np.random.default_rng(seed)

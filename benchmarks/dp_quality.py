@@ -21,9 +21,10 @@ import pyarrow as pa
 
 import halfmask as hm
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.answers import Exact, Question, Scale, answer
+from halfmask.dp.answers import answer
 from halfmask.dp.budget import Pure
 from halfmask.dp.domain import encoded, public_domains
+from halfmask.dp.questions import Exact, Question, Scale
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 

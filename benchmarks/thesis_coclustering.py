@@ -21,9 +21,8 @@ import pyarrow as pa
 
 import halfmask as hm
 from halfmask.coclustering.generator import generator
-from halfmask.coclustering.groups import split_large
 from halfmask.coclustering.hierarchy import hierarchy
-from halfmask.coclustering.simplify import merge_small, simplify
+from halfmask.coclustering.simplify import simplify
 from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.measured import measured
 from halfmask.table.hierarchies.auto import settled
@@ -256,19 +255,14 @@ def main() -> None:
         results.append(utility("SYNTH", rows, unseen, sizes, truth, *from_codes(rows, sizes)))
         bare = hm.read(train.arrow, dict.fromkeys(TARGETS, "quasi"))
         for name, method in HYBRID.items():
-            groups = merge_small(found.grid, "row", k).partition[0]
-            groups = split_large(groups, found.matrix, k)
-            groups, published = coclustering.satisfied(
-                bare, [hm.KAnonymity(k)], found, groups, method
-            )
-            draft = coclustering.candidate(
-                bare, [hm.KAnonymity(k)], found, groups, published, method
-            )
+            groups = coclustering.close_to(found, k)
+            division = coclustering.satisfied(bare, [hm.KAnonymity(k)], found, groups, method)
+            draft = coclustering.candidate(bare, [hm.KAnonymity(k)], found, division, method, {})
             release = coclustering.seal_hybrid(draft)
             meaning = {
                 n: {
                     label: np.isin(np.arange(len(domains[n])), values)
-                    for label, values in published[n].meaning.items()
+                    for label, values in division.published[n].meaning.items()
                 }
                 for n in TARGETS
             }

@@ -1,7 +1,7 @@
 """The experiments of the thesis on personal k-anonymity at full size, next to its printed values.
 
 Run: python benchmarks/thesis_personal.py [--part table|scenarios|scale|exact] [--method NAME]
-     [--seeds 5] [--step 25] [--quick] [--data ../shared/data/arx] [-o folder]
+     [--k low|high] [--seeds 5] [--step 25] [--quick] [--data ../shared/data/arx] [-o folder]
 
 Regenerates Table 5.3 (DBIL of one k for all over DBIL of personal k, demands at random and along
 the data); the scenarios of figures 5.5 to 5.8 and 5.10 and the effect of correlation of figures
@@ -75,14 +75,16 @@ def table_53(table: hm.Table, seeds: range, method: str) -> Iterator[dict[str, A
                 }  # fmt: skip
 
 
-def scenarios(table: hm.Table, seeds: range, method: str, step: int) -> Iterator[dict[str, Any]]:
+def scenarios(
+    table: hm.Table, seeds: range, method: str, step: int, ks: dict[str, tuple[int, int, int]]
+) -> Iterator[dict[str, Any]]:
     """Figures 5.5 to 5.8, 5.10, 5.12, 5.13: gains over shares of liberals and conservatives."""
     shares = [
         (float(high), float(100 - low - high), float(low))
         for low in range(0, 101, step)
         for high in range(0, 101 - low, step)
     ]
-    for name, k in KS.items():
+    for name, k in ks.items():
         random, along = (
             hm.compare_policies(table, shares, k=k, correlated=c, method=method, seeds=seeds).gains
             for c in (None, ALONG)
@@ -180,6 +182,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=DATA)
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--step", type=int, default=25, help="of the grid of shares, in percent")
+    options.add_argument("--k", choices=tuple(KS), help="of the scenarios; without it both")
     options.add_argument("--samples", type=int, default=20, help="of the exact part")
     options.add_argument("--quick", action="store_true")
     options.add_argument("--part", choices=("table", "scenarios", "scale", "exact"))
@@ -190,9 +193,10 @@ def main() -> None:
     if given.quick:
         pick = np.random.default_rng(0).choice(len(table), 3000, replace=False)
         table = hm.Table(table.arrow.take(pa.array(pick)), table.schema)
+    ks = {given.k: KS[given.k]} if given.k else KS
     parts = {
         "table": lambda method: list(table_53(table, seeds, method)),
-        "scenarios": lambda method: list(scenarios(table, seeds, method, given.step)),
+        "scenarios": lambda method: list(scenarios(table, seeds, method, given.step, ks)),
         "scale": lambda method: list(scale(table, seeds, method)),
         "exact": lambda _: chapter_6(table, given.samples),
     }

@@ -127,8 +127,65 @@ def test_promises_that_cannot_hold_are_refused(iris):
         hm.anonymize(iris, hm.KAnonymity(151), method="cocluster")
     table = iris.arrow.append_column("ill", pa.array(["flu"] * 150))
     people = hm.read(table, {**dict.fromkeys(COLUMNS, "quasi"), "ill": "sensitive"})
-    with pytest.raises(UnsatisfiableError):
+    with pytest.raises(UnsatisfiableError, match="2 is required, all rows in one class achieve 1"):
         hm.anonymize(people, hm.LDiversity(2, "ill"), method="cocluster")
+
+
+def test_rows_that_break_a_promise_may_be_left_out(iris):
+    ill = np.where(np.arange(150) % 2, "flu", "cold")
+    ill[:50] = "flu"  # all of one species
+    table = iris.arrow.append_column("ill", pa.array(ill))
+    people = hm.read(table, {**dict.fromkeys(COLUMNS, "quasi"), "ill": "sensitive"})
+    promises = (hm.KAnonymity(10), hm.LDiversity(2, "ill"))
+    joined = hm.anonymize(people, *promises, method="cocluster")
+    assert joined.suppressed == 0
+    left = hm.anonymize(people, *promises, method="cocluster", suppression=0.34)
+    assert 0 < left.suppressed <= 51
+    assert len(left) == 150 - left.suppressed
+    assert all(verdict.holds for verdict in left.verdicts)
+    assert left.verdicts[0].rows == len(left)
+    true = [one.statement["measured"]["true_cells"] for one in (joined, left)]
+    assert true[1] >= true[0]
+    assert left.loss > joined.loss - 1  # rows left out count as wholly generalized
+
+
+def test_intervals_may_be_even_or_best(iris):
+    labels = {
+        intervals: set(
+            hm.anonymize(iris, hm.KAnonymity(20), method="cocluster-sets", intervals=intervals)
+            .to_arrow()["petal_width"]
+            .to_pylist()
+        )
+        for intervals in ("equal-frequency", "equal-width", "modl")
+    }
+    assert "<=0.8" in labels["modl"]
+    assert len({frozenset(one) for one in labels.values()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"intervals": "width"}, "equal-frequency, equal-width, modl"),
+        ({"bins": 1}, "2 or more"),
+        ({"link": "chi"}, "count, lift"),
+        ({"labels": "tight"}, "bins, intervals, link"),
+        ({"metric": "loss"}, "cost of its grid"),
+    ],
+    ids=["intervals", "bins", "link", "an option of others", "a metric"],
+)
+def test_wrong_options_are_refused(iris, wrong, says):
+    with pytest.raises(ParameterError, match=says):
+        hm.anonymize(iris, hm.KAnonymity(5), method="cocluster", **wrong)
+
+
+def test_lift_reaches_values_that_counts_miss(iris):
+    true = [
+        hm.anonymize(iris, hm.KAnonymity(40), method="cocluster-sets", bins=3, link=link).statement[
+            "measured"
+        ]["true_cells_by_column"]["sepal_length"]
+        for link in ("count", "lift")
+    ]
+    assert true[1] > true[0]
 
 
 def test_no_structure_is_said_with_what_it_means():
@@ -206,17 +263,24 @@ def test_the_door_does_not_believe_the_search(iris):
         }
         for name in names
     }
-    wrong = HybridCandidate(iris, [hm.KAnonymity(2)], labels, meaning, "cocluster")
+    every, two = np.arange(150), [hm.KAnonymity(2)]
+    wrong = HybridCandidate(iris, two, every, labels, meaning, "cocluster")
     with pytest.raises(InternalError, match="break k-anonymity"):
         seal_hybrid(wrong)
-    short = HybridCandidate(iris, [hm.KAnonymity(2)], labels.slice(0, 10), meaning, "cocluster")
+    short = HybridCandidate(iris, two, every, labels.slice(0, 10), meaning, "cocluster")
     with pytest.raises(InternalError, match="do not match"):
         seal_hybrid(short)
     with pytest.raises(PrivacyError, match="No promise"):
-        seal_hybrid(HybridCandidate(iris, [], labels, meaning, "cocluster"))
+        seal_hybrid(HybridCandidate(iris, [], every, labels, meaning, "cocluster"))
+    fewer = HybridCandidate(iris, two, every[:10], labels.slice(0, 10), meaning, "cocluster")
+    with pytest.raises(InternalError, match="suppresses more"):
+        seal_hybrid(fewer)
+    twice = HybridCandidate(iris, two, every // 2, labels, meaning, "cocluster")
+    with pytest.raises(InternalError, match="each once"):
+        seal_hybrid(twice)
     star = pa.table({name: ["*"] * 150 for name in names})
     with pytest.raises(InternalError, match="meaning is not stated"):
-        seal_hybrid(HybridCandidate(iris, [hm.KAnonymity(2)], star, meaning, "cocluster"))
+        seal_hybrid(HybridCandidate(iris, two, every, star, meaning, "cocluster"))
 
 
 def test_unknown_methods_name_the_known_ones(iris):
@@ -244,3 +308,16 @@ def test_the_report_does_not_speak_of_a_recoding(iris, tmp_path):
     hm.anonymize(iris, hm.KAnonymity(10), method="cocluster").report(tmp_path / "iris.html")
     page = (tmp_path / "iris.html").read_text(encoding="utf-8")
     assert "some labels are false" in page
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_hybrid_release_can_be_compared(iris, method, tmp_path):
+    release = hm.anonymize(iris, hm.KAnonymity(20), method=method)
+    found = hm.compare(iris, release, learn=False, attacks=20)
+    assert found.loss == pytest.approx(release.loss)
+    assert not any("taken as new values" in note for note in found.notes)
+    for one in found.distances:
+        assert 0 <= one.hellinger <= 1
+    release.write(tmp_path / "iris.csv")
+    again = hm.compare(iris, hm.read(tmp_path / "iris.csv", hm.Schema()), learn=False, attacks=20)
+    assert again.loss == pytest.approx(found.loss)

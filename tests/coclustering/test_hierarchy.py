@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.grid import Grid
+from halfmask.coclustering.held import Held
 from halfmask.coclustering.hierarchy import hierarchy
 from halfmask.coclustering.optimize import cocluster
 from halfmask.coclustering.simplify import merge_small, simplify
@@ -120,3 +123,21 @@ def test_what_is_no_grid_is_refused(tmp_path, text):
         Grid.load(path)
     with pytest.raises(InputError, match="does not exist"):
         Grid.load(tmp_path / "other.json")
+
+
+@given(st.integers(1, 6), st.integers(0, 10_000))
+def test_owners_are_counted_once_in_a_part(parts, seed):
+    random = np.random.default_rng(seed)
+    part = np.concatenate([np.arange(parts), random.integers(0, parts, 20)]).astype(np.int32)
+    owner = random.integers(0, 8, len(part)).astype(np.int32)
+    held = Held(part, owner)
+    while True:
+        alive = np.flatnonzero(held.alive).tolist()
+        expected = {p: len(set(owner[part == p].tolist())) for p in alive}
+        assert {p: int(held.sizes[p]) for p in alive} == expected
+        assert held.fewest() == min(expected.values())
+        if len(alive) == 1:
+            break
+        kept, gone = random.choice(alive, 2, replace=False).tolist()
+        held.join(kept, gone)
+        part[part == gone] = kept

@@ -69,11 +69,24 @@ def test_iris_reaches_the_best_known_grid(melted, seed):
     assert sorted(found.sizes(0).tolist()) == [49, 50, 51]
 
 
-def test_iris_takes_less_than_half_a_second(melted):
-    cocluster(melted.observations, rounds=1)
-    begin = time.perf_counter()
-    cocluster(melted.observations)
-    assert time.perf_counter() - begin < 0.5 * 4  # the machine may be shared
+def test_iris_reaches_its_best_cost_within_half_a_second(melted):
+    cocluster(melted.observations, rounds=1)  # kernels warm
+    seconds = []
+    for _ in range(5):  # the machine may be shared: the best of some
+        begin = time.perf_counter()
+        found = cocluster(melted.observations)
+        seconds.append(time.perf_counter() - begin)
+    assert found.cost == pytest.approx(5646.818946, abs=1e-6)
+    assert min(seconds) < 0.5
+
+
+def test_progress_tells_the_cost_after_the_starts_and_after_each_round(melted):
+    told = []
+    found = cocluster(melted.observations, rounds=3, progress=lambda *seen: told.append(seen))
+    assert [number for number, _ in told] == [0, 1, 2, 3]
+    costs = [cost for _, cost in told]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == pytest.approx(found.cost)
 
 
 def test_raw_iris_in_five_dimensions_reaches_the_cost_of_khiops(iris):

@@ -56,6 +56,13 @@ def test_equal_width_has_equal_widths():
     assert equal_width(np.array([0.0, 1, 10]), 5).bounds == (0, 2, 4, 6, 8, 10)
 
 
+def test_a_single_interval_does_not_tell_the_least_and_the_largest():
+    rows = {"gain": [0] * 95 + [7, 11, 13, 17, 19], "c": ["a", "b"] * 50}
+    table = hm.read(pa.table(rows), {"gain": "quasi", "c": "quasi"})
+    column = melt(table, ("gain", "c"), bins=4).columns[0]
+    assert column.labels == ("any",)
+
+
 def test_equal_quantiles_are_joined():
     assert len(equal_frequency(np.array([1.0] * 95 + [2.0] * 5), 10)) == 1
 
@@ -68,17 +75,17 @@ def test_best_cuts_lie_between_the_values_where_the_target_changes():
 
 
 def test_numbers_are_cut_anew_against_groups_of_rows(iris, melted, grid):
-    again = recut(iris, melted, grid.partition[0])
+    again = recut(iris, melted, grid.partition[0], ["petal_length"])
     petals = next(c for c in again.columns if c.name == "petal_length")
     assert petals.labels == ("<=2.45", "]2.45,4.75]", ">4.75")
+    assert again.columns[0].cuts == melted.columns[0].cuts  # not named: as it was
 
 
 def test_best_intervals_explain_more_than_quantiles(iris):
-    from halfmask.coclustering.best_intervals import melt_best
-    from halfmask.coclustering.optimize import cocluster
+    from halfmask.coclustering.columns import cocluster_columns
 
-    found, grid = melt_best(iris, COLUMNS, bins=10)
-    assert grid.level >= cocluster(melt(iris, COLUMNS, bins=10).observations).level
+    found, grid = cocluster_columns(iris, COLUMNS, intervals="modl")
+    assert grid.level > cocluster_columns(iris, COLUMNS)[1].level
     petals = next(c for c in found.columns if c.name == "petal_width")
     assert petals.labels[0] == "<=0.8"
 
@@ -101,7 +108,7 @@ def test_more_parts_than_can_be_worked_with_are_refused():
         melt(table, ("x",))
 
 
-@pytest.mark.parametrize("wrong", [{"bins": 1}, {"intervals": "other"}])
+@pytest.mark.parametrize("wrong", [{"bins": 1}, {"bins": 2.5}, {"intervals": "width"}])
 def test_parameters_out_of_range_are_refused(iris, wrong):
     with pytest.raises(ParameterError):
         melt(iris, COLUMNS, **wrong)

@@ -8,6 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.coclustering.hierarchy import hierarchy
+from halfmask.coclustering.prepare import ColumnParts
 from halfmask.coclustering.trees import column_trees, group_label, ordered_tree, thinned
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
@@ -54,9 +55,31 @@ def test_thinning_keeps_the_ends(trees):
     assert len(thin.levels) == 3
 
 
-def test_labels_of_groups_stay_short():
-    assert group_label(["a", "b"]) == "a | b"
-    assert group_label(list("abcdefg")) == "a | b | 5 more"
+def parts_of(labels, *, ordered):
+    codes = np.arange(len(labels), dtype=np.int32)
+    return ColumnParts("x", ordered, tuple(labels), codes, codes)
+
+
+@pytest.mark.parametrize(
+    ("parts", "ordered", "label"),
+    [
+        ([0, 1], False, "a | b"),
+        ([0, 1, 2, 3], False, "a | b | c | d"),
+        ([0, 1, 2, 3, 5, 6], False, "d | g | 4 more"),
+        ([1, 2], True, "b | c"),
+        ([1, 2, 3, 4, 5], True, "b to f"),
+        ([1, 2, 4], True, "b | c | e"),
+        ([4, 5, 6], True, "e | f | missing"),
+    ],
+    ids=[
+        "two", "four", "many: the most frequent", "two neighbors", "a run", "no run",
+        "a run that ends in the missing value",
+    ],
+)  # fmt: skip
+def test_labels_of_groups_stay_short(parts, ordered, label):
+    names = [*"abcdef", "missing" if ordered else "g"]
+    counts = np.array([1, 1, 1, 9, 1, 1, 5])
+    assert group_label(parts_of(names, ordered=ordered), np.array(parts), counts) == label
 
 
 def test_auto_hierarchies_are_written_out_and_used(iris):
@@ -75,6 +98,8 @@ def test_auto_hierarchies_are_written_out_and_used(iris):
 def test_what_is_found_can_be_saved_and_read_again(iris, tmp_path):
     found = hm.describe(iris, hierarchies="auto")
     assert {p.name: type(p.hierarchy) for p in found.columns}["petal_width"] is Intervals
+    assert all("was found from" in p.why for p in found.columns if p.role == "quasi")
+    assert not any("merged into intervals of" in p.why for p in found.columns)
     (tmp_path / "iris.toml").write_text(found.to_toml(), encoding="utf-8")
     again = hm.read(iris.arrow, tmp_path / "iris.toml")
     assert again.hierarchy("petal_width").height >= 2

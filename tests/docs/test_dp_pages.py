@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,9 @@ def test_every_hazard_has_a_decision_and_tests_that_exist() -> None:
     page = (ROOT / "docs" / "dp.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| (D\d+) [^|]*\|[^|]*\|([^|]*)\|$", page, re.MULTILINE))
     assert set(rows) == {f"D{i}" for i in range(1, 17)}
-    tests = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    tests: defaultdict[str, str] = defaultdict(str)
+    for path in (ROOT / "tests").rglob("*.py"):
+        tests[path.name] += path.read_text(encoding="utf-8")
     for hazard, cited in rows.items():
         names = re.findall(r"`(test_\w+\.py)::(\w+)`", cited)
         assert names, hazard

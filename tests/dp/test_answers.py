@@ -7,9 +7,10 @@ import pytest
 from noise import repeatable
 
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.answers import Exact, Question, Scale, answer, edges_of, quantiles
+from halfmask.dp.answers import answer
 from halfmask.dp.budget import Approximate, Pure
 from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
+from halfmask.dp.questions import Exact, Question, Scale
 from halfmask.errors import BudgetExceededError, ParameterError, SchemaError
 
 
@@ -136,17 +137,58 @@ def test_values_beyond_the_bounds_count_as_the_bound() -> None:
     ]  # fmt: skip
 
 
-def test_quantiles_with_intervals() -> None:
-    edges = edges_of(0, 128, 100)
-    assert len(edges) == 129
-    ages = np.random.default_rng(3).integers(20, 80, 20_000)
-    counts = np.histogram(ages, edges)[0]
-    found = quantiles("age", counts, edges, [0.25, 0.5, 0.75], allowance(), sampler=repeatable(4))
-    for (value, low, high), truth in zip(found, np.quantile(ages, [0.25, 0.5, 0.75]), strict=True):
-        assert low <= truth <= high
-        assert value == pytest.approx(truth, abs=3)
-    with pytest.raises(ParameterError):
-        quantiles("age", counts, edges, [0.5], allowance(Approximate(1, "1e-6")))
+@pytest.mark.parametrize("promise", [Pure(1), Approximate(1, "1e-6")])
+def test_quantiles_per_group_with_intervals(promise) -> None:
+    """Two groups, three quantiles: one tree is paid for, and it answers all."""
+    scale = Scale.of("age", 0, 128)
+    random = np.random.default_rng(3)
+    ages = [random.integers(20, 80, 20_000), random.integers(50, 120, 20_000)]
+    trees = np.array([np.histogram(a, scale.edges)[0] for a in ages])
+    exact = Exact(np.full(2, 20_000), {}, {}, histograms={"age": trees})
+    questions = [Question(f"q{at}", "quantile", "age", scale, at) for at in (0.25, 0.5, 0.75)]
+    paid = allowance(promise)
+    found = answer(questions, exact, paid, sampler=repeatable(4))
+    assert [entry.view for entry in found.receipt.entries] == ["tree age"]
+    for figure, at in zip(found.figures, (0.25, 0.5, 0.75), strict=True):
+        truth = np.array([np.quantile(a, at) for a in ages])
+        assert (figure.low <= truth).all()
+        assert (truth <= figure.high).all()
+        assert figure.values == pytest.approx(truth, abs=3)
+        assert (figure.high - figure.low < 20).all()
+
+
+def test_a_sum_alone_needs_no_count_and_missing_values_add_nothing() -> None:
+    scale = Scale.of("age", 0, 100)
+    assert scale.around_zero == Scale(-100, 100)
+    exact = Exact(np.array([900]), {"age": np.array([500 * 300])}, {}, {"age": np.array([500])})
+    paid = allowance()
+    (figure,) = answer([Question("s", "sum", "age", scale.around_zero)], exact, paid).figures
+    assert [entry.view for entry in paid.entries] == ["sum age"]
+    assert figure.values[0] == pytest.approx(500 * 30, abs=2000)
+
+
+def test_means_divide_by_the_values_that_are_there() -> None:
+    scale = Scale.of("age", 0, 100)
+    whole = scale.whole(np.full(10_000, 30.0))
+    exact = Exact(
+        np.array([90_000]), {"age": np.array([whole.sum()])}, {}, {"age": np.array([10_000])}
+    )
+    found = answer([Question("m", "mean", "age", scale)], exact, allowance())
+    assert found.figures[0].values[0] == pytest.approx(30, abs=1)
+    assert [entry.view for entry in found.receipt.entries] == ["count age", "sum age"]
+
+
+def test_variance_of_a_sample_and_deviation() -> None:
+    ages, scale, exact = people(groups=2, each=40_000)
+    questions = [
+        Question("p", "variance", "age", scale),
+        Question("s", "variance", "age", scale, sample=True),
+        Question("d", "deviation", "age", scale),
+    ]
+    p, s, d = answer(questions, exact, allowance(Pure(20))).figures
+    assert s.values == pytest.approx(p.values * 40_000 / 39_999, rel=1e-5)
+    assert d.values == pytest.approx(np.sqrt(p.values))
+    assert d.values == pytest.approx(ages.std(1), rel=0.02)
 
 
 def test_confidence_and_questions_are_checked() -> None:

@@ -135,7 +135,7 @@ def test_stable_groups_count_several_rows_per_person() -> None:
 def test_count_tree_finds_quantiles() -> None:
     counts = np.full(64, 100, np.int64)
     edges = np.linspace(0, 64, 65)
-    tree = CountTree(Fraction(1), levels=6)
+    tree = CountTree(Fraction(1), levels=3, branching=4)
     below = tree.apply(counts, repeatable(13))
     assert below.tolist() == pytest.approx((np.arange(65) * 100).tolist(), abs=400)
     value, low, high = quantile(below, edges, 0.5, tree.half_width(0.95))
@@ -145,11 +145,20 @@ def test_count_tree_finds_quantiles() -> None:
 
 
 def test_count_tree_variance_is_stated() -> None:
-    tree = CountTree(Fraction(1), levels=3)
-    runs = np.array([tree.apply(np.zeros(8, np.int64), repeatable(i))[7] for i in range(1000)])
-    # Edge 7 is the sum of three nodes.
-    assert runs.var() == pytest.approx(3 * tree.noise.variance, rel=0.25)
-    assert runs.var() <= tree.variance
+    tree = CountTree(Fraction(1), levels=2, branching=4)
+    runs = np.array([tree.apply(np.zeros(16, np.int64), repeatable(i)) for i in range(1000)])
+    # Edge 6 is one node of the upper level and two of the lower one; edge 16 is four upper nodes.
+    assert runs[:, 6].var() == pytest.approx(3 * tree.noise.variance, rel=0.2)
+    assert runs[:, 16].var() == pytest.approx(4 * tree.noise.variance, rel=0.2)
+    assert runs[:, 15].var() == pytest.approx(tree.variance, rel=0.2)
+
+
+def test_count_tree_adds_up_without_noise(monkeypatch) -> None:
+    monkeypatch.setattr(DiscreteLaplace, "apply", lambda self, counts, sampler: counts)
+    counts = np.random.default_rng(1).integers(0, 9, (3, 64))
+    below = CountTree(Fraction(1), levels=3, branching=4).apply(counts, repeatable(1))
+    assert (below[:, 1:] == counts.cumsum(axis=1)).all()
+    assert (below[:, 0] == 0).all()
 
 
 @pytest.mark.parametrize(

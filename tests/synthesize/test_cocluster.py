@@ -107,11 +107,16 @@ def test_the_same_seed_draws_the_same_rows(iris, release):
     assert other.parameters["seed"] is None
 
 
-def test_a_report_is_json(release, tmp_path):
+def test_a_report_is_json_or_a_page(release, tmp_path):
     release.report(tmp_path / "iris.json")
     assert "not_claimed" in (tmp_path / "iris.json").read_text(encoding="utf-8")
+    release.report(tmp_path / "iris.html")
+    page = (tmp_path / "iris.html").read_text(encoding="utf-8")
+    assert "Nothing formal" in page
+    assert "singling out" in page
+    assert "k-anonymity of the rows" in page
     with pytest.raises(InputError, match="json"):
-        release.report(tmp_path / "iris.html")
+        release.report(tmp_path / "iris.pdf")
     release.write(tmp_path / "iris.parquet")
     assert (tmp_path / "iris.parquet").exists()
 
@@ -137,6 +142,41 @@ def test_identifiers_people_and_policies_never_leave():
     assert found.to_arrow().column_names == ["a", "b"]
     assert found.rows == 1000
     assert 50 < found.to_arrow()["b"].null_count < 150
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """100 people with 4 rows each, in two hidden groups of 30 and 70 people."""
+    random = np.random.default_rng(0)
+    person = np.repeat(np.arange(100), 4)
+    hidden = (person >= 30).astype(int)
+    columns = {name: hidden * 3 + random.integers(0, 3, 400) for name in "abcd"}
+    schema = {"table": {"person": "id"}, "columns": dict.fromkeys("abcd", "quasi")}
+    return hm.read(pa.table({"id": person, **columns}), schema)
+
+
+@pytest.mark.parametrize("strategy", ["climb", "targeted"])
+def test_k_counts_people_where_they_have_several_rows(visits, strategy):
+    found = hm.synthesize(visits, method="cocluster", k=30, seed=0, strategy=strategy)
+    assert found.parameters["k_obtained"] == 30
+    with pytest.raises(UnsatisfiableError, match="at most 30"):
+        hm.synthesize(visits, method="cocluster", k=31, seed=0, strategy=strategy)
+    with pytest.raises(ParameterError, match="100 people"):
+        hm.synthesize(visits, method="cocluster", k=101)
+
+
+def test_numbers_can_be_cut_where_it_helps_most(iris):
+    found = hm.synthesize(iris, method="cocluster", k=30, intervals="modl", seed=0)
+    assert found.parameters["intervals"] == "modl"
+    numbers = found.to_arrow()["petal_width"].to_numpy()
+    assert (numbers <= 0.8).sum() == pytest.approx(50, abs=8)
+
+
+def test_options_are_checked_by_name(iris):
+    with pytest.raises(ParameterError, match="one of k, rows, bins"):
+        hm.synthesize(iris, method="cocluster", k=10, labels="tight")
+    with pytest.raises(ParameterError, match="150 people"):
+        hm.synthesize(iris, method="cocluster")
 
 
 def test_columns_whose_values_occur_once_are_refused(iris):
@@ -194,3 +234,11 @@ def test_dates_are_drawn_inside_their_intervals():
     drawn = rows["born"].cast(pa.int32()).to_numpy()
     early = np.array(rows["group"].to_pylist()) == 0
     assert drawn[early].mean() < 2000 < drawn[~early].mean()
+
+
+def test_a_synthetic_release_can_be_compared(iris, release, tmp_path):
+    found = hm.compare(iris, release, learn=False, attacks=20)
+    assert (found.rows, found.rows_released) == (150, 150)
+    assert max(one.hellinger for one in found.distances) < 0.5
+    found.report(tmp_path / "compared.html")
+    assert (tmp_path / "compared.html").stat().st_size > 10_000

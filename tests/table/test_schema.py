@@ -109,7 +109,7 @@ FAULTS = [
     ({"table": {"person": 7}}, "must be a text"),
     ({"table": {"missing": 7}}, "missing must be a list"),
     ({"policy": {"k": 7}}, "name of a column"),
-    ({"policy": {"epsilon": "e"}}, "Unknown key 'epsilon'"),
+    ({"policy": {"gamma": "e"}}, "Unknown key 'gamma'"),
     ({"policy": {"file": "p.csv"}}, "needs [table] person"),
     ({"table": {"person": "a"}, "columns": {"a": "quasi"}}, "the person column and quasi"),
     ({"policy": {"k": "a"}, "columns": {"a": "sensitive"}}, "two roles"),
@@ -154,3 +154,15 @@ def test_a_schema_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "l.toml").write_bytes("a = 'é'".encode("latin-1"))
     with pytest.raises(InputError, match="UTF-8"):
         hm.Schema.read(tmp_path / "l.toml")
+
+
+def test_long_trees_and_lists_are_written_over_lines_that_can_be_read(tmp_path: Path) -> None:
+    towns = [f"a town with the number {i}" for i in range(12)]
+    tree = {"the north": {"the coast": towns[:5], "the hills": towns[5:6]}, "the south": towns[6:]}
+    column = hm.Column("quasi", hierarchy=hm.hierarchies.Tree(tree), weight=2.0)
+    schema = hm.Schema({"a town": column})
+    text = schema.to_toml()
+    assert max(map(len, text.splitlines())) <= 110
+    assert '[columns."a town".hierarchy.tree."the north"]' in text
+    (tmp_path / "long.toml").write_text(text)
+    assert hm.Schema.read(tmp_path / "long.toml") == schema

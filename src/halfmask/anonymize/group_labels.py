@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.prepare import ColumnParts, Melted
+    from halfmask.coclustering.signatures import Link
     from halfmask.table.table import Table
 
 
@@ -62,7 +63,7 @@ class Clustered:
 
 
 def publish(
-    table: Table, found: Clustered, groups: NDArray[np.int32], method: str
+    table: Table, found: Clustered, groups: NDArray[np.int32], method: str, link: Link = "count"
 ) -> dict[str, Published]:
     """The labels that each group of rows gets in each column."""
     melted = found.melted
@@ -70,7 +71,7 @@ def publish(
         chosen = modes(part_counts(groups, found.matrix, melted.offsets[-1]), melted)
     else:
         met = meetings(groups, found.matrix, found.part_group)
-        chosen = chosen_parts(met, found.part_group, melted)
+        chosen = chosen_parts(met, found.part_group, melted, link=link)
     trees = column_trees(hierarchy(found.grid), melted) if method == "cocluster" else {}
     out = {}
     for k, column in enumerate(melted.columns):

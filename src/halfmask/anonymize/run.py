@@ -40,12 +40,13 @@ RECODINGS = {
     "optimal": "halfmask.anonymize.optimal",
     "local": "halfmask.anonymize.local",
 }
-# A perturbing method is a module with ``anonymize(table, models, ...) -> Release``: its labels may
-# be false for some rows, so that it goes out through a door of its own.
+# A perturbing method is a module with ``anonymize(table, models, ...) -> Release`` and the names of
+# its ``OPTIONS``: labels may be false for some rows, so that it goes out through a door of its own.
 PERTURBING = dict.fromkeys(
     ("cocluster", "cocluster-sets", "cocluster-mode"), "halfmask.anonymize.coclustering"
 )
 METHODS = (*RECODINGS, *PARTITIONS, *PERTURBING)
+_EFFORT = ("suppression", "seed", "time_limit")
 
 
 def anonymize(
@@ -77,7 +78,8 @@ def anonymize(
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
-            method (``score="plain"`` of k-member, ``cut="whole"`` of mondrian).
+            method (``score="plain"`` of k-member, ``cut="whole"`` of mondrian). For co-clustering:
+            ``bins`` and ``intervals`` (how numbers are cut) and ``link``.
 
     Raises:
         UnsatisfiableError: nothing satisfies the models; says what comes closest.
@@ -95,20 +97,39 @@ def anonymize(
     require_table(table)
     method = method or _default(models, metric, suppression)
     _require(table, method, suppression, seed, time_limit)
-    if options and method not in PARTITIONS:
+    if options and method in RECODINGS:
         name, value = next(iter(options.items()))
-        raise ParameterError(name, value, "it only with " + ", ".join(PARTITIONS))
+        raise ParameterError(name, value, "it only with " + ", ".join((*PARTITIONS, *PERTURBING)))
+    effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
     if method in PERTURBING:
-        perturb = importlib.import_module(PERTURBING[method]).anonymize
-        release: Release = perturb(table, models, method=method, seed=seed, time_limit=time_limit)
-        return release
+        return _perturbed(table, models, method, metric, {**effort, **options})
     table = prepare(settled(table), models)
     check_hierarchies(table)
     if method in PARTITIONS:
         name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
         return seal(divided(table, models, Settings(method, name, seed, time_limit, options)))
-    effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
     return seal(_recoded(table, models, method, "loss" if metric is None else metric, effort))
+
+
+def _perturbed(
+    table: Table,
+    models: Sequence[Model],
+    method: str,
+    metric: str | Metric | None,
+    given: dict[str, Any],
+) -> Release:
+    """The release of a method whose labels may be false for some rows."""
+    if metric is not None:
+        name = metric if isinstance(metric, str) else metric.name
+        raise ParameterError("metric", name, f"none: {method} minimizes the cost of its grid")
+    module = importlib.import_module(PERTURBING[method])
+    unknown = [name for name in given if name not in (*_EFFORT, *module.OPTIONS)]
+    if unknown:
+        raise ParameterError(
+            "option", unknown[0], f"one of {', '.join(module.OPTIONS)} with {method}"
+        )
+    release: Release = module.anonymize(table, models, method=method, **given)
+    return release
 
 
 def _default(models: Sequence[Model], metric: str | Metric | None, suppression: float) -> str:

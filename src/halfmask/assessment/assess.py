@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.assessment.advice import Advice, Step, advice, way
+from halfmask.assessment.counted import Counted, counted
 from halfmask.assessment.write import write
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.discrimination.column_sets import SetRate, rank_column_sets
@@ -26,7 +27,6 @@ from halfmask.metrics.risk.uniqueness import Uniqueness, uniqueness
 from halfmask.release.document import plain, versions
 from halfmask.table.classes import classes_of
 from halfmask.table.population import widen
-from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 FORMAT = "halfmask.assessment/1"
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
+_RANKED = 200_000_000  # rows up to which discrimination rates of column sets are ranked
 _SETS = 4000  # column sets that are looked at without being asked
 
 
@@ -156,8 +157,12 @@ class Assessment:
 
 
 def assess(
-    table: Table,
+    table: Table | str | PathLike[str],
     *,
+    schema: object = None,
+    engine: str | None = None,
+    source_table: str | None = None,
+    memory_limit: str | None = None,
     population: Table | None = None,
     fraction: float | None = None,
     size: int = 3,
@@ -167,7 +172,14 @@ def assess(
     """Measure who stands out in ``table`` by its quasi-identifiers.
 
     Args:
-        table: rows with a schema that names the quasi-identifiers.
+        table: rows with a schema that names the quasi-identifiers; or the name of a file, or the
+            address of a PostgreSQL database, whose rows stay where they are if ``engine`` says so
+            or the file is large.
+        schema: the schema of a file or database, as for ``read``.
+        engine: ``"duckdb"`` counts a CSV or Parquet file or a DuckDB database within
+            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads it.
+        source_table: which table of a database.
+        memory_limit: how much memory DuckDB may take.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
         size: the largest column sets that are looked at.
@@ -180,48 +192,66 @@ def assess(
         >>> hm.assess(people).unique_rows
         1
     """
-    require_table(table)
+    held = counted(
+        table, schema=schema, engine=engine, table=source_table, memory_limit=memory_limit
+    )
+    if held.counts is not None and population is not None:
+        raise ParameterError("population", "a table", "nothing: an engine counts one table")
+    return _assessed(held, population, fraction, size, k, limit)
+
+
+def _assessed(
+    held: Counted,
+    population: Table | None,
+    fraction: float | None,
+    size: int,
+    k: int,
+    limit: float,
+) -> Assessment:
+    """Measure rows, or distinct tuples with counts."""
+    table, counts = held.table, held.counts
     _require(table, limit)
     quasi, sensitive = table.schema.quasi, table.schema.sensitive
     ready = table if population is None else widen(table, population, quasi)
-    classes = classes_of(ready, quasi, columns=sensitive, population=population)
+    classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
     if population is not None and fraction is None:
         fraction = min(1.0, len(table) / len(population))
     own = classes.select(classes.rows > 0)
     size = _affordable(len(quasi), size)
-    sets = column_sets(table, quasi, size=size)
+    sets = column_sets(table, quasi, size=size, counts=counts)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
-    shown = _own_column(sensitive)
+    shown = sensitive[:5] if held.rows <= _RANKED else ()
     disclosures = tuple(disclosure(own, name) for name in sensitive)
     rows, people = own.rows, own.people
     alone = int(rows[people == 1].sum())
     smallest = int(people.min())
     return Assessment(
-        rows=len(table),
+        rows=held.rows,
         people=int(people.sum()),
         classes=len(own),
         smallest=smallest,
         unique_rows=alone,
-        unique_share=alone / len(table),
+        unique_share=alone / held.rows,
         highest_risk=1 / smallest,
         mean_risk=len(own) / int(people.sum()),
         sizes=_sizes(people, rows),
-        columns=tuple(_column(table, name, single[name]) for name in quasi),
+        columns=tuple(_column(held, name, single[name]) for name in quasi),
         reidentification=reidentification(classes.rows, classes.people, classes.population),
         rarity=None if population is None else rarity(classes),
         uniqueness=None if fraction is None else uniqueness(people, fraction, k=k),
-        special=special_uniques(table, quasi, size=size),
+        special=special_uniques(table, quasi, size=size, counts=counts),
         sets=sets[:10],
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,
         discrimination=tuple(
-            (name, rank_column_sets(table, name, quasi, size=size)[:5]) for name in shown
+            (name, rank_column_sets(table, name, quasi, size=size, counts=counts)[:5])
+            for name in shown
         ),
         criteria=_criteria(own, alone, disclosures, limit),
         advice=advice(ready, own),
         way=way(ready, own),
         limit=limit,
-        notes=_notes(size, fraction, len(quasi)),
+        notes=_notes(held, size, fraction, len(quasi)),
     )
 
 
@@ -246,12 +276,13 @@ def _affordable(columns: int, size: int) -> int:
     return size
 
 
-def _own_column(sensitive: tuple[str, ...]) -> tuple[str, ...]:
-    return sensitive[:5]
-
-
-def _notes(size: int, fraction: float | None, columns: int) -> tuple[str, ...]:
-    notes = []
+def _notes(held: Counted, size: int, fraction: float | None, columns: int) -> tuple[str, ...]:
+    notes = [held.note] if held.note else []
+    if held.rows > _RANKED and held.table.schema.sensitive:
+        notes.append(
+            f"Column sets were not ranked by their discrimination rate: there are more than "
+            f"{_RANKED:,} rows. Those of all quasi-identifiers together are given."
+        )
     if size < columns:
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")
     if fraction is None:
@@ -316,14 +347,18 @@ def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[st
     return tuple(out)
 
 
-def _column(table: Table, name: str, alone: ColumnSet) -> ColumnRisk:
-    missing = int(table.arrow[name].null_count)
-    distinct = len(table.encode(name).values) - (1 if missing else 0)
+def _column(held: Counted, name: str, alone: ColumnSet) -> ColumnRisk:
+    encoded = held.table.encode(name)
+    distinct, missing = len(encoded.values), 0
+    if encoded.values.null_count:  # the missing value is the last
+        distinct -= 1
+        mine = encoded.codes == distinct
+        missing = int(mine.sum() if held.counts is None else held.counts[mine].sum())
     return ColumnRisk(
         name,
         distinct,
         missing,
         alone.unique_rows,
-        alone.unique_rows / len(table),
+        alone.unique_rows / held.rows,
         alone.separation,
     )

@@ -6,39 +6,35 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.assessment.write import write
+from halfmask.assessment.comparison import Comparison, Finding, NeedMet
 from halfmask.errors import ParameterError
 from halfmask.metrics.covering import covering_rows
-from halfmask.metrics.risk.criterion import LIMIT, Criterion
-from halfmask.metrics.risk.disclosure import Disclosure, disclosure
+from halfmask.metrics.partition_measures import published_measures
+from halfmask.metrics.risk.criterion import LIMIT
+from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability
-from halfmask.metrics.risk.membership import Membership, membership
-from halfmask.metrics.risk.reidentification import Reidentification, reidentification
-from halfmask.metrics.risk.republication import minimality
+from halfmask.metrics.risk.linkage import linkage
+from halfmask.metrics.risk.membership import membership
+from halfmask.metrics.risk.minimality import minimality
+from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.singling_out import singling_out
 from halfmask.metrics.risk.targets import targets as whom
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import learning
-from halfmask.metrics.utility.association import Pair, pairs_of
-from halfmask.metrics.utility.classes import ClassUtility, GeneralizedColumn, class_utility
-from halfmask.metrics.utility.distributions import (
-    ColumnDistance,
-    JointDistance,
-    column_distance,
-    joint_distances,
-)
-from halfmask.metrics.utility.likeness import Likeness, likeness
-from halfmask.metrics.utility.moments import Moment, class_mean_error, moments
-from halfmask.metrics.utility.prediction import Prediction, predict
-from halfmask.metrics.utility.queries import CountingQueries, counting_queries
-from halfmask.metrics.utility.sql_queries import QueryError, sql_queries, statements
-from halfmask.release.document import plain, versions
+from halfmask.metrics.utility.association import pairs_of
+from halfmask.metrics.utility.classes import class_utility
+from halfmask.metrics.utility.distributions import column_distance, joint_distances
+from halfmask.metrics.utility.likeness import likeness
+from halfmask.metrics.utility.moments import class_mean_error, moments
+from halfmask.metrics.utility.prediction import predict
+from halfmask.metrics.utility.queries import counting_queries
+from halfmask.metrics.utility.sql_queries import sql_queries, statements
 from halfmask.table.classes import classes_of
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table, require_table
@@ -49,187 +45,11 @@ if TYPE_CHECKING:
 
     from halfmask.metrics.discrimination.attacks import Need
     from halfmask.metrics.discrimination.rate import Discrimination
-    from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
+    from halfmask.metrics.utility.prediction import Prediction
 
-FORMAT = "halfmask.comparison/1"
-
-
-@dataclass(frozen=True, slots=True)
-class KeptColumn:
-    """How far the distribution of a column that leaves as it is moved, from 0 to 1."""
-
-    name: str
-    distance: float
-
-
-@dataclass(frozen=True, slots=True)
-class NeedMet:
-    """How far a need is served before and after: discrimination rates and the rows they rest on."""
-
-    name: str
-    before: float | None
-    after: float | None
-    rows_before: int
-    rows_after: int
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """How an attacker who holds original rows finds people in the release.
-
-    Attributes:
-        found: the mean over people of 1 / released rows that fit; 0 for those that none fits.
-        highest: the most that this becomes.
-        uncovered: the share of people whom no released row fits.
-    """
-
-    found: float
-    highest: float
-    uncovered: float
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison:
-    """An original and its release, side by side.
-
-    Attributes:
-        rows: rows of the original; ``rows_released`` of the release; ``suppressed`` the difference.
-        utility: what is left of classes and labels.
-        distances: per column, how far its distribution moved.
-        joint: the same for sets of columns.
-        pairs: two-way tables and associations.
-        moments: means, covariances and correlations of numeric columns.
-        class_means: per numeric sensitive column, how far class means are from people's numbers.
-        counting: random counting queries.
-        queries: the user's own queries.
-        needs: discrimination rates before and after.
-        predictions: models trained on the release and tested on the original.
-        likeness: how well the tables can be told apart; None where nothing was trained.
-        before: the risk of the original; ``after`` that of the release's own classes.
-        finding: how many people are found in the release by their original values.
-        disclosures: per sensitive column, before and after.
-        criteria: the three criteria of the data protection authorities.
-        membership: whether presence can be told.
-        minimality: what the way it was made gives away.
-        notes: what a reader should know.
-    """
-
-    rows: int
-    rows_released: int
-    suppressed: int
-    utility: ClassUtility
-    distances: tuple[ColumnDistance, ...]
-    joint: tuple[JointDistance, ...]
-    pairs: tuple[Pair, ...]
-    moments: tuple[Moment, ...]
-    class_means: tuple[tuple[str, Estimate], ...]
-    counting: CountingQueries
-    queries: tuple[QueryError, ...]
-    needs: tuple[NeedMet, ...]
-    predictions: tuple[Prediction, ...]
-    likeness: Likeness | None
-    before: Reidentification
-    after: Reidentification
-    finding: Finding
-    disclosures: tuple[tuple[Disclosure, Disclosure | None], ...]
-    criteria: tuple[Criterion, ...]
-    membership: Membership
-    minimality: Estimate
-    limit: float
-    notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
-        return (
-            f"Comparison({self.rows:,} rows, {self.rows_released:,} released; {loss}"
-            f"queries off by {self.counting.error.value:.1%})"
-        )
-
-    @property
-    def loss(self) -> float | None:
-        """The geometric aggregate of the columns' losses, 0 to 1; None where values are new."""
-        return self.utility.loss
-
-    @property
-    def generalized(self) -> tuple[GeneralizedColumn, ...]:
-        """The quasi-identifiers."""
-        return self.utility.columns
-
-    @property
-    def classes(self) -> int:
-        """Classes of the original."""
-        return self.utility.classes
-
-    @property
-    def classes_released(self) -> int:
-        """Classes of the release."""
-        return self.utility.classes_released
-
-    @property
-    def mean_class(self) -> float:
-        """Mean rows per class before."""
-        return self.utility.mean_class
-
-    @property
-    def mean_class_released(self) -> float:
-        """Mean rows per class after."""
-        return self.utility.mean_class_released
-
-    @property
-    def kept(self) -> tuple[KeptColumn, ...]:
-        """The columns that are no quasi-identifiers, and how far they moved."""
-        return tuple(KeptColumn(d.name, d.variation) for d in self.distances if d.role != "quasi")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values."""
-        document: dict[str, Any] = plain(
-            {
-                "format": FORMAT,
-                "rows": self.rows,
-                "rows_released": self.rows_released,
-                "suppressed": self.suppressed,
-                "loss": self.loss,
-                "classes": self.classes,
-                "classes_released": self.classes_released,
-                "mean_class": self.mean_class,
-                "mean_class_released": self.mean_class_released,
-                "limit": self.limit,
-                "generalized": [asdict(one) for one in self.generalized],
-                "kept": [asdict(one) for one in self.kept],
-                "utility": self.utility.to_dict(),
-                "distances": [asdict(one) for one in self.distances],
-                "joint": [one.to_dict() for one in self.joint],
-                "pairs": [one.to_dict() for one in self.pairs],
-                "moments": [one.to_dict() for one in self.moments],
-                "class_means": [
-                    {"column": name, "error": error.to_dict()} for name, error in self.class_means
-                ],
-                "counting": self.counting.to_dict(),
-                "queries": [one.to_dict() for one in self.queries],
-                "needs": [asdict(one) for one in self.needs],
-                "predictions": [one.to_dict() for one in self.predictions],
-                "likeness": None if self.likeness is None else self.likeness.to_dict(),
-                "before": self.before.to_dict(),
-                "after": self.after.to_dict(),
-                "finding": asdict(self.finding),
-                "disclosures": [
-                    {"before": a.to_dict(), "after": None if b is None else b.to_dict()}
-                    for a, b in self.disclosures
-                ],
-                "criteria": [one.to_dict() for one in self.criteria],
-                "membership": self.membership.to_dict(),
-                "minimality": self.minimality.to_dict(),
-                "notes": list(self.notes),
-                "versions": versions(),
-            }
-        )
-        return document
-
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the comparison as ``.json`` or as a self-contained ``.html`` page."""
-        write(self.to_dict(), path)
+_PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
 
 
 def compare(
@@ -237,6 +57,8 @@ def compare(
     release: Published | Table,
     *,
     control: Table | None = None,
+    earlier: Published | Table | None = None,
+    same_order: bool = False,
     targets: Sequence[str] | None = None,
     needs: Sequence[Need] = (),
     queries: str | PathLike[str] | None = None,
@@ -251,6 +73,8 @@ def compare(
         original: the rows it was made from; its schema and hierarchies count.
         release: a release, or a table read from one.
         control: rows of people who are not in the original, with the same columns.
+        earlier: another release of the same people, which an attacker may have too.
+        same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
         needs: what analysts want to learn, as discrimination rates.
         queries: a file of SQL on a table called people, run on both.
@@ -284,6 +108,7 @@ def compare(
         rows_released=paired.after,
         suppressed=max(0, paired.before - paired.after),
         utility=class_utility(paired),
+        partition=published_measures(paired, pairs=_PAIRS),
         distances=tuple(column_distance(c, paired.after) for c in paired.columns.values()),
         joint=joint_distances(paired),
         pairs=pairs_of(paired),
@@ -312,6 +137,8 @@ def compare(
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
+        linkage=linkage(paired, same_order=same_order, seed=seed),
+        differencing=(None if earlier is None else differencing(paired, sides(original, earlier))),
         limit=limit,
         notes=(*paired.notes, *_coverage(paired), *_seen(control, wanted=wanted)),
     )

@@ -8,7 +8,14 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.criteria import show_criteria
-from halfmask.cli.options import as_json, load, refuse_bad_outputs, report_option, source
+from halfmask.cli.options import (
+    as_json,
+    load,
+    refuse_bad_outputs,
+    report_option,
+    source,
+    stated_schema,
+)
 
 if TYPE_CHECKING:
     from halfmask.assessment.assess import Assessment
@@ -19,6 +26,9 @@ if TYPE_CHECKING:
 @click.option("--population", type=click.Path(), help="The population table's file.")
 @click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
 @click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
+@click.option("--engine", help="duckdb: count FILE without reading it into memory.")
+@click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB.")
+@click.option("--table", "source_table", help="Which table of a database (.duckdb, postgres://).")
 @report_option
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -29,10 +39,19 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     from halfmask.assessment.assess import assess
 
     refuse_bad_outputs(file, None, output)
-    table = load(file, given)
     population = load(given["population"], {}) if given["population"] else None
+    table: Any = load(file, given) if _read(file, given["engine"]) else file
     with show.working("Assessing"):
-        found = assess(table, population=population, fraction=given["fraction"], size=given["size"])
+        found = assess(
+            table,
+            schema=None if table is not file else stated_schema(file, given),
+            engine=given["engine"],
+            source_table=given["source_table"],
+            memory_limit=given["memory_limit"],
+            population=population,
+            fraction=given["fraction"],
+            size=given["size"],
+        )
     if output:
         found.report(output)
         show.say(f"The report is in {output}.")
@@ -40,6 +59,13 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
         show.document("assess", found.to_dict())
     else:
         show_assessment(found)
+
+
+def _read(file: str, engine: str | None) -> bool:
+    """Whether the rows are read, rather than counted where they are."""
+    from halfmask.assessment.counted import stays
+
+    return not stays(file, engine)
 
 
 def show_assessment(found: Assessment) -> None:

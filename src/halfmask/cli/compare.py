@@ -11,13 +11,16 @@ from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
 
 if TYPE_CHECKING:
-    from halfmask.assessment.compare import Comparison
+    from halfmask.assessment.comparison import Comparison
+    from halfmask.metrics.estimate import Estimate
 
 
 @click.command("compare")
 @source
 @click.argument("release", type=click.Path())
 @click.option("--control", type=click.Path(), help="Rows of people who are not in FILE.")
+@click.option("--earlier", type=click.Path(), help="Another release of the same people.")
+@click.option("--same-order", is_flag=True, help="Both tables hold the same people in order.")
 @click.option("--target", metavar="A,B", help="Columns to predict from the others.")
 @click.option("--queries", type=click.Path(), help="A file of SQL on a table called people.")
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
@@ -36,11 +39,14 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
     original = load(file, given)
     published = load(release, {})
     control = load(given["control"], {}) if given["control"] else None
+    earlier = load(given["earlier"], {}) if given["earlier"] else None
     with show.working("Comparing"):
         found = compare(
             original,
             published,
             control=control,
+            earlier=earlier,
+            same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],
             learn=given["learn"],
@@ -71,10 +77,57 @@ def show_comparison(found: Comparison) -> None:
     show.table(f"Loss: {loss}", ("quasi-identifier", "loss", "values", "labels"), generalized)
     moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
+    show.table("Classes", ("", "figure"), _classes(found))
     show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
     show_criteria([one.to_dict() for one in found.criteria])
+    show.table("Attacks", ("attack", "figure", "from", "to"), _attacks(found))
     for note in found.notes:
         show.say(note)
+
+
+def _classes(found: Comparison) -> list[tuple[str, Any]]:
+    held = found.partition
+    rows: list[tuple[str, Any]] = [
+        (f"average class / smallest, {held.k} (C_AVG)", held.average_class),
+        ("discernibility", held.discernibility),
+    ]
+    rows += [(f"classification metric, {name}", v) for name, v in found.utility.classification]
+    names = ("dbil", "sbil", "ebil", "tbil", "ctbil", "wcss")
+    values = {name: getattr(held, name) for name in names}
+    return rows + [(n.upper(), "not known" if v is None else v) for n, v in values.items()]
+
+
+def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
+    link = found.linkage
+    rows = [
+        _line("record linkage, nearest row", link.distance),
+        _line("record linkage, best matching", link.assignment),
+        _line("record linkage, Fellegi-Sunter", link.probabilistic),
+        _line("interval disclosure", link.interval),
+        _line("membership (0.5 is guessing)", found.membership.area),
+        _line("minimality, rows", found.minimality),
+    ]
+    for _, after in found.disclosures:
+        if after is not None:
+            rows += [
+                (f"{name}, {after.column}", getattr(after, name), None, None)
+                for name in ("homogeneity", "background", "skewness", "similarity")
+            ]
+    if found.differencing is not None:
+        rows.append(_line("differencing, people alone", found.differencing.alone))
+        rows += [
+            _line(f"differencing, {name} certain", share)
+            for name, share in found.differencing.disclosed
+        ]
+    return rows
+
+
+def _line(name: str, one: Estimate) -> tuple[str, Any, Any, Any]:
+    """A figure and its interval; none where it was counted or is not known."""
+    if one.value is None:
+        return (name, "not known", None, None)
+    sampled = (one.low, one.high) != (one.value, one.value)
+    return (name, one.value, one.low if sampled else None, one.high if sampled else None)
 
 
 def _good_for(found: Comparison) -> list[tuple[str, Any, Any, Any]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="proposed: from each column's values; auto: from how the columns go together.",
 )
+@click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
 def command(
@@ -29,6 +30,7 @@ def command(
     delimiter: str | None,
     encoding: str | None,
     hierarchies: str,
+    intervals: str | None,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -44,7 +46,8 @@ def command(
     refuse_two_documents(output, json_too=as_json)
     table = read(file, Schema(), delimiter=delimiter, encoding=encoding)
     with show.working("Describing"):
-        found = describe(table, hierarchies=hierarchies)
+        chosen = {} if intervals is None else {"intervals": intervals}
+        found = describe(table, hierarchies=hierarchies, **chosen)
     if output == STDOUT:
         sys.stdout.write(found.to_toml())
     elif output:

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from halfmask.table.schema import Role
+    from halfmask.table.schema import Role, Schema
     from halfmask.table.table import Table
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -91,6 +91,20 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
 
     read_options = {k: given[k] for k in ("schema", "delimiter", "encoding") if given.get(k)}
     return with_roles(read(file, **read_options), given)
+
+
+def stated_schema(file: str, given: Mapping[str, Any]) -> Schema:
+    """The schema that the options of ``source`` describe, without reading FILE."""
+    import pyarrow as pa
+
+    from halfmask.table.read import declared_schema
+    from halfmask.table.table import Table
+
+    schema = declared_schema(file, given.get("schema"))
+    roles = ("identifier", "quasi", "sensitive", "other")
+    every = dict.fromkeys([*schema.columns, *(n for role in roles for n in names(given.get(role)))])
+    rows = pa.table({name: pa.array([], pa.string()) for name in every})
+    return with_roles(Table(rows, schema), given).schema
 
 
 def with_roles(table: Table, given: Mapping[str, Any]) -> Table:

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.budgets import budget_options
 from halfmask.cli.options import STDOUT, as_json, load, output, source
+from halfmask.cli.private_query import answer_with_noise, refuse_noise
 
 
 @click.command("query")
@@ -21,22 +23,35 @@ from halfmask.cli.options import STDOUT, as_json, load, output, source
 @click.option("--engine", help="duckdb, spark or reference; postgres:// needs none.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
+@budget_options
 @click.option("--time-limit", type=float, help="Seconds for SEMANTICS complete.")
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
 @click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
+@click.option("--report", type=click.Path(), help="What was answered and why: .html or .json.")
 @output("The rows: .parquet, .csv, .arrow; - is CSV on stdout.")
 @as_json
 def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
-    """Ask FILE (or a postgres:// address) a query with guarantees.
+    """Ask FILE (a table, a .duckdb file or a postgres:// address) with guarantees, or with noise.
 
     Example: halfmask query people.csv "SELECT city, AVG(income) FROM people GROUP BY city
     GUARANTEE k = 5, l = 3"
+
+    Example: halfmask query people.csv "SELECT city, COUNT(*) FROM people GROUP BY city
+    WITH EPSILON 1.0 DELTA 1e-6"
     """
     from halfmask.query.explain import explained
     from halfmask.query.parse import parse
+    from halfmask.query.private_clause import is_private
     from halfmask.query.run import Session
 
     text = _text(sql, given["sql_file"])
+    if given["epsilon"] is not None or is_private(text):
+        with Session(
+            _tables(file, given), engine=given["engine"], schema=_schema(file, given)
+        ) as session:
+            answer_with_noise(session, text, given, as_json=as_json)
+        return
+    refuse_noise(given)
     explain = given["explain"] or parse(text).explain
     with (
         show.working("Answering"),
@@ -69,6 +84,9 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
     if given["output"] and given["output"] != STDOUT:
         answer.write(given["output"])
         show.say(f"The answer is in {given['output']}.")
+    if given["report"]:
+        answer.report(given["report"])
+        show.say(f"The report is in {given['report']}.")
     if as_json:
         plain = json.loads(json.dumps(rows.to_pylist(), default=str))
         show.document("query", {"answer": answer.to_dict(), "data": plain})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.budgets import budget_options, keeper, show_promise
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
@@ -23,31 +24,34 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
     from halfmask.release.synthetic import SyntheticRelease
 
-_OPTIONS = ("epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed")
+_OPTIONS = (
+    "epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed", "bins",
+    "intervals", "strategy", "mode", "time_limit",
+)  # fmt: skip
 
 
 @click.command("synthesize")
 @source
 @click.option("--method", help="marginals, histogram, privbayes, dp-cocluster, auto; cocluster.")
-@click.option("--epsilon", help="The privacy budget to spend; without it: method cocluster.")
-@click.option("--delta", help="A small chance that nothing is promised; buys accuracy.")
-@click.option("--domains", type=click.Path(), help="Public values or bounds per column: .toml.")
+@budget_options
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
-@click.option("--rows-per-person", type=int, help="How many rows one person can have.")
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
+@click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
+@click.option("--intervals", help="cocluster: equal-frequency (default), equal-width or modl.")
+@click.option("--strategy", help="cocluster: how groups grow to k: climb (default) or targeted.")
+@click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
+@click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
-@click.option("--report", type=click.Path(), help="A report: .json; under privacy .html too.")
+@click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Draw a synthetic table from FILE.
 
     Example: halfmask synthesize people.csv --k 50 -o synthetic.parquet
     """
-    from halfmask.dp.accountant import Accountant
-    from halfmask.dp.ledger import BudgetLedger
     from halfmask.release.private import PrivateRelease
     from halfmask.synthesize.run import synthesize
 
@@ -56,8 +60,9 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     table = load(file, given)
     method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
-    if given["ledger"]:
-        options["accountant"] = Accountant.of(BudgetLedger.open(given["ledger"]))
+    accountant = keeper(given["ledger"], given["grant"])
+    if accountant is not None:
+        options["accountant"] = accountant
     with show.working("Learning a model of the rows"):
         release = synthesize(table, method, **options)
     deliver(release, output, given["report"])
@@ -73,14 +78,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 def show_private(release: PrivateRelease, *, to: str = "stdout") -> None:
     """Print what was spent and what it means for one person."""
     facts = [("rows that leave", len(release)), ("method", release.method)]
-    facts.append(("promise", str(release.receipt.promise)))
-    show.table("Private table", ("", ""), facts, to=to)
-    shown = [
-        (b.column, b.values, show.percent(b.before), show.percent(b.after)) for b in release.bounds
-    ]
-    show.table("An attacker's best chance", ("column", "values", "before", "after"), shown, to=to)
-    for note in release.notes:
-        show.say(note)
+    show_promise(release, "Private table", facts, to=to)
 
 
 def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.coclustering.columns import cocluster_melted
 from halfmask.coclustering.hierarchy import hierarchy
-from halfmask.coclustering.optimize import cocluster
 from halfmask.coclustering.prepare import as_numbers, column_parts, melt_columns
 from halfmask.coclustering.trees import column_trees, ordered_tree, thinned
 from halfmask.errors import HierarchyError
@@ -49,14 +49,14 @@ def found_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyB
     """A builder for each wanted column."""
     out: dict[str, HierarchyBuilder] = {}
     known = [n for n, c in table.schema.columns.items() if c.role in ("quasi", "other")]
-    bins = max(auto.bins for auto in wanted.values())
     usable = {}
     for name in dict.fromkeys([*known, *wanted]):
         values = table.encode(name).values
         if pa.types.is_temporal(values.type):
             out[name] = Dates()
             continue
-        parts = column_parts(table, name, bins=bins)
+        auto = wanted.get(name, Auto())
+        parts = column_parts(table, name, bins=auto.bins, intervals=auto.intervals)
         if len(parts.labels) > MAX_VALUES or len(parts.labels) < 2:
             out[name] = Flat()
         else:
@@ -64,14 +64,16 @@ def found_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyB
     open_columns = [name for name in wanted if name in usable]
     if open_columns:
         _require_two(usable, open_columns)
-        melted = melt_columns(list(usable.values()))
-        grid = cocluster(melted.observations, rounds=_ROUNDS)
+        again = [name for name in open_columns if wanted[name].intervals == "modl"]
+        melted, grid = cocluster_melted(
+            table, melt_columns(list(usable.values())), again=again, rounds=_ROUNDS
+        )
         if not grid.informative:
             raise HierarchyError(_no_structure(open_columns, len(table)))
         trees = column_trees(hierarchy(grid), melted)
         rows = grid.partition[0]
         for name in open_columns:
-            parts = usable[name]
+            parts = trees[name].column
             tree = ordered_tree(parts, rows) if parts.ordered else trees[name]
             out[name] = _builder(table, thinned(tree, wanted[name].levels))
     return {name: out[name] for name in wanted}

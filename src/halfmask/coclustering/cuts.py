@@ -12,6 +12,7 @@ from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.search import Search
 from halfmask.errors import InputError, ParameterError
+from halfmask.table.sets import ANY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +48,9 @@ class Cuts:
         texts = _texts(self.bounds)
         texts[0] = _texts((self.bounds[0] - _LOWERED, *self.bounds[1:]))[0]
         out = [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
-        if not closed and len(out) > 1:
-            out[0], out[-1] = f"<={texts[1]}", f">{texts[-2]}"
-        return out
+        if closed:
+            return out
+        return [f"<={texts[1]}", *out[1:-1], f">{texts[-2]}"] if len(out) > 1 else [ANY]
 
 
 def _texts(bounds: tuple[float, ...]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.coclustering.criterion import Criterion
+from halfmask.coclustering.held import Held
 from halfmask.coclustering.merges import Path, compact, merge
 
 if TYPE_CHECKING:
@@ -68,16 +69,17 @@ class MergeHierarchy:
             return self.grid
         return self.grid.coarser(self.names(level), float(self.costs[level]))
 
-    def smallest(self, side: int) -> NDArray[np.int64]:
-        """Per level, the number of values in the smallest part of one variable."""
-        sizes = self.grid.sizes(side).copy()
-        alive = np.ones(len(sizes), dtype=bool)
-        out = [int(sizes.min())]
+    def smallest(self, side: int, owner: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
+        """Per level, the fewest values in a part of one variable, or with ``owner`` whose they are.
+
+        An owner counts once in a part, however many of its values are the owner's.
+        """
+        held = Held(self.grid.partition[side], owner)
+        out = [held.fewest()]
         for merged, kept, gone in self.path.steps.tolist():
             if merged == side:
-                sizes[kept] += sizes[gone]
-                alive[gone] = False
-            out.append(int(sizes[alive].min()))
+                held.join(kept, gone)
+            out.append(held.fewest())
         return np.array(out, dtype=np.int64)
 
 

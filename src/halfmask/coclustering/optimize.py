@@ -59,7 +59,7 @@ def cocluster(
         rounds: how often the best grid is left and searched anew.
         time_limit: seconds after which the best grid so far is returned; what is found then
             depends on the machine's speed.
-        progress: called with the round and the best cost after each round.
+        progress: called with the round and the best cost after each round, the starts being 0.
 
     Returns the best grid found (the proven best where so few grids are possible that all can be
     tried); the null grid where the variables tell nothing of each other.
@@ -91,14 +91,14 @@ def _searched(search: Search, rounds: int, progress: Callable[[int, float], None
     kinds = _LARGE if large else _SMALL
     with ThreadPoolExecutor(2) as pool:
         best = _started(search, pool)
-        for number in range(rounds):
-            if search.late:
+        for number in range(rounds + 1):
+            if progress is not None:
+                progress(number, best[0])
+            if number == rounds or search.late:
                 break
             moves = kinds[number % len(kinds)]
             found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
             best = _better(best, found)
-            if progress is not None:
-                progress(number + 1, best[0])
     return best
 
 

@@ -17,17 +17,17 @@ import pyarrow as pa
 from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width
 from halfmask.coclustering.observations import Observations, Variable, observe
 from halfmask.errors import InputError, ParameterError
+from halfmask.table.hierarchies.auto import INTERVALS
+from halfmask.table.sets import ANY, MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.table.table import Table
 
-Intervals = Literal["frequency", "width"]
-INTERVALS = ("frequency", "width")
-MISSING = "missing"
+Intervals = Literal["equal-frequency", "equal-width", "modl"]
 MAX_PARTS = 50_000  # parts of all columns together
 
 
@@ -84,9 +84,12 @@ class Melted:
 
 
 def column_parts(
-    table: Table, name: str, *, bins: int = 10, intervals: Intervals = "frequency"
+    table: Table, name: str, *, bins: int = 10, intervals: Intervals = "equal-frequency"
 ) -> ColumnParts:
-    """The parts of one column: intervals of numbers with more than ``bins`` values, else values."""
+    """The parts of one column: intervals of numbers with more than ``bins`` values, else values.
+
+    ``"modl"`` starts from intervals of equal frequency; ``recut`` then moves them.
+    """
     encoded = table.encode(name)
     values = encoded.values
     held = len(values) - values.null_count
@@ -96,7 +99,7 @@ def column_parts(
     if number and held > bins:
         numbers = as_numbers(values.slice(0, held))
         counts = np.bincount(encoded.codes, minlength=len(values))[:held]
-        learn = equal_frequency if intervals == "frequency" else equal_width
+        learn = equal_width if intervals == "equal-width" else equal_frequency
         return cut_column(table, name, learn(np.repeat(numbers, counts), bins))
     labels = [str(value) for value in values.slice(0, held).to_pylist()]
     labels += [MISSING] * values.null_count
@@ -137,13 +140,13 @@ def melt(
     names: Sequence[str],
     *,
     bins: int = 10,
-    intervals: Intervals = "frequency",
+    intervals: Intervals = "equal-frequency",
 ) -> Melted:
     """Melt the columns ``names`` into observations of (row, part)."""
     if intervals not in INTERVALS:
         raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
-    if bins < 2:
-        raise ParameterError("bins", bins, "2 or more")
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
+        raise ParameterError("bins", bins, "a whole number of 2 or more")
     if not names:
         raise InputError("There is no column to co-cluster: declare at least one as quasi.")
     return melt_columns([column_parts(table, n, bins=bins, intervals=intervals) for n in names])
@@ -179,11 +182,13 @@ def melt_columns(columns: Sequence[ColumnParts]) -> Melted:
     return Melted(tuple(columns), observed, tuple(int(o) for o in offsets))
 
 
-def recut(table: Table, melted: Melted, groups: NDArray[np.int32]) -> Melted:
-    """The same columns with numbers cut at the least MODL cost against groups of rows."""
+def recut(
+    table: Table, melted: Melted, groups: NDArray[np.int32], names: Collection[str]
+) -> Melted:
+    """The same, the numbers of ``names`` cut at the least MODL cost against groups of rows."""
     columns = []
     for column in melted.columns:
-        if column.cuts is None:
+        if column.cuts is None or column.name not in names:
             columns.append(column)
             continue
         encoded = table.encode(column.name)
@@ -219,7 +224,7 @@ def _moments(cuts: Cuts, kind: pa.DataType) -> list[str]:
     texts = pa.array(inner, pa.int32() if narrow else pa.int64()).cast(kind).cast(pa.string())
     ends = texts.to_pylist()
     if not ends:
-        return ["any"]
+        return [ANY]
     middle = [f"]{low},{high}]" for low, high in itertools.pairwise(ends)]
     return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
 

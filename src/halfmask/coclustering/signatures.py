@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from halfmask.table.sets import ANY, SIGN
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.prepare import ColumnParts, Melted
 
 Link = Literal["count", "lift"]
+LINKS = ("count", "lift")
 
 
 def meetings(
@@ -88,13 +91,13 @@ def set_label(column: ColumnParts, parts: NDArray[np.int64]) -> str:
         run = bool((np.diff(parts) == 1).all())
         if run:
             return _run_label(column, int(parts[0]), int(parts[-1]))
-    return " | ".join(column.labels[p] for p in parts)
+    return SIGN.join(column.labels[p] for p in parts)
 
 
 def _run_label(column: ColumnParts, first: int, last: int) -> str:
     """Neighbouring intervals as one."""
     low, high = column.labels[first], column.labels[last]
     if first == 0:
-        return f"<={high.rpartition(',')[2].rstrip(']')}" if high[0] == "]" else "any"
+        return f"<={high.rpartition(',')[2].rstrip(']')}" if high[0] == "]" else ANY
     low_bound = low[1:].rpartition(",")[0]
     return f">{low_bound}" if high[0] == ">" else f"]{low_bound},{high.rpartition(',')[2]}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.coclustering.codes import log_factorials
+from halfmask.coclustering.held import Held
 from halfmask.coclustering.hierarchy import MergeHierarchy, hierarchy
 from halfmask.errors import ParameterError
 
@@ -25,6 +26,7 @@ def simplify(
     cells: int | None = None,
     information: float | None = None,
     smallest: Mapping[str, int] | None = None,
+    owner: NDArray[np.int32] | None = None,
 ) -> Grid:
     """The finest grid of the hierarchy that meets all limits.
 
@@ -34,6 +36,7 @@ def simplify(
         cells: the most cells, empty ones counted.
         information: the least information that may be kept; the coarsest grid above it is taken.
         smallest: the least number of values in each part of a variable.
+        owner: whose each value of these variables is; ``smallest`` then counts owners.
 
     Raises:
         ParameterError: no level meets the limits.
@@ -46,7 +49,7 @@ def simplify(
     if cells is not None:
         fits &= counts.prod(axis=1) <= cells
     for name, least in (smallest or {}).items():
-        fits &= levels.smallest(levels.grid.side(name)) >= least
+        fits &= levels.smallest(levels.grid.side(name), owner) >= least
     if information is not None:
         fits &= levels.information >= information
     found = np.flatnonzero(fits)
@@ -55,22 +58,24 @@ def simplify(
     return levels.at(int(found[-1] if information is not None else found[0]))
 
 
-def merge_small(grid: Grid, name: str, least: int) -> Grid:
+def merge_small(grid: Grid, name: str, least: int, owner: NDArray[np.int32] | None = None) -> Grid:
     """Merge only parts of one variable that hold fewer than ``least`` values, cheapest first.
 
-    Keeps more parts than climbing the hierarchy, whose every step touches all variables.
+    Keeps more parts than climbing the hierarchy, whose every step touches all variables. With
+    ``owner``, whose each value is, owners are counted.
     """
     side = grid.side(name)
     total = int(grid.sizes(side).sum())
     if least > total:
         raise ParameterError("smallest", least, f"at most the {total:,} values there are")
+    held = Held(grid.partition[side], owner)
     rows = _rows(grid, side)
     sizes, totals = grid.sizes(side), grid.totals(side)
     factorial = log_factorials(grid.total + max(len(p) for p in grid.partition))
     names = np.arange(len(sizes), dtype=np.int32)
-    alive = np.ones(len(sizes), dtype=bool)
-    while alive.sum() > 1 and sizes[alive].min() < least:
-        small = int(np.flatnonzero(alive)[sizes[alive].argmin()])
+    alive = held.alive
+    while alive.sum() > 1 and held.fewest() < least:
+        small = int(np.flatnonzero(alive)[held.sizes[alive].argmin()])
         others = np.flatnonzero(alive & (np.arange(len(sizes)) != small))
         both = rows[others] + rows[small]
         change = -(factorial[both] - factorial[rows[others]]).sum(axis=1)
@@ -80,7 +85,7 @@ def merge_small(grid: Grid, name: str, least: int) -> Grid:
         rows[target] += rows[small]
         sizes[target] += sizes[small]
         totals[target] += totals[small]
-        alive[small] = False
+        held.join(target, small)
         names[names == small] = target
     new = [np.arange(p, dtype=np.int32) for p in grid.parts]
     new[side] = np.unique(names, return_inverse=True)[1].astype(np.int32)

@@ -15,6 +15,7 @@ import numpy as np
 from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.merges import by_appearance, merge
 from halfmask.coclustering.observations import Variable, observe
+from halfmask.table.sets import MISSING, SIGN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.hierarchy import MergeHierarchy
     from halfmask.coclustering.prepare import ColumnParts, Melted
 
-_NAMED = 4  # a group of up to so many parts is labelled with all of them
+_NAMED = 4  # a group of up to so many parts is labeled with all of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +44,9 @@ class ColumnTree:
     def labels(self, level: int) -> list[str]:
         """The label of each group of one level."""
         groups = self.levels[level]
-        names = self.column.labels
+        counts = np.bincount(self.column.codes, minlength=len(self.column.labels))
         out = [
-            group_label([names[p] for p in np.flatnonzero(groups == g)])
+            group_label(self.column, np.flatnonzero(groups == g), counts)
             for g in range(int(groups.max()) + 1)
         ]
         return [
@@ -79,11 +80,16 @@ class ColumnTree:
         return "\n".join(lines) + "\n"
 
 
-def group_label(names: list[str]) -> str:
-    """A group of parts as text: all of them, or the first ones and how many more."""
+def group_label(column: ColumnParts, parts: NDArray[np.int64], counts: NDArray[np.int64]) -> str:
+    """A group of parts as text: all of them, their ends, or the most frequent and how many more."""
+    names = [column.labels[p] for p in parts.tolist()]
+    run = len(parts) > 2 and bool((np.diff(parts) == 1).all())
+    if run and column.ordered and column.cuts is None and column.labels[parts[-1]] != MISSING:
+        return f"{names[0]} to {names[-1]}"
     if len(names) <= _NAMED:
-        return " | ".join(names)
-    return f"{' | '.join(names[:2])} | {len(names) - 2} more"
+        return SIGN.join(names)
+    known = np.argsort(-counts[parts], kind="stable")[:2]
+    return SIGN.join([*(names[p] for p in known.tolist()), f"{len(names) - 2} more"])
 
 
 def column_trees(levels: MergeHierarchy, melted: Melted) -> dict[str, ColumnTree]:
@@ -115,7 +121,7 @@ def ordered_tree(column: ColumnParts, groups: NDArray[np.int32]) -> ColumnTree:
     The missing value, the last part where there is one, joins at the root only.
     """
     parts = int(column.codes.max()) + 1
-    missing = parts < len(column.labels) or column.labels[-1] == "missing"
+    missing = parts < len(column.labels) or column.labels[-1] == MISSING
     count = len(column.labels) - (1 if missing else 0)
     present = column.codes < count
     observed = observe(

@@ -7,6 +7,7 @@ the missing value where it is declared, else to the first declared value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from halfmask.errors import ParameterError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -114,6 +115,14 @@ class Bins:
     def __len__(self) -> int:
         return len(self.edges) - 1 + self.missing
 
+    @property
+    def labels(self) -> list[str | None]:
+        """The intervals as text, such as ``[20, 40)``."""
+        pairs = list(zip(self.edges, self.edges[1:], strict=False))
+        found: list[str | None] = [f"[{low:g}, {high:g})" for low, high in pairs[:-1]]
+        found.append("[{:g}, {:g}]".format(*pairs[-1]))
+        return [*found, None] if self.missing else found
+
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code; what is no number counts as missing."""
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -157,7 +166,7 @@ def domain_of(name: str, declared: object) -> Domain:
         return Values(tuple(declared), ordered=True)
     if isinstance(declared, list | tuple):
         return Values(tuple(declared))
-    if isinstance(declared, dict):
+    if isinstance(declared, Mapping):
         return _from_dict(name, dict(declared))
     raise SchemaError(
         f"The domain of column {name!r} is neither a list of values nor bounds: give "
@@ -168,7 +177,8 @@ def domain_of(name: str, declared: object) -> Domain:
 def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
     try:
         if "values" in parts:
-            parts["values"] = tuple(parts["values"])
+            extra = (None,) if parts.pop("missing", False) else ()
+            parts["values"] = (*parts["values"], *extra)
             return Values(**parts)
         if "edges" in parts:
             parts["edges"] = tuple(float(edge) for edge in parts["edges"])
@@ -186,8 +196,8 @@ def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> di
     """The domain of each column; a missing one is an error that says how to give it."""
     faults = [
         f"Column {name!r} has no public domain: give domains={{{name!r}: [values ...]}} or "
-        f'{{{name!r}: {{"low": ..., "high": ..., "bins": ...}}}}. It must be known without looking '
-        "at the rows."
+        f'{{{name!r}: {{"low": ..., "high": ..., "bins": ...}}}}, or declare domain in the schema. '
+        "It must be known without looking at the rows."
         for name in columns
         if name not in declared
     ]

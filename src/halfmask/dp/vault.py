@@ -144,7 +144,7 @@ class Vault:
         Empty cells are noised too, by ``halfmask.dp.sparse``; Laplace noise serves rho as well.
         """
         total = self.count((), cost / 20)
-        rest = _as_pure(cost * Fraction(19, 20))
+        rest = as_pure(cost * Fraction(19, 20))
         mechanism = DiscreteLaplace(rest.epsilon, self.allowance.rows_per_person)
         size = prod(self.sizes[name] for name in columns)
         if size > 1 << 62:
@@ -262,7 +262,7 @@ def noise(cost: Budget, sensitivity: int) -> DiscreteLaplace | DiscreteGaussian:
     raise InternalError("Counts are measured in pure epsilon or in rho.")
 
 
-def _as_pure(cost: Budget) -> Pure:
+def as_pure(cost: Budget) -> Pure:
     """Pure epsilon that costs at most ``cost``: rho pays for epsilon = sqrt(2 rho)."""
     if isinstance(cost, Concentrated):
         step = 1 << 30

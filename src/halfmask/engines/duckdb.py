@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from halfmask.engines import floors
 from halfmask.engines import sql as shared
-from halfmask.errors import EngineError, EngineUnavailableError, QueryError
+from halfmask.engines.tally import tally as shared_tally
+from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Measure, Request
+    from halfmask.engines.tally import Tally
 
 
 class DuckDB:
@@ -25,9 +30,14 @@ class DuckDB:
     dialect = "duckdb"
 
     def __init__(
-        self, tables: Mapping[str, pa.Table | str] | None = None, *, connection: Any = None
+        self,
+        tables: Mapping[str, pa.Table | str] | None = None,
+        *,
+        connection: Any = None,
+        attached: str | None = None,
     ) -> None:
-        self._own = connection is None
+        self._own = connection is None or attached is not None
+        self._attached = attached
         self._connection = connection if connection is not None else _connect()
         self._brought: list[str] = []
         for name, rows in (tables or {}).items():
@@ -39,7 +49,12 @@ class DuckDB:
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
         # Only what is listed: DuckDB would also take the name of a file or of a Python variable.
-        listed = "SELECT 1 FROM information_schema.tables WHERE table_name = ?"
+        # And of an attached file only its own tables, not those of others in this process.
+        listed = (
+            "SELECT 1 FROM information_schema.tables WHERE table_name = ? "
+            "AND table_catalog IN (current_database(), 'temp') "
+            "AND table_schema NOT IN ('information_schema', 'pg_catalog')"
+        )
         if not self._connection.execute(listed, [table]).fetchall():
             return None
         quoted = '"' + table.replace('"', '""') + '"'
@@ -65,13 +80,21 @@ class DuckDB:
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return shared.collect(self, request)
+        return floors.collect(self, request)
+
+    def queries(self, request: Request) -> list[exp.Select]:
+        """The queries behind ``collect``."""
+        return floors.collect_queries(self, request)
 
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return shared_tally(self, request)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""
@@ -81,6 +104,9 @@ class DuckDB:
 
     def close(self) -> None:
         """Close the connection if it was opened here, else take away what was brought along."""
+        if self._attached is not None:
+            self._connection.execute("USE memory")
+            self._connection.execute(f"DETACH {self._attached}")
         if self._own:
             self._connection.close()
         else:
@@ -95,6 +121,31 @@ class DuckDB:
         else:
             self._connection.register(name, rows)
             self._brought.append(name)
+
+
+def open_database(path: str) -> DuckDB:
+    """The tables of a DuckDB file, read only; nothing is ever written to it.
+
+    Raises:
+        InputError: there is no such file, or it is none of DuckDB's.
+    """
+    import duckdb
+
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {Path(path).name!r}.")
+    connection = _connect()
+    name = "hm_" + uuid4().hex
+    quoted = str(path).replace("'", "''")
+    try:
+        connection.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
+        connection.execute(f"USE {name}")
+    except duckdb.Error:
+        connection.close()
+        raise InputError(
+            f"{Path(path).name!r} cannot be opened as a DuckDB database: check the file, and "
+            "that no other program is writing to it."
+        ) from None
+    return DuckDB(connection=connection, attached=name)
 
 
 def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:

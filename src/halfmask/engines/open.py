@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import ParameterError
@@ -40,7 +41,11 @@ def open_tables(tables: Mapping[str, pa.Table], engine: str | None) -> Engine:
 
 
 def open_address(address: str) -> Engine:
-    """An engine over a database that is named by its address."""
+    """An engine over a database that is named by its address or is a file."""
+    if is_database(address):
+        from halfmask.engines.duckdb import open_database
+
+        return open_database(address)
     from halfmask.engines.postgres import Postgres
 
     return Postgres(address)
@@ -48,7 +53,14 @@ def open_address(address: str) -> Engine:
 
 def is_address(given: object) -> bool:
     """Tell whether something is the address of a database."""
-    return isinstance(given, str) and given.startswith(("postgres://", "postgresql://"))
+    if isinstance(given, str) and given.startswith(("postgres://", "postgresql://")):
+        return True
+    return is_database(given)
+
+
+def is_database(given: object) -> bool:
+    """Tell whether something names a file that DuckDB keeps tables in."""
+    return isinstance(given, str | PathLike) and str(given).lower().endswith((".duckdb", ".ddb"))
 
 
 def is_spark(given: Any) -> bool:

@@ -8,12 +8,14 @@ import pyarrow as pa
 
 from halfmask.engines import sql as shared
 from halfmask.engines.duckdb import refusal
+from halfmask.engines.tally import tally as shared_tally
 from halfmask.errors import EngineError, EngineUnavailableError
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expr
+    from sqlglot.expressions import Expr, Select
 
     from halfmask.engines.request import Measure, Request
+    from halfmask.engines.tally import Tally
 
 _TYPES = {
     "bool": pa.bool_(),
@@ -140,11 +142,19 @@ class Postgres:
         """Aggregate the rows into groups."""
         return shared.collect(self, request)
 
+    def queries(self, request: Request) -> list[Select]:
+        """The queries behind ``collect``."""
+        return shared.collect_queries(self, request)
+
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return shared_tally(self, request)
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""

@@ -18,12 +18,15 @@ from halfmask.engines.request import (
     Request,
     State,
 )
+from halfmask.engines.tally import reference_tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sqlglot import exp
     from sqlglot.expressions import Expr
+
+    from halfmask.engines.tally import Tally
 
 Row = dict[tuple[str, str], Any]
 
@@ -73,6 +76,12 @@ class Reference:
             groups.setdefault(key, []).append(row)
         return _table(request, groups, self._types(request))
 
+    def queries(self, request: Request) -> list[exp.Select]:
+        """What an engine that speaks SQL would be asked."""
+        from halfmask.engines.sql import collect_queries
+
+        return collect_queries(self, request)
+
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
@@ -92,6 +101,10 @@ class Reference:
         for i, m in enumerate(measures):
             out[f"m{i}"] = [_measured(m, rows) for rows in inside.values()]
         return pa.table(out)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people; the first rows of each are kept."""
+        return reference_tally(request, self._rows(request.source), evaluate.value)
 
     def _level(self, request: Request, row: Row) -> int:
         if request.person is not None and evaluate.value(request.person, row) is None:

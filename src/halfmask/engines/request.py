@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from halfmask.engines.tally import Tally
+
 Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
 StateKind = Literal["count", "sum", "min", "max", "moments"]
 MeasureKind = Literal["median", "distinct", "rows", "max"]
@@ -68,10 +70,17 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A number of distinct values that must reach a threshold; counted exactly below ``cap``."""
+    """A number of distinct values that must reach a threshold; counted exactly below ``cap``.
+
+    Attributes:
+        expression: whose values are counted.
+        cap: from so many on, no threshold can fail.
+        total: whether the number is used as such, so that it must be exact above ``cap`` too.
+    """
 
     expression: exp.Expr
     cap: int
+    total: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +133,9 @@ class Engine(Protocol):
     """Where rows stay, and what may be asked of them.
 
     ``collect`` returns one row per group and level: ``level`` (negative: left out), ``g0...``,
-    ``rows``, ``k`` and ``l`` (the largest demand of a contributor), per test ``t0_n`` and
-    ``t0_values`` (null from ``cap`` values on), per state ``s0`` (moments: ``s0_n``, ``s0_mean``,
-    ``s0_m2``).
+    ``rows``, ``k`` and ``l`` (the largest demand of a contributor), per test ``t0_n`` (from
+    ``cap`` on, a lower bound may do) and ``t0_values`` (from ``cap`` on, null or a part), per
+    state ``s0`` (moments: ``s0_n``, ``s0_mean``, ``s0_m2``).
     """
 
     name: str
@@ -152,10 +161,18 @@ class Engine(Protocol):
         """Aggregate the rows into groups, each person at the finest level they accept."""
         ...
 
+    def queries(self, request: Request) -> list[exp.Select]:
+        """The queries behind ``collect``."""
+        ...
+
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
         """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
+        ...
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people: ``g0...``, ``rows``, ``n0`` ..."""
         ...
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:

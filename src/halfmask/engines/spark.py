@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines import sql as shared
 from halfmask.engines.duckdb import refusal
+from halfmask.engines.tally import tally as shared_tally
 from halfmask.errors import EngineUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from sqlglot.expressions import Expr
+    from sqlglot.expressions import Expr, Select
 
     from halfmask.engines.request import Measure, Request
+    from halfmask.engines.tally import Tally
 
 
 class Spark:
@@ -82,11 +84,19 @@ class Spark:
         """Aggregate the rows into groups."""
         return shared.collect(self, request)
 
+    def queries(self, request: Request) -> list[Select]:
+        """The queries behind ``collect``."""
+        return shared.collect_queries(self, request)
+
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
         return shared.measure(self, request, places, measures)
+
+    def tally(self, request: Tally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return shared_tally(self, request)
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from halfmask.metrics.shared_column import SharedColumn
 from halfmask.table import ranges
 from halfmask.table.hierarchy import TOP, canonical
+from halfmask.table.sets import Members
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def shared_column(original: Table, rows: pa.Table, name: str) -> SharedColumn:
         places.setdefault(text, (0, code))
     labels = [None if v is None else canonical(v) for v in published.values.to_pylist()]
     maps = np.vstack([hierarchy.maps, np.zeros((1, known), dtype=np.int32)])
-    maps = _with_ranges(maps, places, labels, texts)
+    written = pa.types.is_string(published.values.type)
+    maps = _with_ranges(
+        maps, places, labels, texts, Members(texts, own.values) if written else None
+    )
     fresh = [text for text in labels if text not in places]
     leaf_of_fresh = {text: known + i for i, text in enumerate(fresh)}
     to_label = np.full((len(maps), known + len(fresh)), -1, dtype=np.int32)
@@ -90,17 +94,22 @@ def _with_ranges(
     places: dict[str | None, tuple[int, int]],
     labels: list[str | None],
     texts: list[str | None],
+    members: Members | None,
 ) -> NDArray[np.int32]:
-    """A level of its own for each range such as 17-24, as ranges may overlap."""
+    """A level of its own for each range such as 17-24 and each set, as they may overlap."""
     at = ranges.places(texts)
     rows: list[NDArray[np.int32]] = []
     for label in labels:
-        found = None if label is None or label in places else ranges.ends(label, at)
-        if label is not None and found is not None:
-            row = np.full(maps.shape[1], -1, dtype=np.int32)
-            row[found[0] : found[1] + 1] = 0
+        if label is None or label in places:
+            continue
+        ends = ranges.ends(label, at)
+        inside = None if members is None or ends is not None else members.of(label)
+        if ends is not None:
+            inside = np.zeros(maps.shape[1], dtype=bool)
+            inside[ends[0] : ends[1] + 1] = True
+        if inside is not None and inside.any():
             places[label] = (len(maps) + len(rows), 0)
-            rows.append(row)
+            rows.append(np.where(inside, 0, -1).astype(np.int32))
     return np.vstack([maps, *rows]) if rows else maps
 
 

@@ -18,7 +18,8 @@ from halfmask.metrics.space import is_ordered, positions, rooted_height
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import SharedColumn, Sides
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Sides
 
 
 def paired(both: Sides) -> NDArray[np.int64] | None:

@@ -111,13 +111,15 @@ def partition_measures(
     return measured(table, _given(table, release), k)
 
 
-def published_measures(both: Sides, k: int | None = None) -> PartitionMeasures:
-    """The same for an original and a release on common ground."""
+def published_measures(
+    both: Sides, k: int | None = None, *, pairs: int | None = None
+) -> PartitionMeasures:
+    """The same for an original and a release on common ground, looking at so many pairs of rows."""
     from halfmask.metrics import labels
 
     ids = labels.paired(both)
     if ids is not None:
-        return measured(both.original, ids, k)
+        return measured(both.original, ids, k, pairs=pairs)
     sizes = labels.class_sizes(both)
     k = int(sizes.min()) if k is None else k
     own = np.repeat(np.arange(len(sizes)), sizes)
@@ -136,8 +138,11 @@ def published_measures(both: Sides, k: int | None = None) -> PartitionMeasures:
     )
 
 
-def measured(table: Table, ids: NDArray[np.int64], k: int | None) -> PartitionMeasures:
+def measured(
+    table: Table, ids: NDArray[np.int64], k: int | None, *, pairs: int | None = None
+) -> PartitionMeasures:
     """The measures of known classes; -1 is a deleted row."""
+    pairs = _PAIRS if pairs is None else pairs
     stay = np.flatnonzero(ids >= 0)
     if not len(stay):
         raise InputError("No row stays: there is no class to measure.")
@@ -148,7 +153,7 @@ def measured(table: Table, ids: NDArray[np.int64], k: int | None) -> PartitionMe
     columns = len(whole.columns)
     trees = sum(w for w, line in zip(whole.weights, whole.ordered, strict=True) if not line)
     gone = deleted * float(whole.weights.sum())
-    few = int((sizes.astype(object) ** 2).sum()) <= _PAIRS
+    few = int((sizes.astype(object) ** 2).sum()) <= pairs
     return PartitionMeasures(
         rows=len(stay),
         deleted=deleted,
@@ -164,7 +169,7 @@ def measured(table: Table, ids: NDArray[np.int64], k: int | None) -> PartitionMe
         wcss=measures.squared_distances(space, own),
         wcsd=measures.pair_distances(space, own) if few else None,
         diameter=measures.largest_diameter(space, own) if few else None,
-        split=_split(space, own),
+        split=_split(space, own, pairs),
     )
 
 
@@ -186,7 +191,7 @@ def _entropy(table: Table, ids: NDArray[np.int64], columns: Sequence[str]) -> fl
     return inside + gone / len(table) * measures.entropy_loss(table, one, columns)
 
 
-def _split(space: Space, ids: NDArray[np.int64]) -> float | None:
-    if len(np.unique(ids)) == 1 or len(measures.distinct(space)[0]) ** 2 > _PAIRS:
+def _split(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:
+    if len(np.unique(ids)) == 1 or len(measures.distinct(space)[0]) ** 2 > pairs:
         return None
     return measures.split(space, ids)

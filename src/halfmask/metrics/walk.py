@@ -32,7 +32,7 @@ class Units:
         keys: (tuples, words) the packed codes; ``layout`` says where each column stands.
         rows: how many rows hold each tuple.
         total: how many rows there are.
-        of_row: the tuple of each row.
+        of_row: the tuple of each row of the table.
     """
 
     columns: tuple[str, ...]
@@ -61,9 +61,15 @@ class Units:
 
 
 def units_of(
-    table: Table, columns: Sequence[str], blocks: Mapping[str, Blocks] | None = None
+    table: Table,
+    columns: Sequence[str],
+    blocks: Mapping[str, Blocks] | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> Units:
-    """Collapse the rows of ``table`` to distinct tuples of ``columns`` (of their blocks)."""
+    """Collapse the rows of ``table`` to distinct tuples of ``columns`` (of their blocks).
+
+    With ``counts``, each row of ``table`` stands for so many.
+    """
     from halfmask.kernels import group
 
     bound = blocks or {}
@@ -78,9 +84,9 @@ def units_of(
         codes = bound[name].places[codes] if name in bound else codes
         group.pack(keys, int(layout.words[j]), int(layout.shifts[j]), codes)
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
-    weights = np.ones(len(table), dtype=np.int64)
+    weights = np.ones(len(table), dtype=np.int64) if counts is None else counts
     ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
-    return Units(tuple(columns), unique, layout, rows.astype(np.int32), len(table), ids)
+    return Units(tuple(columns), unique, layout, rows.astype(np.int32), int(weights.sum()), ids)
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None, size: int) -> list[str]:

@@ -26,7 +26,7 @@ def measure(
     layout: Layout, records: Records, groups: pa.Table, places: pa.Table, count: int
 ) -> pa.Table:
     """Per place, the distinct values of its groups, as an engine's ``measure`` returns them."""
-    from halfmask.engines.sql import row_ids
+    from halfmask.engines.side_by_side import row_ids
 
     names = [name for name in places.column_names if name != "place"]
     ours, theirs = row_ids([groups.select(names), places.select(names)], names)

@@ -167,7 +167,7 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
     import numpy as np
 
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.sql import levelled
+    from halfmask.engines.levels import levelled
 
     request = made.plan.request
     first = len(request.tests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from halfmask.engines import sql
+from halfmask.engines import levels
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -76,14 +76,14 @@ def _levels(rows: exp.Select, old: Request, new: Request) -> exp.Select:
     from sqlglot import exp
 
     for side, request in (("o", old), ("n", new)):
-        level = _prefixed(sql.level_of(request), side)
+        level = _prefixed(levels.level_of(request), side)
         outside = exp.Case().when(_column(f"{side}_in").is_(exp.null()), exp.convert(-3))
         rows = exp.select("*", exp.alias_(outside.else_(level), f"{side}_level")).from_(
             rows.subquery(f"l{side}")
         )
     for side, request in (("o", old), ("n", new)):
         keys = [
-            exp.alias_(_prefixed(sql.generalized(key, i), side), f"{side}_g{i}")
+            exp.alias_(_prefixed(levels.generalized(key, i), side), f"{side}_g{i}")
             for i, key in enumerate(request.keys)
         ]
         rows = exp.select("*", *keys).from_(rows.subquery(f"g{side}"))
@@ -94,7 +94,7 @@ def _placed(request: Request, table: str) -> exp.Select:
     from sqlglot import exp
 
     assert request.person is not None  # noqa: S101 - the caller looked
-    rows = sql.levelled(request, {"who": request.person}).subquery("r")
+    rows = levels.levelled(request, {"who": request.person}).subquery("r")
     names = ["level", *(f"g{i}" for i in range(len(request.keys)))]
     match = exp.and_(
         *(exp.NullSafeEQ(this=_column(n, "r"), expression=_column(n, "p")) for n in names)

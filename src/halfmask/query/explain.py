@@ -84,9 +84,9 @@ def explain(
 
 def explained(plan: Plan, session: Session) -> Explanation:
     """The explanation of a plan."""
-    from halfmask.engines.sql import collect_queries, measure_query
+    from halfmask.engines.sql import measure_query
 
-    texts = [session.engine.sql(q) for q in collect_queries(session.engine, plan.request)]
+    texts = [session.engine.sql(q) for q in session.engine.queries(plan.request)]
     if plan.measures:
         texts.append(session.engine.sql(measure_query(plan.request, plan.measures)))
     return Explanation(

@@ -67,7 +67,8 @@ def parse(text: str) -> Statement:
     cut = _clause_start(tokens)
     if cut is None:
         raise QueryError(
-            "the query promises nothing: add GUARANTEE k = ..., l = ... behind it.",
+            "the query promises nothing: add GUARANTEE k = ..., l = ... behind it, or WITH EPSILON "
+            "... for noisy figures.",
             text=text,
             start=len(text.rstrip()),
         )

@@ -13,7 +13,9 @@ from halfmask.query import vocabulary
 from halfmask.query.aggregates import Aggregates
 from halfmask.query.final import Final
 from halfmask.query.generalizations import Generalizations
+from halfmask.query.inline import inlined
 from halfmask.query.joins import people_of
+from halfmask.query.lookups import looked_up
 from halfmask.query.planned import Plan
 from halfmask.query.requirements import requirements
 from halfmask.query.scope import fail, scope_of
@@ -39,7 +41,8 @@ class _Planner:
     def __init__(self, statement: Statement, catalog: Catalog, engine: Engine) -> None:
         self.statement, self.catalog, self.engine = statement, catalog, engine
         self.text = statement.text
-        self.scope, self.select = scope_of(self.text, statement.select, catalog)
+        select = looked_up(self.text, inlined(self.text, statement.select), catalog, engine)
+        self.scope, self.select = scope_of(self.text, select, catalog)
 
     def plan(self) -> Plan:
         self._refuse_hidden()

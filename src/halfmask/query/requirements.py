@@ -27,7 +27,7 @@ def requirements(
     tests: list[Test] = []
     needed = [Requirement("people", "people", None if person is None else 0)]
     if person is not None:
-        tests.append(Test(person, k))
+        tests.append(Test(person, k, total=True))
     for argument in dict.fromkeys(aggregates.arguments):
         name = argument.sql(dialect="duckdb")
         if person is None:

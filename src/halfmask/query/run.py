@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from halfmask.errors import ParameterError, QueryError
 
 if TYPE_CHECKING:
+    from halfmask.dp.accountant import Accountant
+    from halfmask.dp.budget import Number
+    from halfmask.dp.ledger import BudgetLedger
     from halfmask.engines.request import Engine
     from halfmask.query.catalog import Catalog
     from halfmask.query.collect import Groups
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from halfmask.query.planned import Plan
     from halfmask.query.policies import Policies
     from halfmask.release.answer import Answer
+    from halfmask.release.private import PrivateRelease
 
 THE_TABLE = "the_table"
 
@@ -28,15 +32,19 @@ def query(
     engine: Any = None,
     *,
     schema: object = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | BudgetLedger | Accountant | None = None,
     time_limit: float | None = None,
     recheck: Literal["groups", "rows"] = "groups",
-) -> Answer:
+    epsilon: Number | None = None,
+    **private: Any,
+) -> Answer | PrivateRelease:
     """Answer a query so that every published row keeps its level's guarantee and every person's.
 
+    With ``WITH EPSILON ...`` behind it, or ``epsilon``, the answer is under differential privacy.
+
     Args:
-        table: a Table, a frame or a file, several of them by name, a ``postgres://`` address, a
-            Spark session or frame, or an engine.
+        table: a Table, a frame or a file, several of them by name, a ``postgres://`` address or a
+            ``.duckdb`` file (the query names its table), a Spark session or frame, or an engine.
         sql: SQL with a GUARANTEE clause, or the papers' GB / OP / MD notation.
         policies: people's demands: None (the schema's policy columns), a Policies, a mapping, a
             TOML, CSV or Parquet file, or rows keyed by person.
@@ -46,9 +54,14 @@ def query(
         time_limit: seconds for the exact ``complete`` semantics; then the best found is taken and
             its proven gap stated.
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
+        epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``.
+        private: under differential privacy ``delta``, ``domains``, ``rows_per_person`` and
+            ``confidence``; ``ledger`` is then a ``BudgetLedger`` or an ``Accountant``. See
+            ``docs/dp.md``.
 
     Returns:
-        The answer: the selected columns, ``level`` and ``guarantee`` per row, who was withheld.
+        The answer: the selected columns, ``level`` and ``guarantee`` per row, who was withheld;
+        under differential privacy noisy figures, each with its interval, and the receipt.
 
     Raises:
         QueryError: the query cannot be answered; says where and why.
@@ -63,9 +76,18 @@ def query(
         >>> answer.to_arrow().to_pylist()
         [{'city': 'Bourges', 'mean': 3.5, 'level': 0, 'guarantee': 'k>=5, l>=3'}]
     """
+    from halfmask.query.private_clause import is_private
+
     with Session(table, engine=engine, schema=schema) as session:
+        if epsilon is not None or is_private(sql):
+            from halfmask.query.private import answer_privately
+
+            return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
+        if private:
+            raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
         work = session.prepare(sql, policies)
-        return session.answer(work, ledger=ledger, time_limit=time_limit, recheck=recheck)
+        kept = cast("Ledger | None", ledger)
+        return session.answer(work, ledger=kept, time_limit=time_limit, recheck=recheck)
 
 
 @dataclass(frozen=True, eq=False)

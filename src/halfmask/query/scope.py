@@ -97,7 +97,7 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[Scope, ex
     """
     from sqlglot import exp
 
-    _refuse(text, select)
+    refuse(text, select)
     select = select.copy()
     source = select.args.get("from_") or select.args.get("from")
     if source is None or not isinstance(source.this, exp.Table):
@@ -137,7 +137,12 @@ def fail(text: str, node: exp.Expr, message: str) -> NoReturn:
     raise UnsupportedQueryError(message, text=text, start=start, length=end - start + 1)
 
 
-def _refuse(text: str, select: exp.Select) -> None:
+def refuse(text: str, select: exp.Select) -> None:
+    """Refuse what is not on the list of what may stand in a query.
+
+    Raises:
+        UnsupportedQueryError: with the reason.
+    """
     from sqlglot import exp
 
     if select.args.get("with_") or select.args.get("with"):

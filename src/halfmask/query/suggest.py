@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.engines.request import Key, Test, kind_of
+from halfmask.engines.request import Key, kind_of
 from halfmask.errors import QueryError
 from halfmask.query.collect import DROPPED, groups_of
 from halfmask.query.filter import publish
@@ -188,7 +188,7 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
             else _plain_key(n)
             for n in ("k", "l")
         ]
-    tests = tuple(Test(t.expression, max(t.cap, LARGEST_L, 64)) for t in request.tests)
+    tests = tuple(replace(t, cap=max(t.cap, LARGEST_L, 64)) for t in request.tests)
     everybody = replace(
         plan,
         request=replace(request, keys=(*keys, *extra), demands=None, tests=tests),

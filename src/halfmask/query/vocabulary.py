@@ -44,8 +44,9 @@ _AGGREGATES = {
 }
 REASONS = {
     "Window": "window functions are refused: they show rows beside each other.",
-    "Subquery": "subqueries are refused: their rows would escape the grouping.",
-    "Exists": "subqueries are refused: their rows would escape the grouping.",
+    "Subquery": "this subquery is refused: its rows would escape the grouping. A query in FROM may "
+    "filter and compute; IN (SELECT ...) and single values may read tables of nobody's data.",
+    "Exists": "EXISTS is refused: its rows would escape the grouping. Join the table instead.",
     "With": "WITH is refused: its rows would escape the grouping.",
     "Union": "set operations are refused: their rows could be subtracted from each other.",
     "Intersect": "set operations are refused: their rows could be subtracted from each other.",

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import InputError, PrivacyError
+from halfmask.errors import PrivacyError
 from halfmask.release.document import plain
 from halfmask.release.files import whole_file
 from halfmask.release.frames import pandas_frame, polars_frame
 from halfmask.release.release import DOOR
-from halfmask.release.write import write_table
+from halfmask.release.write import report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,9 +122,13 @@ class Answer:
         }
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write what is known of the answer as ``.json``."""
-        if Path(path).suffix.lower() != ".json":
-            raise InputError(f"The report {Path(path).name!r} of an answer is .json.")
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """Write what is known as ``.json``, or with the rows as a self-contained ``.html`` page."""
+        if report_kind(path) == ".json":
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            from halfmask.report.answers import render_answer
+
+            rows = [list(row.values()) for row in self._arrow.to_pylist()]
+            text = render_answer(self.to_dict(), self._arrow.column_names, rows)
         with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")

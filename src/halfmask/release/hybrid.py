@@ -8,6 +8,7 @@ what each label means.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from halfmask.table.table import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -41,7 +41,8 @@ class HybridCandidate:
     Attributes:
         table: the original rows.
         models: the promises it must keep.
-        quasi: the published labels of all rows, in the order of the table.
+        kept: the rows that leave, in the order of the table.
+        quasi: their published labels.
         meaning: per column and label, the codes of the values that the label stands for.
         method: how the classes were found.
         parameters: what is needed to repeat it.
@@ -50,6 +51,7 @@ class HybridCandidate:
 
     table: Table
     models: Sequence[Model]
+    kept: NDArray[np.int64]
     quasi: pa.Table
     meaning: Mapping[str, Mapping[str, NDArray[np.int64]]]
     method: str
@@ -76,11 +78,10 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
             "A promise that compares with a population cannot be checked on perturbed labels: "
             "use another method."
         )
-    if quasi.column_names != list(table.schema.quasi) or quasi.num_rows != len(table):
-        raise InternalError("The candidate's labels do not match the table's rows.")
-    kept = np.arange(len(table))
+    kept = candidate.kept
+    _fits(candidate)
     found, sizes = verdicts(candidate.models, quasi, table, kept, None)
-    hold(found, expected=len(table))
+    hold(found, expected=len(kept))
     cells = {name: _cells(candidate, name) for name in quasi.column_names}
     losses = {name: cell.loss for name, cell in cells.items()}
     weights = {name: table.schema.columns[name].weight for name in losses}
@@ -89,8 +90,8 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         verdicts=tuple(found),
         models=tuple(candidate.models),
         loss=table_loss(losses, weights),
-        suppressed=0,
-        rows=len(table),
+        suppressed=len(table) - len(kept),
+        rows=len(kept),
         classes=ClassSizes.of(sizes),
         columns=tuple(
             _change(table, rows, name, cells[name])
@@ -113,6 +114,19 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
     )
 
 
+def _fits(candidate: HybridCandidate) -> None:
+    """Demand labels for exactly the rows that leave, and that no more are left out than allowed."""
+    table, kept, quasi = candidate.table, candidate.kept, candidate.quasi
+    places = len(kept) and (kept[0] < 0 or kept[-1] >= len(table) or (np.diff(kept) <= 0).any())
+    if not len(kept) or places:
+        raise InternalError("The candidate's rows are not rows of the table, each once.")
+    if quasi.column_names != list(table.schema.quasi) or quasi.num_rows != len(kept):
+        raise InternalError("The candidate's labels do not match the rows that leave.")
+    limit = Fraction(str(candidate.parameters.get("suppression", 0)))
+    if len(table) - len(kept) > limit * len(table):
+        raise InternalError("The candidate suppresses more rows than allowed.")
+
+
 @dataclass(frozen=True, slots=True)
 class _Cells:
     """What the labels of one column do to its cells: loss, and how many of them are true."""
@@ -125,11 +139,9 @@ class _Cells:
 
 
 def _cells(candidate: HybridCandidate, name: str) -> _Cells:
-    from fractions import Fraction
-
     table, meaning = candidate.table, candidate.meaning[name]
     labels = encode(candidate.quasi[name])
-    codes, domain = table.encode(name).codes, len(table.encode(name).values)
+    codes, domain = table.encode(name).codes[candidate.kept], len(table.encode(name).values)
     texts = labels.values.to_pylist()
     if any(text not in meaning for text in texts):
         raise InternalError(f"Column {name!r} publishes a label whose meaning is not stated.")
@@ -138,9 +150,9 @@ def _cells(candidate: HybridCandidate, name: str) -> _Cells:
         covers[place, meaning[text]] = True
     true = covers[labels.codes, codes]
     sizes = covers.sum(axis=1)
-    covered = int(sizes[labels.codes].sum())
-    rows = len(codes)
-    loss = Fraction(covered - rows, rows * (domain - 1)) if domain > 1 else Fraction(0)
+    rows, everyone = len(codes), len(table)
+    covered = int(sizes[labels.codes].sum()) + (everyone - rows) * domain
+    loss = Fraction(covered - everyone, everyone * (domain - 1)) if domain > 1 else Fraction(0)
     classes = _class_ids(candidate.quasi)
     false_in = np.zeros(int(classes.max()) + 1, dtype=bool)
     false_in[classes[~true]] = True

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.sql import generalized
+from halfmask.engines.levels import generalized
 from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.answer import Answer, AnswerLevel

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import InitVar, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.errors import InputError, InternalError, PrivacyError
+from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.document import plain, versions
 from halfmask.release.files import whole_file
 from halfmask.release.frames import pandas_frame, polars_frame
 from halfmask.release.leaving import leaving
 from halfmask.release.measured import measured
 from halfmask.release.release import DOOR
-from halfmask.release.write import write_table
+from halfmask.release.write import report_kind, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,10 +158,13 @@ class SyntheticRelease:
         return found
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write the document as ``.json``."""
-        if Path(path).suffix.lower() != ".json":
-            raise InputError("The report of a synthetic release is .json: end its name so.")
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
+        if report_kind(path) == ".json":
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            from halfmask.report.pages import render_page
+
+            text = render_page(self.to_dict())
         with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 

@@ -32,6 +32,12 @@ def comparison(document: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def synthetic(document: dict[str, Any]) -> dict[str, Any]:
+    """The criteria that were tried on a synthetic table."""
+    criteria = document["statement"]["measured"]["criteria"]
+    return {"plot-criteria": _criteria({"criteria": criteria, "limit": criteria[0]["limit"]})}
+
+
 def frontier(document: dict[str, Any]) -> dict[str, Any]:
     """The one plot: risk against loss, which can be moved, enlarged and filtered by method."""
     known = all(point["loss"] is not None for point in document["points"])

@@ -1,4 +1,4 @@
-"""The pages of assessments, comparisons and frontiers: one HTML file each, complete in itself."""
+"""The pages of assessments, comparisons, frontiers and synthetic tables, each one HTML file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from halfmask.report import assessment_plots, sentences
+from halfmask.report import assessment_plots, attacks, sentences
 from halfmask.report.page import _count, _embed, _figure, _percent, _script, _text
 from halfmask.report.terms import term
 
@@ -18,6 +18,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "halfmask.assessment": ("assessment.html", assessment_plots.assessment),
     "halfmask.comparison": ("comparison.html", assessment_plots.comparison),
     "halfmask.frontier": ("frontier.html", assessment_plots.frontier),
+    "halfmask.synthetic": ("synthetic.html", assessment_plots.synthetic),
 }
 
 
@@ -41,6 +42,7 @@ def render_page(document: dict[str, Any]) -> str:
     return environment.get_template(template).render(
         document=document,
         plots=plots(document),
+        attacks=attacks.lines(document, estimate) if template == "comparison.html" else (),
         say=sentences,
         term=term,
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file

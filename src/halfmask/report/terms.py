@@ -56,6 +56,14 @@ TERMS: dict[str, str] = {
     "guessing.",
     "minimality": "Classes that were generalized more than their size needs tell an attacker who "
     "knows the method that something else was wrong with them.",
+    "record linkage": "Matching a file with names to the release row by row: by the nearest row, "
+    "by the cheapest matching of all rows, or by the odds that rows which agree in these columns "
+    "belong together (Fellegi and Sunter), where doubtful pairs are left to a person. It is tried "
+    "on a sample of people against each other: among more people fewer are matched.",
+    "attribution": "An attacker who knows every row but one takes away all released rows that "
+    "these explain. What is left may come from the last person: the less, the surer.",
+    "differencing": "Two releases of the same people, held against each other, leave fewer people "
+    "and fewer values that fit both.",
     "not dominated": "No other setting has both less risk and less loss.",
 }
 

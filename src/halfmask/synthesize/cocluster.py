@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from halfmask.coclustering.columns import cocluster_columns
 from halfmask.coclustering.generator import generator
-from halfmask.coclustering.optimize import cocluster
-from halfmask.coclustering.prepare import melt
+from halfmask.coclustering.held import Held
 from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.release.leaving import leaving
@@ -24,22 +24,28 @@ from halfmask.synthesize.columns import values_of
 from halfmask.synthesize.holdout import held_out_codes, split
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from halfmask.coclustering.generator import Mode
     from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.prepare import Melted
+    from halfmask.coclustering.prepare import Intervals, Melted
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.table.table import Table
 
 Strategy = Literal["climb", "targeted"]
+OPTIONS = (
+    "k", "rows", "bins", "intervals", "strategy", "mode", "holdout", "seed", "time_limit",
+)  # fmt: skip
 _ROUNDS = 2
 
 
 def synthesize(
     table: Table,
     *,
-    k: int,
+    k: int | None = None,
     rows: int | None = None,
     bins: int = 10,
+    intervals: Intervals = "equal-frequency",
     strategy: Strategy = "climb",
     mode: Mode = "draw",
     holdout: float = 0.0,
@@ -52,7 +58,9 @@ def synthesize(
         table: the rows; identifiers, the person column and policies are left out.
         k: the fewest people in a group of the model; it is no k-anonymity of the rows.
         rows: how many rows to draw; by default as many as the table has.
-        bins: how many intervals of equal frequency numbers are cut into.
+        bins: how many intervals numbers are cut into.
+        intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``: where it helps the
+            co-clustering most.
         strategy: how groups grow: ``"climb"`` the hierarchy of both sides, or ``"targeted"``, which
             merges only groups that are too small and keeps more of them.
         mode: ``"draw"`` at random or ``"quota"``.
@@ -63,8 +71,7 @@ def synthesize(
     Raises:
         UnsatisfiableError: no structure was found, or none is left with groups of k people.
     """
-    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(len(table), 1):
-        raise ParameterError("k", k, f"a whole number from 1 to the {len(table):,} rows there are")
+    wanted = _wanted(table, k)
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "1 or more")
     if strategy not in ("climb", "targeted"):
@@ -76,23 +83,29 @@ def synthesize(
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     size = rows or len(table)
     table, held = split(table, holdout, random)
-    melted = melt(table, names, bins=bins)
-    grid = _populated(
-        cocluster(melted.observations, seed=seed or 0, rounds=_ROUNDS, time_limit=time_limit),
-        k,
-        strategy,
+    owner = _owners(table)
+    melted, finest = cocluster_columns(
+        table,
+        names,
+        bins=bins,
+        intervals=intervals,
+        seed=seed or 0,
+        rounds=_ROUNDS,
+        time_limit=time_limit,
     )
+    grid = _populated(finest, wanted, strategy, owner)
     codes = generator(grid, melted.offsets).draw(size, random, mode=mode)
     drawn = pa.table(
         {c.name: values_of(table, c, codes[:, i], random) for i, c in enumerate(melted.columns)}
     )
     original = np.column_stack([column.codes for column in melted.columns])
-    obtained = int(grid.sizes(0).min())
+    obtained = Held(grid.partition[0], owner).fewest()
     parameters: dict[str, Any] = {
         "k": k,
         "k_obtained": obtained,
         "rows": rows,
         "bins": bins,
+        "intervals": intervals,
         "strategy": strategy,
         "mode": mode,
         "holdout": holdout,
@@ -100,11 +113,20 @@ def synthesize(
         "parts": list(grid.parts),
     }
     notes = _notes(grid, melted, obtained)
-    if table.schema.person is not None:
-        notes = (*notes, "k counts rows: a person with several rows counts several times.")
+    if owner is not None:
+        notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
     control = None if held is None else held_out_codes(melted.columns, table, held)
     draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes, control)
     return seal_synthetic(draft, random)
+
+
+def _wanted(table: Table, k: object) -> int:
+    """The least number of people in a group, where it is one that can be met."""
+    owner = _owners(table)
+    people = len(table) if owner is None else int(owner.max(initial=-1)) + 1
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(people, 1):
+        raise ParameterError("k", k, f"a whole number from 1 to the {people:,} people there are")
+    return k
 
 
 def _require_repeating(table: Table, names: tuple[str, ...]) -> None:
@@ -127,8 +149,14 @@ def _temporal(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind))
 
 
-def _populated(grid: Grid, k: int, strategy: Strategy) -> Grid:
-    """The finest grid whose groups of rows hold at least ``k`` of them."""
+def _owners(table: Table) -> NDArray[np.int32] | None:
+    """Whose each row is, where a person can have several."""
+    person = table.schema.person
+    return None if person is None else table.encode(person).codes.astype(np.int32)
+
+
+def _populated(grid: Grid, k: int, strategy: Strategy, owner: NDArray[np.int32] | None) -> Grid:
+    """The finest grid whose groups of rows are about at least ``k`` people."""
     if not grid.informative:
         raise UnsatisfiableError(
             "The rows show no structure: the best co-clustering is one cell, so that synthetic "
@@ -136,19 +164,21 @@ def _populated(grid: Grid, k: int, strategy: Strategy) -> Grid:
             advice=("give more rows, or columns that depend on each other",),
         )
     reached = (
-        simplify(grid, smallest={"row": k}) if strategy == "climb" else merge_small(grid, "row", k)
+        simplify(grid, smallest={"row": k}, owner=owner)
+        if strategy == "climb"
+        else merge_small(grid, "row", k, owner)
     )
     if reached.parts[0] == 1:
         raise UnsatisfiableError(
             f"With groups of {k:,} people one group is left, and no structure to draw from.",
-            advice=(f"ask for k of at most {int(_largest(grid)):,}",),
+            advice=(f"ask for k of at most {_largest(grid, owner):,}",),
         )
     return reached
 
 
-def _largest(grid: Grid) -> int:
-    """The least group size of the coarsest level with two groups of rows."""
-    return int(simplify(grid, parts={"row": 2}).sizes(0).min())
+def _largest(grid: Grid, owner: NDArray[np.int32] | None) -> int:
+    """The fewest people in a group of the coarsest level with two groups of rows."""
+    return Held(simplify(grid, parts={"row": 2}).partition[0], owner).fewest()
 
 
 def _notes(grid: Grid, melted: Melted, obtained: int) -> tuple[str, ...]:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import importlib
 import inspect
 import secrets
-import tomllib
-from collections.abc import Mapping
 from math import prod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Number, budget
-from halfmask.dp.domain import Bins, Domain, Values, public_domains, require_fitting
+from halfmask.dp.declared import declared_domains, given_domains
+from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
+from halfmask.dp.personal.table import PersonalSample, personal_sample
+from halfmask.dp.sampling import Sampler
 from halfmask.dp.vault import vault
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.seal_private import Draft, seal_private
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from halfmask.release.private import PrivateRelease
@@ -44,7 +44,7 @@ def synthesize_privately(
     table: Table,
     method: str = "auto",
     *,
-    epsilon: Number,
+    epsilon: Number | Literal["personal"],
     delta: Number = 0,
     domains: Mapping[str, object] | str | PathLike[str] | None = None,
     rows: int | None = None,
@@ -58,7 +58,8 @@ def synthesize_privately(
         table: the rows.
         method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
             (the histogram where all columns together have few combinations, else marginals).
-        epsilon: the budget to spend.
+        epsilon: the budget to spend; ``"personal"`` keeps every person's own, which the schema's
+            policy names: people stay in the sample the less often the less they allow.
         delta: 0 for pure differential privacy; a small delta buys accuracy.
         domains: per column its public values, or its bounds and number of intervals; must be known
             without looking at the rows. A path is read as TOML.
@@ -74,19 +75,26 @@ def synthesize_privately(
     require_table(table)
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
-    known = public_domains(_columns(table), {**_declared(table), **_given(domains)})
+    columns = _columns(table)
+    stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
+    known = public_domains(columns, {**stated, **given_domains(domains)})
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(table, known, random)
     chosen = _method(method, known)
     learn = importlib.import_module(PRIVATE[chosen]).learn
     _require_options(learn, options)
+    people = None
+    if epsilon == "personal":
+        people = personal_sample(table, numbers=sum(len(domain) for domain in known.values()))
+        epsilon = people.threshold
     promise = budget(epsilon, delta)
     keeper = accountant or Accountant(promise)
     allowance = keeper.allow(promise, f"synthesize ({chosen})", rows_per_person=rows_per_person)
-    views = vault(table, known, allowance)
+    views = vault(table if people is None else people.draw(Sampler()), known, allowance)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     model = learn(views, ordered=ordered, **options)
-    codes = model.draw(rows or model.rows, random)
+    about = model.rows if people is None else round(model.rows / people.share)
+    codes = model.draw(rows or max(1, about), random)
     arrow = pa.table(
         {n: d.decode(codes[n], random, table.arrow.schema.field(n).type) for n, d in known.items()}
     )
@@ -94,11 +102,30 @@ def synthesize_privately(
         arrow,
         {name: len(domain) for name, domain in known.items()},
         chosen,
-        {"method": method, "rows": rows, "rows_per_person": rows_per_person, **options},
-        _notes(known, accountant),
+        {
+            "method": method,
+            "rows": rows,
+            "rows_per_person": rows_per_person,
+            **({} if people is None else {"personal": people.to_dict()}),
+            **options,
+        },
+        (*_notes(known, accountant), *_personal_notes(people)),
         table.origin,
     )
     return seal_private(draft, allowance.receipt())
+
+
+def _personal_notes(people: PersonalSample | None) -> tuple[str, ...]:
+    if people is None:
+        return ()
+    low, high = float(people.smallest), float(min(people.largest, people.threshold))
+    notes = [
+        f"Every person has the own epsilon, from {low:g} to {high:g} at most: the bounds are those "
+        "of the most liberal people."
+    ]
+    if people.silent:
+        notes.append("People who state no epsilon were left out.")
+    return tuple(notes)
 
 
 def _columns(table: Table) -> list[str]:
@@ -111,34 +138,12 @@ def _columns(table: Table) -> list[str]:
     return found
 
 
-def _given(domains: Mapping[str, object] | str | PathLike[str] | None) -> dict[str, object]:
-    """Domains as given, or as a TOML file states them: ``sex = ["f", "m"]``."""
-    if domains is None or isinstance(domains, Mapping):
-        return dict(domains or {})
-    try:
-        return tomllib.loads(Path(domains).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SchemaError(
-            f"The domains cannot be read from {Path(domains).name!r}: give a TOML file with a line "
-            "or a table per column."
-        ) from error
-
-
 def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuse what the method does not take, before anything is spent; no seed is among it."""
     taken = set(inspect.signature(learn).parameters) - {"views", "ordered"}
     for name in options:
         if name not in taken:
             raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")
-
-
-def _declared(table: Table) -> dict[str, object]:
-    """Domains that the schema itself states: the declared order of an ordinal column."""
-    return {
-        name: Values(tuple(column.order), ordered=True)
-        for name, column in table.schema.columns.items()
-        if column.order is not None and name in _columns(table)
-    }
 
 
 def _method(method: str, domains: Mapping[str, Domain]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from halfmask.errors import ParameterError
 from halfmask.table.table import require_table
@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.table.table import Table
 
-# A method without a formal guarantee is a module with ``synthesize(table, **options)``.
+# A method without a formal guarantee: a module with ``synthesize(table, **options)`` and the names
+# of its ``OPTIONS``.
 MEASURED = {"cocluster": "halfmask.synthesize.cocluster"}
 
 
 def synthesize(
-    table: Table, method: str = "auto", *, epsilon: Number | None = None, **options: Any
+    table: Table,
+    method: str = "auto",
+    *,
+    epsilon: Number | Literal["personal"] | None = None,
+    **options: Any,
 ) -> PrivateRelease | SyntheticRelease:
     """A synthetic table, under differential privacy or with measured risk.
 
@@ -28,7 +33,8 @@ def synthesize(
         method: under differential privacy ``"marginals"``, ``"histogram"``, ``"privbayes"``,
             ``"dp-cocluster"`` or ``"auto"`` (a public rule picks); ``"cocluster"`` draws from
             groups of at least ``k`` people and has no formal guarantee.
-        epsilon: the privacy budget to spend; needed by all methods but ``"cocluster"``.
+        epsilon: the privacy budget to spend, or ``"personal"`` (each person's own, from the
+            schema's policy); needed by all methods but ``"cocluster"``.
         options: ``delta``, ``domains``, ``rows``, ``rows_per_person``, ``accountant`` and what the
             method itself takes; see ``docs/dp.md`` and ``docs/coclustering.md``.
 
@@ -48,9 +54,12 @@ def synthesize(
     if method in MEASURED:
         if epsilon is not None:
             raise ParameterError("epsilon", epsilon, f"nothing: {method} has no formal guarantee")
-        made: SyntheticRelease = importlib.import_module(MEASURED[method]).synthesize(
-            table, **options
-        )
+        module = importlib.import_module(MEASURED[method])
+        unknown = [name for name in options if name not in module.OPTIONS]
+        if unknown:
+            known = ", ".join(module.OPTIONS)
+            raise ParameterError("option", unknown[0], f"one of {known} with {method}")
+        made: SyntheticRelease = module.synthesize(table, **options)
         return made
     from halfmask.synthesize.private import PRIVATE, synthesize_privately
 

@@ -205,9 +205,13 @@ def classes_of(
     *,
     columns: Sequence[str] = (),
     population: Table | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> Classes:
-    """Group the rows of ``table`` by ``quasi`` as they stand, with histograms of ``columns``."""
-    return distinct(table, quasi, columns=columns, population=population)[0]
+    """Group the rows of ``table`` by ``quasi`` as they stand, with histograms of ``columns``.
+
+    With ``counts``, each row of ``table`` stands for so many.
+    """
+    return distinct(table, quasi, columns=columns, population=population, counts=counts)[0]
 
 
 def distinct(
@@ -216,6 +220,7 @@ def distinct(
     *,
     columns: Sequence[str] = (),
     population: Table | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[Classes, NDArray[np.int32]]:
     """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row.
 
@@ -227,7 +232,7 @@ def distinct(
     layout = Layout.of([len(table.encode(name).values) for name in quasi])
     keys = _keys(table, quasi, layout, population)
     weights = np.zeros(len(keys), dtype=np.int64)
-    weights[: len(table)] = 1
+    weights[: len(table)] = 1 if counts is None else counts
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
     ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
     del keys
@@ -240,7 +245,7 @@ def distinct(
     if members is not None:
         same = np.arange(len(unique), dtype=np.int32)
         people = group.count_people(same, len(unique), members.unit, members.person)
-    histograms = {name: _histogram(table, name, ids, len(unique)) for name in columns}
+    histograms = {name: _histogram(table, name, ids, len(unique), counts) for name in columns}
     classes = Classes(unique, rows, people, histograms, others, layout, members)
     return classes, ids
 
@@ -311,16 +316,22 @@ def _members(table: Table, ids: NDArray[np.int32]) -> Members | None:
     return Members((pairs & 0xFFFFFFFF).astype(np.int32), pairs >> 32)
 
 
-def _histogram(table: Table, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:
+def _histogram(
+    table: Table,
+    name: str,
+    ids: NDArray[np.int32],
+    groups: int,
+    counts: NDArray[np.int64] | None = None,
+) -> Histogram:
     from halfmask.kernels import group
 
     encoded = table.encode(name)
     each = np.arange(len(encoded.codes) + 1, dtype=np.int64)
-    one = np.ones(len(encoded.codes), dtype=np.int64)
-    starts, values, counts = group.merge_histograms(
-        ids, groups, each, encoded.codes, one, len(encoded.values)
+    held = np.ones(len(encoded.codes), dtype=np.int64) if counts is None else counts
+    starts, values, merged = group.merge_histograms(
+        ids, groups, each, encoded.codes, held, len(encoded.values)
     )
-    return Histogram(starts, values, counts, **value_facts(table, name))
+    return Histogram(starts, values, merged, **value_facts(table, name))
 
 
 class ValueFacts(TypedDict):

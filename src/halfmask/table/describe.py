@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
-from halfmask.table.hierarchies.auto import Auto, settled
+from halfmask.table.hierarchies import Auto, Dates, Flat
+from halfmask.table.hierarchies.auto import INTERVALS, settled
 from halfmask.table.infer import inferred, used_values
 from halfmask.table.normalize import text_column
 from halfmask.table.proposals.facts import Facts, facts_of
@@ -122,16 +123,22 @@ class Description:
         }
 
 
-def describe(source: object, *, hierarchies: str = "proposed") -> Description:
+def describe(
+    source: object, *, hierarchies: str = "proposed", intervals: str = "equal-frequency"
+) -> Description:
     """Propose role, kind and hierarchy of each column; what the schema says is not used.
 
     Args:
         source: a table, or anything that ``read`` takes.
         hierarchies: ``"proposed"`` from each column's values, or ``"auto"``: found from how the
             columns go together, for every quasi-identifier.
+        intervals: with ``"auto"``, how numbers are first cut: ``"equal-frequency"``,
+            ``"equal-width"`` or ``"modl"``, where it explains the other columns best.
     """
     if hierarchies not in HIERARCHIES:
         raise ParameterError("hierarchies", hierarchies, "one of " + ", ".join(HIERARCHIES))
+    if intervals not in INTERVALS:
+        raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
     table = source if isinstance(source, Table) else read(source, Schema())
     arrow, tokens = _without_tokens(table)
     facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
@@ -140,9 +147,10 @@ def describe(source: object, *, hierarchies: str = "proposed") -> Description:
     roles = {f.name: _role(f, person, policy) for f in facts}
     quasi = [f for f in facts if roles[f.name][0] == "quasi" and f.distinct > 0]
     found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
-    proposals = tuple(_proposal(f, *roles[f.name], found) for f in facts)
-    if hierarchies == "auto":
-        proposals = _automatic(arrow, proposals)
+    own = hierarchies == "proposed"
+    proposals = tuple(_proposal(f, *roles[f.name], found, own=own) for f in facts)
+    if not own:
+        proposals = _automatic(arrow, proposals, Auto(intervals=intervals))
     missing = ("", *tokens) if tokens else None
     notes = _notes(found, person, tokens)
     return Description(
@@ -150,20 +158,34 @@ def describe(source: object, *, hierarchies: str = "proposed") -> Description:
     )
 
 
-def _automatic(arrow: pa.Table, proposals: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
+def _automatic(
+    arrow: pa.Table, proposals: tuple[Proposal, ...], auto: Auto
+) -> tuple[Proposal, ...]:
     """The proposals with hierarchies found from how the columns go together."""
     columns: dict[str, Any] = {
-        p.name: Column(p.role, p.kind, Auto() if p.role == "quasi" else None)  # type: ignore[arg-type]
+        p.name: Column(p.role, p.kind, auto if p.role == "quasi" else None)  # type: ignore[arg-type]
         for p in proposals
         if p.role != "policy"
     }
     found = settled(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
     return tuple(
-        replace(p, hierarchy=found[p.name].hierarchy, why=f"{p.why}; its hierarchy was found")
+        replace(
+            p,
+            hierarchy=found[p.name].hierarchy,
+            why=f"{p.why}; {_found_words(found[p.name].hierarchy)}",
+        )
         if p.role == "quasi"
         else p
         for p in proposals
     )
+
+
+def _found_words(builder: object) -> str:
+    if isinstance(builder, Flat):
+        return "no groups were found in it: kept or hidden"
+    if isinstance(builder, Dates):
+        return "dates, merged by the calendar"
+    return "its hierarchy was found from how the columns go together"
 
 
 def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
@@ -202,7 +224,8 @@ def _role(facts: Facts, person: str | None, policy: Mapping[str, str]) -> tuple[
     return role_of(facts)
 
 
-def _proposal(facts: Facts, role: str, why: str, found: Found) -> Proposal:
+def _proposal(facts: Facts, role: str, why: str, found: Found, *, own: bool) -> Proposal:
+    """The proposal for one column; ``own``: its hierarchy comes from its own values."""
     shape = shape_of(facts)
     reasons = [why]
     if role == "quasi":
@@ -210,7 +233,7 @@ def _proposal(facts: Facts, role: str, why: str, found: Found) -> Proposal:
         if partners:
             others = " and ".join(name for name in partners[0] if name != facts.name)
             reasons.append(f"with {others} it singles rows out")
-        reasons.append(shape.why)
+        reasons += [shape.why] if own else []
     hierarchy = shape.hierarchy if role == "quasi" else None
     if facts.missing:
         reasons.append(f"{facts.missing:,} rows have no value, which counts as a value of its own")

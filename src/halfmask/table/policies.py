@@ -58,14 +58,14 @@ def _text(column: pa.ChunkedArray) -> pa.Array:
 def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]:
     """The table with its policy columns as numbers, and what is wrong with them.
 
-    Demands for k and l are whole numbers of at least 1, those for t lie between 0 and 1. A missing
-    demand is no fault: a model may have a default for people who state none.
+    Demands for k and l are whole numbers of at least 1, those for t lie between 0 and 1, those for
+    epsilon above 0. A missing demand is no fault: a model may have a default for those people.
     """
     faults: list[str] = []
     for demand, name in schema.policy.items():
         column = table[name]
-        if demand == "t":
-            table, found = _shares(table, name)
+        if demand in ("t", "epsilon"):
+            table, found = _numbers(table, name, demand)
             faults += found
             continue
         try:
@@ -87,25 +87,32 @@ def whole_demands(table: pa.Table, schema: Schema) -> tuple[pa.Table, list[str]]
     return table, faults
 
 
-def _shares(table: pa.Table, name: str) -> tuple[pa.Table, list[str]]:
-    """The table with demands for t as numbers, and what is wrong with them."""
+def _numbers(table: pa.Table, name: str, demand: str) -> tuple[pa.Table, list[str]]:
+    """The table with demands for t or epsilon as numbers, and what is wrong with them."""
     column = table[name]
     if pa.types.is_dictionary(column.type):
         number, bad = number_type(used_values(column))
         if number is None:
             count = len(used_values(column).filter(bad))
-            return table, [f"Policy column '{name}' (t): {count} distinct demands are no numbers."]
+            return table, [
+                f"Policy column '{name}' ({demand}): {count} distinct demands are no numbers."
+            ]
         column = retyped(column, number)
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        return table, [f"Policy column '{name}' (t): holds {kind}, not numbers."]
+        return table, [f"Policy column '{name}' ({demand}): holds {kind}, not numbers."]
     numbers = column.cast(pa.float64())
-    inside = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, 1))
+    if demand == "t":
+        inside = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, 1))
+        allowed = "from 0 to 1"
+    else:
+        inside = pc.and_(pc.greater(numbers, 0), pc.is_finite(numbers))
+        allowed = "above 0"
     outside = len(numbers) - numbers.null_count - (pc.sum(inside).as_py() or 0)
     faults = []
     if outside:
         faults.append(
-            f"Policy column '{name}': of {len(column)} demands {outside} are not from 0 to 1."
+            f"Policy column '{name}': of {len(column)} demands {outside} are not {allowed}."
         )
     return table.set_column(table.column_names.index(name), name, numbers), faults
 

@@ -58,7 +58,7 @@ def read(
         if schema is None:
             return source
         return bind(source.arrow, _schema(schema), source.origin, source.given)
-    declared = _schema(schema if schema is not None else _beside(source))
+    declared = declared_schema(source, schema)
     texts = missing if missing is not None else declared.missing
     arrow, origin, given = _rows(
         source,
@@ -67,8 +67,13 @@ def read(
         missing=texts,
     )
     if origin == "csv":
-        return bind(_typed(arrow, declared), declared, origin)
+        return bind(typed(arrow, declared), declared, origin)
     return bind(normalize(arrow, texts or ()), declared, origin, given)
+
+
+def declared_schema(source: object, schema: object = None) -> Schema:
+    """The given schema, or that of the file beside the data, if there is one."""
+    return _schema(schema if schema is not None else _beside(source))
 
 
 def bind(
@@ -189,7 +194,7 @@ def _arrow_file(place: Path | bytes, kind: str) -> pa.Table:
         ) from None
 
 
-def _typed(arrow: pa.Table, schema: Schema) -> pa.Table:
+def typed(arrow: pa.Table, schema: Schema) -> pa.Table:
     """Text columns as what their values are, unless the schema calls them nominal or ordinal."""
     columns = []
     for name, column in zip(arrow.column_names, arrow.columns, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from halfmask.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from halfmask.table.hierarchy import HierarchyBuilder
 
@@ -19,7 +20,7 @@ Kind = Literal["numeric", "date", "ordinal", "nominal"]
 
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
-DEMANDS = ("k", "l", "t")
+DEMANDS = ("k", "l", "t", "epsilon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Column:
         hierarchy: how a quasi-identifier (or a sensitive column) is generalized.
         weight: how much this column's loss counts against the others'.
         order: the values of an ordinal column from lowest to highest.
+        domain: the public values of the column, or its bounds, known without looking at the rows:
+            ``("f", "m")`` or ``{"low": 0, "high": 110, "bins": 22}``; for differential privacy.
     """
 
     role: Role
@@ -40,6 +43,7 @@ class Column:
     hierarchy: HierarchyBuilder | None = None
     weight: float = 1.0
     order: tuple[object, ...] | None = None
+    domain: tuple[object, ...] | Mapping[str, object] | None = None
 
     def faults(self, name: str) -> list[str]:
         """Everything that is wrong with this entry taken alone."""
@@ -57,6 +61,10 @@ class Column:
                 found.append(f"Column '{name}': only an ordinal column takes an order.")
             if len({str(value) for value in self.order}) < len(self.order):
                 found.append(f"Column '{name}': the order names a value twice.")
+        if self.domain is not None and not isinstance(self.domain, list | tuple | range | Mapping):
+            found.append(
+                f"Column '{name}': the domain is a list of values, or a table with low and high."
+            )
         return found
 
 
@@ -67,7 +75,7 @@ class Schema:
     Attributes:
         columns: one entry per declared column; a plain text means the role.
         person: the column that says whose row this is; ``None``: one row, one person.
-        policy: demand (``"k"``, ``"l"``, ``"t"``) to the column that holds it.
+        policy: demand (``"k"``, ``"l"``, ``"t"``, ``"epsilon"``) to the column that holds it.
         policy_file: a file keyed by the person column that holds the policy columns.
         missing: the texts that mean a missing value; ``None``: the empty text in text files.
         delimiter: what stands between the fields of a text file; ``None``: detected.

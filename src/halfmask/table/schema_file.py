@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SECTIONS = ("table", "policy", "columns")
 _TABLE = ("person", "missing", "delimiter", "encoding")
-_COLUMN = ("role", "kind", "hierarchy", "weight", "order")
+_COLUMN = ("role", "kind", "hierarchy", "weight", "order", "domain")
 
 
 def read_schema(path: Path) -> Schema:
@@ -175,6 +175,7 @@ def _column(name: str, entry: object, folder: Path, faults: list[str]) -> Column
         builder,
         entry.get("weight", 1.0),
         None if order is None else tuple(order),
+        tuple(domain) if isinstance(domain := entry.get("domain"), list) else domain,
     )
 
 
@@ -238,7 +239,17 @@ def column_to_dict(column: Column) -> dict[str, object]:
         out["weight"] = column.weight
     if column.order is not None:
         out["order"] = list(column.order)
+    if column.domain is not None:
+        out["domain"] = _domain_to_dict(column.domain)
     return out
+
+
+def _domain_to_dict(domain: Sequence[object] | Mapping[str, object]) -> object:
+    """A domain as TOML can hold it: a missing value among the listed ones becomes a word."""
+    if isinstance(domain, Mapping):
+        return dict(domain)
+    values = [value for value in domain if value is not None]
+    return values if len(values) == len(domain) else {"values": values, "missing": True}
 
 
 def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 
+_WIDTH = 100  # longer tables and lists are written over several lines
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -37,8 +38,28 @@ def value(item: object) -> str:
 
 
 def section(name: str, entries: Mapping[str, object], comment: str = "") -> str:
-    """One ``[section]`` with its entries, and a comment above it."""
+    """One ``[section]`` with its entries and a comment above it; long tables follow as sections."""
     lines = [f"# {line}" for line in comment.splitlines()]
-    lines.append(f"[{name}]")
-    lines += [f"{key(entry)} = {value(item)}" for entry, item in entries.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_section(name, entries)]) + "\n"
+
+
+def _section(name: str, entries: Mapping[str, object]) -> list[str]:
+    apart = {e: i for e, i in entries.items() if isinstance(i, Mapping) and len(value(i)) > _WIDTH}
+    lines = [_entry(entry, item) for entry, item in entries.items() if entry not in apart]
+    lines = [f"[{name}]", *lines] if lines or not apart else []
+    for entry, inside in apart.items():
+        lines += _section(f"{name}.{key(entry)}", inside)
+    return lines
+
+
+def _entry(name: str, item: object) -> str:
+    """One entry; a long list takes several lines."""
+    line = f"{key(name)} = {value(item)}"
+    if len(line) <= _WIDTH or not isinstance(item, list | tuple):
+        return line
+    lines = [""]
+    for text in map(value, item):
+        if len(lines[-1]) + len(text) > _WIDTH:
+            lines.append("")
+        lines[-1] += f"{text}, "
+    return "\n".join([f"{key(name)} = [", *(f"  {line.rstrip()}" for line in lines), "]"])

@@ -96,16 +96,6 @@ def test_labels_cover_what_they_stand_for(method):
 
 
 @pytest.mark.parametrize("method", HEURISTICS)
-@pytest.mark.parametrize("seed", range(3))
-def test_adult_has_no_violation(thesis_adult, method, seed):
-    sample = np.random.default_rng(seed).choice(len(thesis_adult), 3000, replace=False)
-    part = hm.Table(thesis_adult.arrow.take(pa.array(sample)), thesis_adult.schema)
-    table = hm.policies.generate(part, "sexual-political", seed=seed)
-    release = hm.anonymize(table, OWN, method=method, seed=seed)
-    assert violations(table, release, list(table.schema.quasi), "k_i") == 0
-
-
-@pytest.mark.parametrize("method", HEURISTICS)
 def test_a_constant_demand_is_plain_k_anonymity(method):
     rng = np.random.default_rng(5)
     xs = rng.integers(0, 500, 120).tolist()

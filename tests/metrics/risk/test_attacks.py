@@ -81,7 +81,8 @@ def test_linkage_of_a_copy_is_complete_and_of_nothing_is_chance():
         assert getattr(same, name).value == 1
     assert same.interval.value == 1
     assert same.risk == 1
-    assert same.bands.correct_links == same.bands.links > 90
+    assert same.bands.correct_links == 100
+    assert same.bands.links <= 100 + 0.001 * 100 * 99  # the false links that were allowed
     assert same.bands.links + same.bands.possible + same.bands.non_links == 100 * 100
     none = linkage(sides(table, blank(table)), sample=100)
     assert none.distance.value < 0.1
@@ -127,13 +128,13 @@ def test_weights_of_probabilistic_linkage_are_recovered():
     from halfmask.metrics.risk.fellegi_sunter import fit
 
     random = np.random.default_rng(0)
-    size, match, other = 200, np.array([0.9, 0.95, 0.8]), np.array([0.1, 0.3, 0.05])
-    bits = (random.random((size * size, 3)) < other).astype(int)
-    bits[:: size + 1] = random.random((size, 3)) < match
-    kinds, counts = np.unique(bits @ [1, 2, 4], return_counts=True)
-    patterns = (kinds[:, None] >> np.arange(3) & 1).astype(float)
+    size, match, other = 200, np.array([0.9, 0.95, 0.8, 0.9]), np.array([0.05, 0.1, 0.02, 0.1])
+    bits = (random.random((size * size, 4)) < other).astype(int)
+    bits[:: size + 1] = random.random((size, 4)) < match
+    kinds, counts = np.unique(bits @ [1, 2, 4, 8], return_counts=True)
+    patterns = (kinds[:, None] >> np.arange(4) & 1).astype(float)
     found = fit(patterns, counts.astype(float), size)
-    assert found[0] == pytest.approx(match, abs=0.1)
+    assert found[0] == pytest.approx(match, abs=0.15)
     assert found[1] == pytest.approx(other, abs=0.01)
 
 

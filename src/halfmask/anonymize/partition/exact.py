@@ -37,7 +37,10 @@ def divide(task: Task) -> Division:
     """The optimum, or the best that the time allows with its proven gap."""
     if task.demands.values.shape[1] or any(m.columns for m in task.models):
         raise ParameterError(
-            "method", "exact", "another one where sensitive columns matter: it proves k only"
+            "method",
+            "exact",
+            "'personal', 'k-member', 'mdav' or 'mondrian' where a model looks at a "
+            "sensitive column; 'exact' proves demands for k only",
         )
     metric = str(task.options.get("metric", "dbil"))
     deadline = task.deadline if task.deadline is not None else time.monotonic() + PATIENCE

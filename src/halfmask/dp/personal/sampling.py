@@ -98,8 +98,8 @@ def expected_share(demands: Demands, threshold: Fraction) -> float:
     return float((chances * people).sum() / people.sum())
 
 
-def variance(demands: Demands, threshold: Fraction) -> float:
-    """The mean squared error of a count at its worst, before anything is drawn.
+def variance(demands: Demands, threshold: Fraction, *, numbers: int = 1) -> float:
+    """The mean squared error of ``numbers`` counts at its worst, before anything is drawn.
 
     Sampling at its largest (everybody has the property), noise, and the worst mixture: people with
     the property may be the ones who are kept more or less often than the average.
@@ -110,17 +110,20 @@ def variance(demands: Demands, threshold: Fraction) -> float:
     sampled = float((chances * (1 - chances) * people).sum())
     skew = np.maximum(chances - share, 0)
     bias = float((skew * people).sum()) * _TYPICAL_SKEW
-    noise = DiscreteLaplace(threshold).variance
+    noise = numbers * DiscreteLaplace(threshold).variance
     return (sampled + noise + bias**2) / share**2
 
 
 _TYPICAL_SKEW = 0.05  # how far demands and properties may go together, for choosing the threshold
 
 
-def best_threshold(demands: Demands) -> Fraction:
-    """The threshold among the levels that people asked for with the smallest stated error."""
+def best_threshold(demands: Demands, *, numbers: int = 1) -> Fraction:
+    """The threshold among the levels that people asked for with the smallest stated error.
+
+    More noisy numbers make noise count more against sampling, and the threshold rise.
+    """
     levels, _ = demands.histogram()
-    return min(levels, key=lambda level: variance(demands, level))
+    return min(levels, key=lambda level: variance(demands, level, numbers=numbers))
 
 
 def _chance(level: Fraction, threshold: Fraction) -> float:

@@ -20,6 +20,8 @@ from halfmask.metrics.walk import below, by_size, chosen_columns, units_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from halfmask.metrics.walk import Units
     from halfmask.table.table import Table
 
@@ -56,6 +58,7 @@ def rank_column_sets(
     size: int = 3,
     partition: object = None,
     undefined: float = float("nan"),
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[SetRate, ...]:
     """Measure every set of at most ``size`` columns and put the most discriminating first.
 
@@ -68,11 +71,12 @@ def rank_column_sets(
         size: the largest set.
         partition: blocks of values, as for ``discrimination_rate``.
         undefined: what a target that never varies gives.
+        counts: how many rows each row of ``table`` stands for; None: one.
     """
     names = [name for name in chosen_columns(table, columns, size) if name != target]
     _require(table, target, tuple(names), "keep")
     blocks = bind(table, (target, *names), target, partition)
-    units = units_of(table, [*by_size(table, names), target], blocks)
+    units = units_of(table, [*by_size(table, names), target], blocks, counts)
     walk = _Walk(units, size, undefined)
     walk.descend((units.keys, units.rows, walk.labels, units.start), 0, 0)
     place = {name: i for i, name in enumerate(names)}

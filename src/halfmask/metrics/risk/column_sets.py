@@ -18,6 +18,8 @@ from halfmask.metrics.walk import below, by_size, chosen_columns, units_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from halfmask.metrics.walk import Units
     from halfmask.table.table import Table
 
@@ -48,11 +50,15 @@ class ColumnSet:
 
 
 def column_sets(
-    table: Table, columns: Sequence[str] | None = None, *, size: int = 3
+    table: Table,
+    columns: Sequence[str] | None = None,
+    *,
+    size: int = 3,
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[ColumnSet, ...]:
     """Measure every set of at most ``size`` columns; those with most unique rows first."""
     names = chosen_columns(table, columns, size)
-    units = units_of(table, by_size(table, names))
+    units = units_of(table, by_size(table, names), counts=counts)
     walk = _Walk(units, size, names)
     walk.descend(
         (units.keys, units.rows, np.arange(len(units), dtype=np.int32), units.start), 0, (0, 0, 0)

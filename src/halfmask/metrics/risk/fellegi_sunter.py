@@ -146,6 +146,7 @@ def fit(
         before = match
         match = np.clip((weight @ bits) / max(weight.sum(), 1e-12), 1e-4, 1 - 1e-4)
         other = np.clip((rest @ bits) / max(rest.sum(), 1e-12), 1e-4, 1 - 1e-4)
+        match = np.maximum(match, other)  # else the two parts of the mixture may change places
         share = float(np.clip(weight.sum() / total, 1e-9, 0.5))
         if float(np.abs(match - before).max()) < 1e-9:
             break

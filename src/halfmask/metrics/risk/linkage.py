@@ -110,9 +110,11 @@ def linkage(
     order = np.argsort(distances, axis=0)
     truth = np.arange(len(chosen))
     probabilistic, bands, weights = fellegi_sunter(columns, left, right, random)
+    among = f"Among {len(truth):,} people and their rows."
+    second = int((order[1] == truth).sum()) if len(truth) > 1 else 0
     return Linkage(
-        proportion(int((order[0] == truth).sum()), len(truth)),
-        proportion(int((order[1] == truth).sum()), len(truth)) if len(truth) > 1 else failed(""),
+        proportion(int((order[0] == truth).sum()), len(truth), among),
+        proportion(second, len(truth), among),
         _assigned(distances),
         _interval(columns, paired, width),
         probabilistic,

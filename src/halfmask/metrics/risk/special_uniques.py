@@ -104,7 +104,12 @@ class SpecialUniques:
 
 
 def special_uniques(
-    table: Table, columns: Sequence[str] | None = None, *, size: int = 5, top: int = 10
+    table: Table,
+    columns: Sequence[str] | None = None,
+    *,
+    size: int = 5,
+    top: int = 10,
+    counts: NDArray[np.int64] | None = None,
 ) -> SpecialUniques:
     """Find the minimal unique sets of up to ``size`` columns of every row.
 
@@ -113,6 +118,7 @@ def special_uniques(
         columns: where to look; None: the quasi-identifiers, or all columns that may leave.
         size: the largest set.
         top: how many column sets to name.
+        counts: how many rows each row of ``table`` stands for; None: one.
     """
     if columns is None and table.schema.quasi:
         columns = table.schema.quasi
@@ -120,7 +126,7 @@ def special_uniques(
     if len(names) > 62:
         raise ParameterError("columns", len(names), "at most 62 columns")
     size = min(size, len(names))
-    units = units_of(table, by_size(table, names))
+    units = units_of(table, by_size(table, names), counts=counts)
     walk = _Walk(units, size)
     walk.descend((units.keys, units.rows, np.arange(len(units), dtype=np.int32), units.start), 0)
     return _summary(units, tuple(names), size, walk, top)
@@ -188,7 +194,7 @@ def _summary(
         for i in order
     )
     # A unit with a minimal unique set is one row.
-    starts = np.zeros(units.total + 1, dtype=np.int64)
+    starts = np.zeros(len(units.of_row) + 1, dtype=np.int64)
     by_unit = np.bincount(owner, minlength=len(units))
     np.cumsum(by_unit[units.of_row], out=starts[1:])
     sorted_masks = masks[np.argsort(owner, kind="stable")]

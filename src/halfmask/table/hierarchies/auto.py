@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Finding hierarchies stands above tables, so that it is named and not imported.
 _FINDER = "halfmask.coclustering.automatic"
-_KEYS = ("levels", "bins")
+_KEYS = ("levels", "bins", "intervals")
+INTERVALS = ("equal-frequency", "equal-width", "modl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,14 @@ class Auto:
 
     Attributes:
         levels: the most levels between the values and the top.
-        bins: how many intervals of equal frequency numbers are first cut into.
+        bins: how many intervals numbers are first cut into.
+        intervals: how: ``"equal-frequency"``, ``"equal-width"``, or ``"modl"``: cut anew where it
+            explains the other columns best.
     """
 
     levels: int = 4
     bins: int = 10
+    intervals: str = "equal-frequency"
 
     def __post_init__(self) -> None:
         faults = [
@@ -40,6 +44,8 @@ class Auto:
             for name, value, least in (("levels", self.levels, 1), ("bins", self.bins, 2))
             if not isinstance(value, int) or isinstance(value, bool) or value < least
         ]
+        if self.intervals not in INTERVALS:
+            faults.append(f"hierarchy auto: intervals must be one of {', '.join(INTERVALS)}.")
         if faults:
             raise HierarchyError(*faults)
 
@@ -51,9 +57,9 @@ class Auto:
     def to_dict(self) -> dict[str, object]:
         """What stands behind ``hierarchy =`` in the schema file."""
         default = Auto()
-        if self == default:
-            return {"auto": True}
-        return {"auto": {"levels": self.levels, "bins": self.bins}}
+        given = {key: getattr(self, key) for key in _KEYS}
+        own = {key: value for key, value in given.items() if value != getattr(default, key)}
+        return {"auto": own or True}
 
     def build(self, column: str, values: pa.Array) -> Hierarchy:  # noqa: ARG002 - one signature
         """Refuse: one column's values do not tell."""

@@ -1,0 +1,55 @@
+"""The part of ``halfmask query`` that answers with noise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from halfmask.cli import show
+from halfmask.cli.budgets import keeper, show_promise
+from halfmask.cli.options import STDOUT, refuse_two_documents
+from halfmask.cli.releases import deliver
+
+_NOISE = ("delta", "domains", "rows_per_person")
+
+
+def refuse_noise(given: dict[str, Any]) -> None:
+    """Refuse options that mean nothing without a budget."""
+    for name in (*_NOISE, "grant"):
+        if given[name] is not None:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} is for noisy answers: add WITH EPSILON 1.0.")
+
+
+def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json: bool) -> None:
+    """Answer under differential privacy, print the figures and what they cost."""
+    from halfmask.query.private import answer_privately
+
+    for name in ("explain", "suggest", "policies"):
+        if given[name]:
+            raise click.UsageError(f"--{name} is for GUARANTEE: leave it away under EPSILON.")
+    refuse_two_documents(given["output"], json_too=as_json)
+    options = {name: given[name] for name in _NOISE if given[name] is not None}
+    with show.working("Answering"):
+        answer = answer_privately(
+            session,
+            text,
+            epsilon=given["epsilon"],
+            ledger=keeper(given["ledger"], given["grant"]),
+            **options,
+        )
+    rows = answer.to_arrow()
+    to = "stderr" if given["output"] == STDOUT else "stdout"
+    if given["output"] or given["report"]:
+        deliver(answer, given["output"], given["report"])
+    if as_json:
+        plain = json.loads(json.dumps(rows.to_pylist(), default=str))
+        show.document("query", {"answer": answer.to_dict(), "data": plain})
+        return
+    if not given["output"]:
+        show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+    sure = float(answer.parameters["confidence"])
+    facts = [("groups", answer.parameters["groups"]), ("confidence", show.percent(sure))]
+    show_promise(answer, "Private answer", facts, to=to)

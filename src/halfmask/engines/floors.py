@@ -1,0 +1,133 @@
+"""Collecting in one pass: most groups are diverse beyond any doubt, so few need to be counted.
+
+A test only asks whether there are at least ``cap`` distinct values. Different hashes of values
+cannot come from fewer values, so the number of hash buckets that a group fills is a lower bound
+that one pass gives for the price of a sum; beside it, the smallest values of each group are kept,
+which are all values of a small one. Where neither decides, the group is counted exactly, in a
+second pass over the rows of these groups alone. What is counted below ``cap`` is exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlglot import exp
+
+from halfmask.engines import sql
+from halfmask.engines.side_by_side import joined, row_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from halfmask.engines.request import Engine, Request, Test
+
+BUCKETS = 64
+LARGEST_CAP = BUCKETS // 2
+OPEN = "hm_open"
+
+
+def collect(engine: Engine, request: Request) -> pa.Table:
+    """Answer ``Engine.collect``, counting exactly only where a bound does not decide."""
+    bounded = [j for j, test in enumerate(request.tests) if _suits(test)]
+    if not bounded:
+        return sql.collect(engine, request)
+    found = joined([engine.run(q) for q in _first(engine, request)], len(request.keys))
+    for j in bounded:
+        undecided = found.filter(found[f"t{j}_n"].is_null())
+        if undecided.num_rows:
+            engine.add(OPEN, undecided.select(sql.key_names(request)))
+            counted = engine.run(sql.count_query(engine, request, j, OPEN))
+            found = _settled(found, counted, j, sql.key_names(request))
+    return found
+
+
+def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
+    """The queries behind ``collect``; the last ones run only where groups are left undecided."""
+    bounded = [j for j, test in enumerate(request.tests) if _suits(test)]
+    if not bounded:
+        return sql.collect_queries(engine, request)
+    again = [sql.count_query(engine, request, j, OPEN) for j in bounded]
+    return [*_first(engine, request), *again]
+
+
+def _suits(test: Test) -> bool:
+    return not test.total and test.cap <= LARGEST_CAP
+
+
+def _first(engine: Engine, request: Request) -> list[exp.Select]:
+    parts: list[exp.Expr] = []
+    columns: list[exp.Expr] = [
+        sql.column(e.alias_or_name) for e in sql.main_query(request).expressions
+    ]
+    for j, test in enumerate(request.tests):
+        if _suits(test):
+            value = sql.column(f"v{j}")
+            parts += [
+                exp.alias_(exp.Count(this=value), f"t{j}_rows"),
+                exp.alias_(_buckets(value), f"t{j}_least"),
+                exp.alias_(engine.capped(value, _window(test)), f"t{j}_some"),
+            ]
+            columns += _decided(j, test)
+    inner = sql.main_query(request, *parts).subquery("e")
+    exact = [j for j, test in enumerate(request.tests) if not _suits(test)]
+    return [
+        exp.select(*columns).from_(inner),
+        *(sql.count_query(engine, request, j) for j in exact),
+    ]
+
+
+def _window(test: Test) -> int:
+    return 2 * test.cap
+
+
+def _buckets(value: exp.Expr) -> exp.Expr:
+    """How many hash buckets the values fill: never more than there are distinct values."""
+    bucket = exp.BitwiseAnd(
+        this=exp.Anonymous(this="HASH", expressions=[value.copy()]),
+        expression=exp.convert(BUCKETS - 1),
+    )
+    bit = exp.BitwiseLeftShift(
+        this=exp.cast(exp.convert(1), exp.DataType.Type.UBIGINT), expression=exp.paren(bucket)
+    )
+    present = exp.Case().when(value.copy().is_(exp.null()).not_(), bit)
+    filled = exp.Anonymous(this="BIT_OR", expressions=[present])
+    return exp.cast(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
+
+
+def _decided(j: int, test: Test) -> list[exp.Expr]:
+    """The number of distinct values (null: undecided) and, below ``cap``, the values."""
+    least, some = sql.column(f"t{j}_least"), sql.column(f"t{j}_some")
+    listed = exp.Anonymous(this="LIST_DISTINCT", expressions=[some])
+    number = exp.Coalesce(
+        this=exp.Anonymous(this="LEN", expressions=[listed.copy()]),
+        expressions=[exp.convert(0)],
+    )
+    all_listed = exp.LTE(this=sql.column(f"t{j}_rows"), expression=exp.convert(_window(test)))
+    enough = exp.GTE(this=number.copy(), expression=exp.convert(test.cap))
+    count = (
+        exp.Case()
+        .when(exp.GTE(this=least.copy(), expression=exp.convert(test.cap)), least.copy())
+        .when(exp.or_(all_listed, enough), number)
+    )
+    few = exp.LT(this=least.copy(), expression=exp.convert(test.cap))
+    return [
+        exp.alias_(count, f"t{j}_n"),
+        exp.alias_(exp.Case().when(few, listed), f"t{j}_values"),
+    ]
+
+
+def _settled(found: pa.Table, counted: pa.Table, j: int, names: list[str]) -> pa.Table:
+    """Put the exact counts in the place of the undecided ones."""
+    import pyarrow as pa
+
+    ours, theirs = row_ids([found, counted], names)
+    order = np.argsort(ours, kind="stable")
+    at = order[np.searchsorted(ours[order], theirs)]
+    take = np.arange(found.num_rows)
+    take[at] = found.num_rows + np.arange(counted.num_rows)
+    for name in (f"t{j}_n", f"t{j}_values"):
+        both = pa.chunked_array([*found[name].chunks, *counted[name].cast(found[name].type).chunks])
+        position = found.column_names.index(name)
+        found = found.set_column(position, name, both.take(pa.array(take)))
+    return found

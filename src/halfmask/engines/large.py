@@ -1,0 +1,138 @@
+"""Tables larger than memory: the engine counts distinct tuples, and only these come back.
+
+DuckDB reads CSV and Parquet files and its own databases piece by piece, within a memory limit, and
+spills what does not fit to disk; PostgreSQL counts where the rows are.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.open import is_address, open_address
+from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from halfmask.engines.request import Engine
+
+MEMORY = "1GB"
+MOST = 50_000_000  # distinct tuples that come back at most
+_NAME = "halfmask_rows"
+
+
+@contextmanager
+def open_large(
+    source: str, *, table: str | None = None, memory_limit: str | None = None
+) -> Iterator[tuple[Engine, str]]:
+    """An engine over a file or database, and the name that the table has in it.
+
+    Args:
+        source: a CSV or Parquet file, a DuckDB database (.duckdb, .db) or a PostgreSQL address.
+        table: which table of a database.
+        memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
+    """
+    if is_address(source):
+        engine = open_address(source)
+        try:
+            yield engine, _named(table)
+        finally:
+            engine.close()
+        return
+    if not Path(source).is_file():
+        raise InputError(f"There is no file {Path(source).name!r}.")
+    with tempfile.TemporaryDirectory(prefix="halfmask-") as spill:
+        connection = _limited(memory_limit or MEMORY, spill)
+        try:
+            yield DuckDB(connection=connection), _shown(connection, source, table)
+        finally:
+            connection.close()
+
+
+def counted_tuples(
+    engine: Engine, table: str, columns: Sequence[str], *, most: int = MOST
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """The distinct tuples of ``columns``, and how many rows hold each.
+
+    Raises:
+        InputError: a column is not there, or there are more distinct tuples than ``most``.
+    """
+    from sqlglot import exp
+
+    known = engine.columns(table)
+    if known is None:
+        raise InputError(f"The source has no table called {table!r}: name one of its tables.")
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise InputError(f"Unknown columns: {', '.join(unknown)}. There: {', '.join(known)}.")
+    names = [exp.column(name, quoted=True) for name in columns]
+    counted = exp.Count(this=exp.Star()).as_(_NAME)
+    query = exp.select(*names, counted).from_(exp.to_table(table, quoted=True))
+    found = engine.run(query.group_by(*names).limit(most + 1))
+    if found.num_rows > most:
+        raise InputError(
+            f"The columns form more than {most:,} distinct tuples, too many to hold: name fewer "
+            "quasi-identifiers, or generalize one in the source first."
+        )
+    counts = np.asarray(found[_NAME].to_numpy(), dtype=np.int64)
+    return found.drop_columns([_NAME]), counts
+
+
+def _limited(memory_limit: str, spill: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
+    try:
+        connection = duckdb.connect(
+            ":memory:", config={"memory_limit": memory_limit, "temp_directory": spill}
+        )
+    except duckdb.Error:
+        raise ParameterError("memory_limit", memory_limit, "a size such as 500MB or 4GB") from None
+    for setting in (
+        "enable_progress_bar",
+        "python_enable_replacements",
+        "preserve_insertion_order",
+    ):
+        connection.execute(f"SET {setting} = false")
+    return connection
+
+
+def _shown(connection: Any, source: str, table: str | None) -> str:
+    """Make the rows of a file known under one name."""
+    import duckdb
+
+    path = source.replace("'", "''")
+    if Path(source).suffix.lower() in (".duckdb", ".db"):
+        origin = 'given."' + _named(table).replace('"', '""') + '"'
+        connection.execute(f"ATTACH '{path}' AS given (READ_ONLY)")
+    elif is_parquet(source):
+        origin = f"read_parquet('{path}')"
+    else:  # texts become what they are afterwards, as for a table that is read
+        origin = f"read_csv('{path}', all_varchar = true)"
+    try:
+        connection.execute(f"CREATE TEMPORARY VIEW rows_ AS SELECT * FROM {origin}")  # noqa: S608
+    except duckdb.Error as error:
+        raise EngineError(f"DuckDB cannot read the source ({type(error).__name__}).") from None
+    return "rows_"
+
+
+def is_parquet(source: str) -> bool:
+    """Whether a file is Parquet, by its first bytes."""
+    with Path(source).open("rb") as stream:
+        return stream.read(4) == b"PAR1"
+
+
+def _named(table: str | None) -> str:
+    if table is None:
+        raise ParameterError("table", None, "the name of a table of the database")
+    return table

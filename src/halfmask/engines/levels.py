@@ -1,0 +1,121 @@
+"""A row's level, and its keys as generalized at that level: written once as SQL for all engines."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from halfmask.engines.request import (
+    REFUSED,
+    WITHOUT_POLICY,
+    Climb,
+    Interval,
+    Key,
+    Request,
+    Rule,
+)
+
+
+def levelled(request: Request, extra: dict[str, exp.Expr] | None = None) -> exp.Select:
+    """One row per row: its level, its keys as generalized at that level, and what is counted."""
+    columns = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
+    if request.demands is not None:
+        columns["k"], columns["l"] = request.demands
+    if request.person is not None:
+        columns["person"] = request.person
+    columns |= {f"v{i}": test.expression for i, test in enumerate(request.tests)}
+    columns |= {f"a{i}": state.expression for i, state in enumerate(request.states)}
+    columns |= extra or {}
+    rows = request.source.copy()
+    for name, expression in columns.items():
+        rows = rows.select(exp.alias_(expression.copy(), name, quoted=True), copy=False)
+    if not columns:
+        rows = rows.select(exp.alias_(exp.Literal.number(1), "one"), copy=False)
+    kept = [n for n in columns if not n.startswith("r") and n != "person"]
+    placed = _select(
+        exp.alias_(level_of(request), "level"),
+        *(_column(f"r{i}") for i in range(len(request.keys))),
+        *(_column(n) for n in kept),
+    ).from_(rows.subquery("a"))
+    return _select(
+        _column("level"),
+        *(exp.alias_(generalized(key, i), f"g{i}") for i, key in enumerate(request.keys)),
+        *(_column(n) for n in kept),
+    ).from_(placed.subquery("c"))
+
+
+def level_of(request: Request) -> exp.Expr:
+    """The finest level whose guarantee covers a person's demands."""
+    case = exp.Case()
+    if request.person is not None:
+        case = case.when(_column("person").is_(exp.null()), _number(WITHOUT_POLICY))
+    if request.demands is None:
+        first = _number(0)
+        return case.else_(first) if request.person is not None else first
+    k, l = _column("k"), _column("l")
+    missing = exp.or_(k.is_(exp.null()), l.is_(exp.null()))
+    case = case.when(missing, _number(request.missing))
+    for level, (k_level, l_level) in enumerate(request.guarantees):
+        covers = exp.and_(k <= _number(k_level), l <= _number(l_level))
+        case = case.when(covers, _number(level))
+    return case.else_(_number(REFUSED))
+
+
+def generalized(key: Key, index: int) -> exp.Expr:
+    """The key at the row's own level; null where it has been taken away."""
+    value = _column(f"r{index}")
+    case = exp.Case()
+    case = case.when(exp.LT(this=_column("level"), expression=_number(0)), exp.null())
+    current = 0
+    result: exp.Expr = value
+    for level, depth in enumerate(key.depths):
+        if depth != current:
+            if level:
+                below = exp.LT(this=_column("level"), expression=_number(level))
+                case = case.when(below, result.copy())
+            current, result = depth, apply(key.rules[depth - 1], value, key)
+    return case.else_(result)
+
+
+def apply(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
+    """One generalization of a value as it stands in the rows."""
+    if isinstance(rule, Interval):
+        if key.kind in ("integer", "decimal"):
+            width = _number(rule.width)
+            rest = exp.Mod(
+                this=exp.paren(exp.Mod(this=value.copy(), expression=width) + width.copy()),
+                expression=width.copy(),
+            )
+            return value.copy() - exp.paren(rest)
+        width = exp.cast(_number(rule.width), "double")
+        return (
+            exp.Floor(this=exp.Div(this=value.copy(), expression=width, typed=True)) * width.copy()
+        )
+    if isinstance(rule, Climb):
+        return _climbed(rule, value)
+    return exp.null()
+
+
+def _climbed(rule: Climb, value: exp.Expr) -> exp.Expr:
+    under: dict[object, list[object]] = {}
+    for leaf, stand_in in rule.stand_ins.items():
+        if leaf is not None:
+            under.setdefault(stand_in, []).append(leaf)
+    if set(under) <= {None}:
+        return exp.null()
+    case = exp.Case()
+    for stand_in, leaves in under.items():
+        found = exp.In(this=value.copy(), expressions=[exp.convert(v) for v in leaves])
+        case = case.when(found, exp.convert(stand_in))
+    return case
+
+
+def _select(*columns: exp.Expr) -> exp.Select:
+    return exp.select(*columns, copy=False)
+
+
+def _column(name: str, table: str | None = None) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
+
+
+def _number(value: int) -> exp.Expr:
+    return exp.convert(value)

@@ -1,0 +1,109 @@
+"""Every kind of release is compared: recoded, divided, perturbed, synthetic and private."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.cli.main import run
+
+compare_module = import_module("halfmask.assessment.compare")
+ROWS = 300
+SCHEMA = {
+    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
+    "sex": "quasi",
+    "work": {"role": "quasi", "hierarchy": {"tree": {"out": ["farm", "road"], "in": ["desk"]}}},
+    "ill": "sensitive",
+}
+DOMAINS = {
+    "age": {"low": 20, "high": 60, "bins": 8},
+    "sex": ["f", "m"],
+    "work": ["farm", "road", "desk"],
+    "ill": ["flu", "gout", "cold"],
+}
+CLASSED = ("optimal", "local", "mondrian", "mdav", "k-member", "personal")
+
+
+@cache
+def people():
+    random = np.random.default_rng(0)
+    group = random.integers(0, 2, ROWS).astype(bool)
+    rows = {
+        "age": 20 + group * 20 + random.integers(0, 20, ROWS),
+        "sex": np.where(group ^ (random.random(ROWS) < 0.1), "f", "m"),
+        "work": np.where(group, "desk", random.choice(["farm", "road"], ROWS)),
+        "ill": np.where(group, "flu", random.choice(["gout", "cold"], ROWS)),
+    }
+    return hm.read(pa.table(rows), schema={"columns": SCHEMA})
+
+
+@cache
+def made(kind):
+    if kind == "synthetic":
+        return hm.synthesize(people(), method="cocluster", k=20, seed=0)
+    if kind == "private":
+        return hm.synthesize(people(), epsilon=2, domains=DOMAINS)
+    return hm.anonymize(people(), hm.KAnonymity(5), method=kind, suppression=0.02, seed=0)
+
+
+@pytest.mark.parametrize("kind", CLASSED)
+def test_classes_of_true_labels_are_measured_in_full(kind):
+    found = hm.compare(people(), made(kind), learn=False, attacks=60)
+    assert found.loss == pytest.approx(made(kind).loss, abs=1e-9)
+    held = found.partition
+    assert held.k == made(kind).classes.smallest
+    assert held.classes == made(kind).classes.count
+    assert held.average_class == pytest.approx(found.rows_released / (held.classes * held.k))
+    assert 0 < held.sbil <= 3 * ROWS
+    assert held.dbil is None or held.dbil <= held.sbil
+    assert (held.dbil is not None) or kind != "optimal"
+    assert 0 < found.linkage.distance.value < 1
+    assert 0 < found.score < 1
+
+
+@pytest.mark.parametrize("kind", ["cocluster", "synthetic", "private"])
+def test_labels_that_may_be_false_are_compared_too(kind):
+    if kind == "cocluster":
+        made_ = hm.anonymize(people(), hm.KAnonymity(5), method=kind, seed=0)
+    else:
+        made_ = made(kind)
+    found = hm.compare(people(), made_, learn=False, attacks=60)
+    assert found.counting.error.value >= 0
+    assert {one.name for one in found.criteria} >= {"singling out", "linkability", "inference"}
+    assert all(one.hellinger < 1 for one in found.distances)
+    assert found.membership.attribution.ratio > 0
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", ["personal", "synthetic", "private"])
+def test_the_command_compares_each_kind_from_files(kind, tmp_path, capfd):
+    import pyarrow.csv as csv
+
+    original, release = tmp_path / "people.csv", tmp_path / "release.parquet"
+    csv.write_csv(people().arrow, original)
+    (tmp_path / "people.toml").write_text(people().schema.to_toml())
+    made(kind).write(release)
+    page = tmp_path / "page.html"
+    with pytest.raises(SystemExit) as stop:
+        run(["compare", str(original), str(release), "--no-learn", "--attacks", "60",
+             "--earlier", str(release), "-o", str(page), "--json"])  # fmt: skip
+    assert stop.value.code == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["rows_released"] == len(made(kind))
+    text = page.read_text()
+    for attack in ("homogeneity", "background knowledge", "skewness", "similarity", "minimality",
+                   "differencing", "membership", "record linkage"):  # fmt: skip
+        assert f">{attack}" in text
+
+
+def test_too_many_pairs_of_rows_are_not_looked_at(monkeypatch):
+    monkeypatch.setattr(compare_module, "_PAIRS", 10)
+    found = hm.compare(people(), made("optimal"), learn=False, attacks=60).partition
+    assert found.dbil is None
+    assert found.sbil > 0

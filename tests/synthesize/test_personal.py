@@ -1,0 +1,138 @@
+"""Synthetic tables in which every person keeps an own epsilon, read from the schema's policy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from noise import least_epsilon, repeatable
+
+import halfmask as hm
+from halfmask.dp.personal.demands import Demands
+from halfmask.dp.personal.sampling import best_threshold, variance
+from halfmask.dp.personal.table import personal_sample
+from halfmask.errors import SchemaError
+
+DOMAINS = {"job": ["a", "b", "c", "d"], "ill": ["no", "yes"]}
+SCHEMA = {"columns": {"job": "quasi", "ill": "sensitive"}, "policy": {"epsilon": "own"}}
+
+
+def people(rows: int, own: list[float | None]) -> hm.Table:
+    random = np.random.default_rng(2)
+    job = random.integers(0, 4, rows)
+    table = pa.table(
+        {
+            "job": np.array(DOMAINS["job"])[job],
+            "ill": np.where(random.random(rows) < job / 5, "yes", "no"),
+            "own": pa.array([own[i % len(own)] for i in range(rows)], pa.float64()),
+        }
+    )
+    return hm.read(table, SCHEMA)
+
+
+def distance(release, table: hm.Table) -> float:
+    """The total variation between the joint tables of job and illness."""
+
+    def shares(arrow: pa.Table) -> dict:
+        pairs = list(zip(arrow["job"].to_pylist(), arrow["ill"].to_pylist(), strict=True))
+        return {p: pairs.count(p) / len(pairs) for p in set(pairs)}
+
+    a, b = shares(release.to_arrow()), shares(table.arrow)
+    return sum(abs(a.get(p, 0) - b.get(p, 0)) for p in {*a, *b}) / 2
+
+
+def test_better_than_the_smallest_epsilon_for_all() -> None:
+    table = people(3000, [0.01, 0.5, 1.0])
+    personal, smallest = [], []
+    for _ in range(8):
+        made = hm.synthesize(table, "histogram", epsilon="personal", domains=DOMAINS)
+        personal.append(distance(made, table))
+        least = hm.synthesize(table, "histogram", epsilon=0.01, domains=DOMAINS)
+        smallest.append(distance(least, table))
+    assert np.mean(personal) < np.mean(smallest) / 2
+    assert len(made) == pytest.approx(3000, rel=0.15)
+    assert made.receipt.promise.epsilon == Fraction(str(made.parameters["personal"]["threshold"]))
+    assert any("own epsilon, from 0.01" in note for note in made.notes)
+
+
+def test_the_policy_column_never_leaves() -> None:
+    made = hm.synthesize(people(500, [0.5]), "histogram", epsilon="personal", domains=DOMAINS)
+    assert made.to_arrow().column_names == ["job", "ill"]
+
+
+def test_people_without_a_demand_are_left_out() -> None:
+    sample = personal_sample(people(900, [1.0, None, 1.0]))
+    assert sample.silent == 300
+    assert len(sample.draw(repeatable(1))) == 600
+    with pytest.raises(SchemaError, match="no demand"):
+        personal_sample(people(10, [None]))
+
+
+def test_all_rows_of_a_person_stay_or_go_together() -> None:
+    table = hm.read(
+        pa.table({"id": ["x", "x", "y", "y"], "own": [0.2, 0.2, 1.0, 1.0], "v": [1, 2, 3, 4]}),
+        {
+            "table": {"person": "id"},
+            "columns": {"id": "identifier", "v": "other"},
+            "policy": {"epsilon": "own"},
+        },
+    )
+    sample = personal_sample(table, threshold=Fraction(1))
+    assert (sample.smallest, sample.largest) == (Fraction(1, 5), Fraction(1))
+    sampler = repeatable(3)
+    seen = [tuple(sample.draw(sampler).arrow["v"].to_pylist()) for _ in range(2000)]
+    assert set(seen) == {(1, 2, 3, 4), (3, 4)}
+    # (e^0.2 - 1) / (e - 1) = 0.1289
+    assert np.mean([len(s) == 4 for s in seen]) == pytest.approx(0.1289, abs=0.03)
+
+
+def test_more_noisy_numbers_raise_the_threshold() -> None:
+    demands = Demands.of([0.1] * 300 + [1.0] * 700)
+    assert best_threshold(demands, numbers=1000) == 1
+    for numbers in (1, 10, 1000):
+        best = best_threshold(demands, numbers=numbers)
+        assert variance(demands, best, numbers=numbers) == min(
+            variance(demands, Fraction(t), numbers=numbers) for t in ("0.1", "1")
+        )
+
+
+def test_without_a_declared_column_it_says_how() -> None:
+    with pytest.raises(SchemaError, match=r"\[policy\] epsilon"):
+        hm.synthesize(
+            hm.read(pa.table({"job": ["a"]}), {"columns": {"job": "quasi"}}),
+            epsilon="personal",
+            domains={"job": ["a", "b"]},
+        )
+
+
+def _audit(make_views, own: float, *, broken: bool) -> float:
+    """One person with an own epsilon joins others with 2; the histogram runs at 2."""
+    from halfmask.synthesize.histogram import learn
+
+    def run(with_person: bool, times: int) -> np.ndarray:
+        jobs, demands = ["a"] * 4 + ["b"] * with_person, [2.0] * 4 + [own] * with_person
+        table = hm.read(
+            pa.table({"job": jobs, "own": demands}),
+            {"columns": {"job": "quasi"}, "policy": {"epsilon": "own"}},
+        )
+        sample = personal_sample(table, threshold=Fraction(2))
+        sampler, found = repeatable(5 + with_person), []
+        for _ in range(times):
+            rows = table if broken else sample.draw(sampler)
+            plain = hm.Table(rows.arrow.select(["job"]), hm.Schema())
+            model = learn(make_views(plain, {"job": ["a", "b"]}, 2, 0, sampler), ordered=[])
+            drawn = model.draw(model.rows, np.random.default_rng(0))
+            found.append(float((drawn["job"] == 1).sum()))
+        return np.array(found)
+
+    return least_epsilon(run, 4000)
+
+
+def test_audit_of_a_cautious_person_in_a_synthetic_table(make_views) -> None:
+    assert _audit(make_views, 0.5, broken=False) <= 0.5
+
+
+def test_audit_fails_where_everybody_is_kept(make_views) -> None:
+    assert _audit(make_views, 0.5, broken=True) > 0.5
