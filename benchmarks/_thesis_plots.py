@@ -21,14 +21,16 @@ def page(parts: dict[str, Lines]) -> str:
     """One page with the plots of all parts that are there."""
     plots: dict[str, Any] = {}
     if "table" in parts:
-        plots["Table 5.3: DBIL(k_c) / DBIL(k_i), ours with intervals, printed as crosses"] = ratios(
+        plots["Table 5.3: DBIL(k_c) / DBIL(k_i), ours with intervals, printed in red"] = ratios(
             parts["table"]
         )
     for field, title in FIGURES.items():
         if "scenarios" in parts:
             plots[title] = grid(parts["scenarios"], field)
     if "scale" in parts:
-        plots["Figure 5.9, scenario 2 by scale"] = scales(parts["scale"])
+        plots["Figure 5.9, scenario 2 with k_l = k_m - scale and k_c = k_m + scale"] = scales(
+            parts["scale"]
+        )
     if "exact" in parts:
         plots["Figure 6.6: DBIL over the optimum, with intervals"] = points(parts["exact"])
     return rendered("templates/plots.html", title="The thesis's experiments", plots=plots)
@@ -45,7 +47,7 @@ def ratios(lines: Lines) -> dict[str, Any]:
         {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
          "encoding": {"y": y, "x": {**x, "field": "mean"},
                       "tooltip": [{"field": f} for f in ("population", "mean", "printed")]}},
-        {"mark": {"type": "point", "shape": "cross", "color": "#b4552d", "opacity": 1},
+        {"mark": {"type": "point", "color": "#b4552d", "filled": True, "opacity": 1},
          "encoding": {"y": y, "x": {**x, "field": "printed"}}},
     ]  # fmt: skip
     return _panels(data, {"layer": layer}, 200)
@@ -83,7 +85,7 @@ def scales(lines: Lines) -> dict[str, Any]:
     x = {
         "field": "scale",
         "type": "quantitative",
-        "title": "scale: k_l = k_m - scale, k_c = k_m + scale",
+        "title": "scale",
     }
     y = {"field": "mean", "type": "quantitative", "title": "ratio", "scale": {"zero": False}}
     encoding = {"x": x, "y": y, "color": {"field": "k_m", "type": "ordinal", "title": "k_m"}}
@@ -105,11 +107,11 @@ def points(lines: Lines) -> dict[str, Any]:
 
 
 def _panels(data: Lines, spec: dict[str, Any], side: int) -> dict[str, Any]:
-    """The same plot for each method (columns) and k (rows)."""
-    base = plot(data)
-    facet = {
-        "column": {"field": "method", "type": "nominal", "title": None},
-        "row": {"field": "k", "type": "nominal", "title": None, "sort": ["low", "high"]},
-    }
+    """The same plot for each method and k that there are figures for."""
+    named = [{**one, "panel": f"{one['method']}, {one['k']}"} for one in data]
+    base = plot(named)
+    order = list(dict.fromkeys(one["panel"] for one in named))
+    facet = {"field": "panel", "type": "nominal", "title": None, "sort": order}
     whole = {name: base[name] for name in ("$schema", "config", "data")}
-    return {**whole, "facet": facet, "spec": {"width": side, "height": side, **spec}}
+    inner = {"width": side, "height": side, **spec}
+    return {**whole, "facet": facet, "columns": 4, "spec": inner}

@@ -23,7 +23,7 @@ from halfmask.coclustering.observations import Observations, Variable, observe
 from halfmask.coclustering.optimize import cocluster
 from halfmask.coclustering.prepare import melt
 
-KHIOPS_ADULT = 3_745_268.664  # what Khiops 11.0.1 reaches on the melted table when it ends
+KHIOPS_ADULT = 3_744_247.963  # what Khiops 11.0.1 reaches on the melted table when it ends
 IRIS = Path(__file__).parents[1] / "tests" / "coclustering" / "iris.csv"
 
 
@@ -47,7 +47,7 @@ def adult(folder: Path, *, rounds: int) -> tuple[Observations, dict[str, object]
     """Seconds until the search is below Khiops, and at its end."""
     table = quasi(folder / "adult.csv")
     observed = melt(table, table.schema.quasi).observations
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), time.process_time()
     reached: list[tuple[float, float]] = []
     grid = cocluster(
         observed,
@@ -59,6 +59,7 @@ def adult(folder: Path, *, rounds: int) -> tuple[Observations, dict[str, object]
     return observed, {
         "observations": observed.total,
         "seconds": round(time.perf_counter() - begin, 1),
+        "computing_seconds": round(time.process_time() - used, 1),
         "cost": round(grid.cost, 3),
         "level": round(grid.level, 6),
         "khiops_known_cost": KHIOPS_ADULT,
@@ -96,10 +97,11 @@ def million() -> dict[str, object]:
         Variable("part", "categorical", 12 * columns),
     ]
     rows = np.tile(np.arange(people, dtype=np.int32), columns)
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), time.process_time()
     grid = cocluster(observe(sides, [rows, np.concatenate(codes)]), rounds=2)
     return {
         "seconds": round(time.perf_counter() - begin, 1),
+        "computing_seconds": round(time.process_time() - used, 1),
         "parts": grid.parts,
         "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
     }

@@ -205,6 +205,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[461, 1042])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--time-limit", type=float, default=30.0)
+    parser.add_argument("--recodings", nargs="*", default=["optimal", "local"])
     given = parser.parse_args()
     if not (given.data / "adult.csv").exists():
         print(json.dumps({"skipped": f"{given.data} has no adult.csv"}))
@@ -247,7 +248,7 @@ def main() -> None:
                 },
             }
         )
-    tables = settled(train)
+    tables = settled(train) if given.recodings else train
     for k in given.k:
         results = []
         grid = simplify(levels, smallest={"row": k})
@@ -273,8 +274,8 @@ def main() -> None:
             figures["true_cells"] = round(release.statement["measured"]["true_cells"], 3)
             figures["k_achieved"] = release.verdicts[0].achieved
             results.append(figures)
-        meaning = {n: label_sets(tables, n) for n in TARGETS}
-        for method in ("optimal", "local"):
+        meaning = {n: label_sets(tables, n) for n in TARGETS} if given.recodings else {}
+        for method in given.recodings:
             release = hm.anonymize(
                 tables, hm.KAnonymity(k), method=method, time_limit=given.time_limit
             )
@@ -299,7 +300,8 @@ def claims(results: list[dict[str, object]]) -> dict[str, bool]:
         "COC_HG is nearer than COC, one column": mean["COC_HG"] <= mean["COC"],
         "COC_HG is nearest of COC_HG, COC, MICRO, six columns": last["COC_HG"]
         == min(last[n] for n in HYBRID),
-        "full-domain recoding is the farthest, one column": mean["optimal"] == max(mean.values()),
+        "full-domain recoding is the farthest, one column": mean.get("optimal")
+        == max(mean.values()),
     }
 
 

@@ -40,6 +40,17 @@ def test_any_k_is_met_and_counted_on_the_rows(iris, method, k):
     assert release.levels is None
 
 
+def test_k_is_met_closely_below_a_coarse_grid():
+    random = np.random.default_rng(0)
+    hidden = random.integers(0, 4, 2000)
+    table = pa.table({n: (hidden * 3 + random.integers(0, 3, 2000)).astype(str) for n in "ab"})
+    people = hm.read(table, dict.fromkeys("ab", "quasi"))
+    for method in METHODS:  # the grid has 4 groups of rows; 36 pairs of values have 43 rows or more
+        release = hm.anonymize(people, hm.KAnonymity(10), method=method)
+        assert release.classes.count == 36
+        assert release.statement["measured"]["true_cells"] == 1
+
+
 def test_smaller_k_gives_more_classes(iris):
     counts = [
         hm.anonymize(iris, hm.KAnonymity(k), method="cocluster").classes.count for k in (5, 20, 60)

@@ -78,3 +78,39 @@ def test_settings_that_are_none_are_refused(people):
         hm.frontier(people)
     with pytest.raises(ParameterError):
         hm.frontier(people, hm.KAnonymity(2), methods=["magic"])
+
+
+@pytest.mark.parametrize("method", ["mondrian", "mdav", "k-member", "personal"])
+def test_divisions_are_what_anonymize_gives(people, method):
+    found = hm.frontier(people, [hm.KAnonymity(k) for k in (3, 6)], methods=[method])
+    assert len(found.points) == 2
+    for point in found.points:
+        (model,) = point.models
+        release = hm.anonymize(people, hm.KAnonymity(model["k"]), method=method, seed=0)
+        assert point.loss == pytest.approx(release.loss, abs=1e-9)
+        assert point.classes == release.classes.count
+        assert point.highest_risk == pytest.approx(1 / release.classes.smallest)
+        assert point.risk == pytest.approx(release.classes.count / 400)
+
+
+def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
+    import numpy as np
+    import pyarrow as pa
+
+    random = np.random.default_rng(0)
+    rows = {"a": random.integers(0, 6, 300), "b": random.choice(list("xyz"), 300),
+            "s": random.choice(list("pq"), 300)}  # fmt: skip
+    table = hm.read(pa.table(rows), schema={"a": "quasi", "b": "quasi", "s": "sensitive"})
+    domains = {"a": list(range(6)), "b": list("xyz"), "s": list("pq")}
+    found = hm.frontier(
+        table, hm.KAnonymity(5), methods=["optimal", "mondrian"], suppression=[0.0],
+        epsilons=[0.5, 4], domains=domains,
+    )  # fmt: skip
+    assert len(found.points) == 4
+    private = [point for point in found.points if point.epsilon is not None]
+    assert sorted(point.epsilon for point in private) == [0.5, 4]
+    # Their rows stand for nobody: a loss of labels says nothing, so that distances decide.
+    assert all(point.loss is None for point in private)
+    assert any(point.best for point in found.points)
+    found.report(tmp_path / "frontier.html")
+    assert "epsilon = 4" in (tmp_path / "frontier.html").read_text()

@@ -279,3 +279,24 @@ def test_anonymize_by_coclustering(halfmask, folder):
     assert "hybrid release" in outcome.err
     assert "no recoding" in outcome.err
     assert not (folder / "none.json").exists()
+
+
+def test_cocluster_draws_saves_and_takes_a_saved_grid(halfmask, folder):
+    path, grid, picture = folder / "iris.csv", folder / "grid.json", folder / "grid.svg"
+    source = Path(__file__).parents[1] / "coclustering" / "iris.csv"
+    path.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    names = "sepal_length,sepal_width,petal_length,petal_width,species"
+    outcome = halfmask(
+        "cocluster", path, "--columns", names, "--bins", 3, "-o", grid, "--picture", picture
+    )
+    assert outcome.code == 0, outcome.err
+    assert "3 of 150" in outcome.out
+    assert "8 of 15" in outcome.out
+    assert "it is no release" in outcome.err
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
+    coarse = halfmask("cocluster", grid, "--cells", 6, "--json").json()
+    assert [one["parts"] for one in coarse["variables"]] == [2, 3]
+    assert round(coarse["information"], 4) == 0.6355  # of the published form
+    assert "no column 'x'" in halfmask("cocluster", path, "--columns", "x").err
+    assert "at most the 150" in halfmask("cocluster", grid, "--smallest", 151).err
+    assert "end its name so" in halfmask("cocluster", grid, "--picture", folder / "a.png").err

@@ -27,6 +27,17 @@ PUBLISHED = {
     (1, 2): 5977.285649,
     (1, 1): 5966.412356,
 }
+KHIOPS = {
+    (3, 8): 5647.855077,
+    (3, 7): 5647.946991,
+    (3, 6): 5652.620619,
+    (3, 5): 5659.788790,
+    (3, 4): 5667.438117,
+    (3, 3): 5702.108044,
+    (2, 3): 5760.960120,
+    (2, 2): 5761.175570,
+    (1, 1): 5959.386818,
+}
 THESIS = {
     (150, 77, 0, 0, 0, 7, 16),
     (0, 9, 142, 32, 11, 39, 22),
@@ -38,6 +49,12 @@ def test_every_level_costs_what_it_should(grid):
     levels = hierarchy(grid)
     found = {tuple(p): c for p, c in zip(levels.parts().tolist(), levels.costs, strict=True)}
     assert found == pytest.approx(PUBLISHED, abs=1e-6)
+
+
+def test_every_level_costs_what_khiops_counts(melted):
+    levels = hierarchy(cocluster(melted.observations, criterion="khiops11"))
+    found = {tuple(p): c for p, c in zip(levels.parts().tolist(), levels.costs, strict=True)}
+    assert {parts: found[parts] for parts in KHIOPS} == pytest.approx(KHIOPS, abs=1e-6)
 
 
 def test_costs_along_the_path_are_those_of_the_criterion(melted, grid):

@@ -175,7 +175,7 @@ def test_melted_adult_ends_below_khiops(adult):
     assert (observed.total, observed.sizes) == (271_458, (30_162, 104))
     found = cocluster(observed, criterion="khiops11", rounds=1)
     assert found.null_cost == pytest.approx(3_772_136.486, abs=1e-3)
-    assert found.cost <= 3_745_268.664  # where Khiops 11.0.1 ends after half an hour
+    assert found.cost <= 3_744_247.963  # where Khiops 11.0.1 ends after half an hour
     assert 20 <= found.parts[0] <= 40
     assert 40 <= found.parts[1] <= 60
     assert 400 <= found.sizes(0).min() <= found.sizes(0).max() <= 1900

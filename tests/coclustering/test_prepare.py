@@ -63,6 +63,15 @@ def test_a_single_interval_does_not_tell_the_least_and_the_largest():
     assert column.labels == ("any",)
 
 
+def test_infinite_numbers_are_refused_by_column():
+    rows = {"gain": [float(i) for i in range(49)] + [float("inf")], "c": ["a", "b"] * 25}
+    table = hm.read(pa.table(rows), {"gain": "quasi", "c": "quasi"})
+    with pytest.raises(InputError, match="'gain' holds numbers that are infinite"):
+        melt(table, ("gain", "c"))
+    with pytest.raises(InputError, match="no column 'x'"):
+        melt(table, ("x",))
+
+
 def test_equal_quantiles_are_joined():
     assert len(equal_frequency(np.array([1.0] * 95 + [2.0] * 5), 10)) == 1
 

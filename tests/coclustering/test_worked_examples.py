@@ -44,6 +44,14 @@ def test_one_class_is_homogeneous(patients):
         assert entropy.failing_classes == failing
 
 
+def test_recursive_diversity_fails_in_the_homogeneous_class_and_where_one_value_is_frequent(
+    patients,
+):
+    for c, failing in ((2, 2), (2.01, 1), (100, 1)):  # the class of two and one needs c above 2
+        model = hm.LDiversity(2, "diagnosis", kind="recursive", c=c)
+        assert hm.check(patients, model)[0].failing_classes == failing
+
+
 def test_every_class_is_four_ninths_away(patients):
     (verdict,) = hm.check(patients, hm.TCloseness(0.5, "diagnosis"))
     assert verdict.achieved == pytest.approx(4 / 9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.engines.spark import Spark
+from halfmask.errors import LedgerError
 from halfmask.table.hierarchies import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HIERARCHY = Tree(
     {
@@ -52,6 +54,9 @@ VISITS = hm.Schema(
     person="id",
 )
 REGIONS = hm.Schema(columns={"city": hm.Column("quasi"), "region": hm.Column("quasi")})
+
+
+COAST = hm.Schema(columns={"town": hm.Column("other"), "sea": hm.Column("other")})
 
 
 def people(n: int = 240, seed: int = 7) -> pa.Table:
@@ -106,8 +111,9 @@ TABLES = {
             "region": ["north", "north", "north", "south", "south", "west"],
         }
     ),
+    "coast": pa.table({"town": ["Calais", "Nice", "Toulon", "Arras"], "sea": [2, 3, 3, 1]}),
 }
-SCHEMAS = {"people": PEOPLE, "visits": VISITS, "regions": REGIONS}
+SCHEMAS = {"people": PEOPLE, "visits": VISITS, "regions": REGIONS, "coast": COAST}
 CHAIN = (
     "GUARANTEE k = 3, l = 2 THEN age -> 10 GUARANTEE k = 5, l = 2 THEN age -> 20 "
     "GUARANTEE k = 5, l = 3 THEN city -> up GUARANTEE k = 6, l = 3 THEN city -> up "
@@ -151,6 +157,12 @@ QUERIES = {
     "GUARANTEE k = 5, l = 3",
     "a lookup": "SELECT r.region, AVG(p.salary) AS x FROM people p JOIN regions r ON p.city = r.city "
     "GROUP BY r.region GUARANTEE k = 8, l = 3",
+    "a query in FROM": "WITH grown AS (SELECT city, age, salary, MONTH(born) AS m FROM people WHERE age >= 18) "
+    "SELECT CASE WHEN m <= 6 THEN 'first' ELSE 'second' END AS half, MEDIAN(salary) AS x, COUNT(*) AS n "
+    "FROM grown WHERE city <> 'Pau' GROUP BY half HAVING AVG(salary) > 1000 ORDER BY n "
+    "GUARANTEE k = 8, l = 3",
+    "a value looked up": "SELECT city, SUM(salary) AS x FROM people WHERE city IN (SELECT town FROM coast WHERE sea > 1) "
+    "AND age > (SELECT MIN(sea) FROM coast) GROUP BY city GUARANTEE k = 8, l = 3 THEN city -> up GUARANTEE k = 8, l = 3",
     "a bounded join": "SELECT p.city, v.ward, SUM(v.cost) AS x FROM people p LEFT JOIN visits v "
     "ON p.id = v.id GROUP BY p.city, v.ward GUARANTEE k = 5, l = 3 "
     "THEN ward -> del GUARANTEE k = 8, l = 3 AT MOST 4 ROWS PER PERSON",
@@ -235,3 +247,47 @@ def test_postgres_agrees(name: str, in_postgres: Postgres, expected: dict[str, A
 @pytest.mark.parametrize("name", QUERIES)
 def test_spark_agrees(name: str, in_spark: Spark, expected: dict[str, Any]) -> None:
     agree(in_spark, name, expected)
+
+
+def explains(engine: Any) -> None:
+    """Every query has a plan and SQL that names no person, on every engine."""
+    for name, sql in QUERIES.items():
+        plan = hm.explain(TABLES, sql, POLICIES.get(name), engine=engine, schema=SCHEMAS)
+        assert plan.engine == engine.name
+        assert plan.levels[0]["level"] == 0
+        assert all("SELECT" in text for text in plan.sql)
+
+
+def remembers(engine: Any) -> None:
+    """A ledger compares answers, and tells a table from a changed one, on every engine."""
+    ledger = hm.Ledger()
+    for more in ("", "WHERE age < 30", "WHERE age >= 30 AND salary <> 1001"):
+        sql = f"SELECT SUM(salary) AS s FROM people {more} GUARANTEE k = 8, l = 3"
+        refused = more.endswith("1001") or None
+        with pytest.raises(LedgerError) if refused else nullcontext():
+            hm.query(TABLES, sql, engine=engine, schema=SCHEMAS, ledger=ledger)
+    assert len(ledger.entries) == 2
+    prints = {e.fingerprint for e in ledger.entries}
+    assert prints == {engine.fingerprint("people")}
+    engine.add("changed", TABLES["people"].slice(1))
+    assert engine.fingerprint("changed") not in prints
+
+
+@pytest.mark.parametrize("check", [explains, remembers])
+def test_duckdb_explains_and_remembers(check: Callable[[Any], None]) -> None:
+    engine = DuckDB(TABLES)
+    check(engine)
+    engine.close()
+
+
+@pytest.mark.parametrize("check", [explains, remembers])
+def test_postgres_explains_and_remembers(
+    check: Callable[[Any], None], in_postgres: Postgres
+) -> None:
+    check(in_postgres)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("check", [explains, remembers])
+def test_spark_explains_and_remembers(check: Callable[[Any], None], in_spark: Spark) -> None:
+    check(in_spark)

@@ -92,6 +92,8 @@ CONDITIONS = st.sampled_from(
         "WHERE city = 'Lille'",
         "WHERE id = 3",
         "WHERE salary IN (SELECT salary FROM people)",
+        "WHERE age > (SELECT MIN(age) FROM people)",
+        "WHERE EXISTS (SELECT 1)",
         "WHERE 1 = 0",
         "WHERE age > 'x'",
         "WHERE",
@@ -110,6 +112,29 @@ TAILS = st.sampled_from(
         "UNION SELECT 1",
     ]
 )
+SOURCES = st.sampled_from(
+    [
+        "people",
+        "people",
+        "people p",
+        "(SELECT * FROM people) AS p",
+        "(SELECT *, age AS years FROM people WHERE age > 20)",
+        "(SELECT city, age, salary, 1 AS id FROM people)",
+        "(SELECT salary AS city, age, city AS salary FROM people) q",
+        "(SELECT id AS age, city, salary FROM people)",
+        "(SELECT city, SUM(salary) AS salary, age FROM people GROUP BY city, age)",
+        "(SELECT DISTINCT city, age FROM people)",
+        "(SELECT city, age FROM people LIMIT 3) p",
+        "(SELECT * FROM (SELECT age, city, salary FROM people) a WHERE city > 'A') b",
+        "(people)",
+        "(VALUES (1)) v(age)",
+        "(SELECT p.* FROM people p)",
+        "(SELECT * FROM people) TABLESAMPLE (10 PERCENT)",
+        "(SELECT * EXCLUDE (age) FROM people)",
+        "LATERAL (SELECT 1)",
+        "(SELECT * FROM people), people",
+    ]
+)
 STEPS = st.lists(
     st.builds(
         "THEN {} -> {} GUARANTEE k = {}, l = {}".format,
@@ -119,6 +144,17 @@ STEPS = st.lists(
         st.integers(0, 5),
     ),
     max_size=3,
+)
+WITHS = st.sampled_from(
+    [
+        *[""] * 6,
+        "WITH people AS (SELECT * FROM people) ",
+        "WITH p AS (SELECT age, city FROM people) ",
+        "WITH people AS (SELECT age, city, salary FROM people WHERE age < 60) ",
+        "WITH RECURSIVE people AS (SELECT * FROM people) ",
+        "WITH people(age) AS (SELECT 1) ",
+        "WITH a AS (SELECT * FROM people), people AS (SELECT * FROM a) ",
+    ]
 )
 SEMANTICS = st.sampled_from(
     [
@@ -139,7 +175,7 @@ def queries(draw: st.DrawFn) -> str:
     items = ", ".join([*keys, *calls]) or "COUNT(*)"
     group = f"GROUP BY {', '.join(keys)}" if keys and draw(st.booleans()) else ""
     parts = [
-        f"SELECT {items} FROM people",
+        f"{draw(WITHS)}SELECT {items} FROM {draw(SOURCES)}",
         draw(CONDITIONS),
         group,
         draw(TAILS),

@@ -101,6 +101,7 @@ REFUSED = {
     "window functions": "SELECT city, SUM(salary) OVER () FROM people GROUP BY city",
     "subqueries": "SELECT city, COUNT(*) FROM people WHERE age > (SELECT 1) GROUP BY city",
     "a grouping inside": "SELECT s, COUNT(*) FROM (SELECT SUM(salary) AS s FROM people GROUP BY city) p GROUP BY s",
+    "a star with exceptions": "SELECT city, COUNT(*) FROM (SELECT * EXCLUDE (age) FROM people) p GROUP BY city",
     "rows cut inside": "SELECT city, COUNT(*) FROM (SELECT * FROM people LIMIT 3) p GROUP BY city",
     "rows made one inside": "SELECT city, COUNT(*) FROM (SELECT DISTINCT city FROM people) p GROUP BY city",
     "a window inside": "SELECT r, COUNT(*) FROM (SELECT ROW_NUMBER() OVER () AS r FROM people) p GROUP BY r",

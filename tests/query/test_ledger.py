@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, LedgerError
-from halfmask.query.ledger import Ledger, _smallest_cut
+from halfmask.query.cuts import smallest_cut
+from halfmask.query.ledger import Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,10 +132,10 @@ def test_the_cut_equals_trying_every_subset(shared: dict[tuple[int, int], int], 
         )
         if 0 < apart < smallest:
             smallest = apart
-    assert (_smallest_cut(shared, k) < k) == (smallest < k)
+    assert (smallest_cut(shared, k) < k) == (smallest < k)
 
 
 def test_many_light_pairs_are_refused_without_searching() -> None:
     rng = np.random.default_rng(1)
     shared = {(int(a), int(b)): 1 for a, b in rng.integers(0, 400, (4000, 2))}
-    assert _smallest_cut(shared, 5) == 0
+    assert smallest_cut(shared, 5) == 0

@@ -30,6 +30,17 @@ SAME = {
         "SELECT city, AVG(salary) AS m FROM (SELECT * FROM people) p GROUP BY city",
         "SELECT city, AVG(salary) AS m FROM people GROUP BY city",
     ),
+    "a star of a table": (
+        "SELECT q.city, AVG(q.salary) AS m FROM (SELECT p.*, age + 1 AS older FROM people p) q "
+        "WHERE older > 30 GROUP BY q.city",
+        "SELECT city, AVG(salary) AS m FROM people WHERE age + 1 > 30 GROUP BY city",
+    ),
+    "a join behind it": (
+        "SELECT r.region, SUM(p.salary) AS s FROM (SELECT * FROM people WHERE age > 21) p "
+        "JOIN regions r ON p.city = r.town GROUP BY r.region",
+        "SELECT r.region, SUM(p.salary) AS s FROM people p JOIN regions r ON p.city = r.town "
+        "WHERE p.age > 21 GROUP BY r.region",
+    ),
     "a condition inside and outside": (
         "SELECT p.city, SUM(p.pay) AS s FROM (SELECT city, age, salary AS pay FROM people "
         "WHERE age > 22) AS p WHERE p.age < 45 GROUP BY p.city ORDER BY s DESC",

@@ -9,7 +9,7 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ def clustered(
             "the same labels.",
             advice=("use method='optimal' or 'local' with hierarchies", "or give more rows"),
         )
-    return Clustered(melted, grid, melted.matrix())
+    return Clustered(melted, grid, melted.matrix(), grid.partition[0])
 
 
 def anonymize(
@@ -208,7 +208,7 @@ def satisfied(
     """
     kept = np.arange(len(table))
     while True:
-        here = replace(found, matrix=found.matrix[kept])
+        here = found.of(kept)
         published = publish(table, here, groups, method, link)
         classes = _classes(published)
         passing, verdicts = _passing(table, models, kept, classes[groups])

@@ -24,7 +24,7 @@ class Gain:
     Attributes:
         mean: the mean over the seeds.
         low: the lower end of the interval that holds the true mean in 95 of 100 cases (normal
-            errors assumed), or the mean itself where there is one seed.
+            errors assumed), or the mean itself where all runs agree.
         high: the upper end.
     """
 
@@ -36,8 +36,8 @@ class Gain:
     def of(cls, ratios: Sequence[float]) -> Gain:
         """The mean and its interval, by Student's t."""
         n, mean = len(ratios), math.fsum(ratios) / len(ratios)
-        if n == 1:
-            return cls(mean, mean, mean)
+        if len(set(ratios)) == 1:
+            return cls(ratios[0], ratios[0], ratios[0])
         spread = math.sqrt(math.fsum((r - mean) ** 2 for r in ratios) / (n - 1) / n)
         wide = spread * _STUDENT[min(n - 1, len(_STUDENT)) - 1]
         return cls(mean, mean - wide, mean + wide)

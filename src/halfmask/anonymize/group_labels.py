@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,14 +47,20 @@ class Clustered:
         melted: the columns' parts.
         grid: the grid over (row, part).
         matrix: (rows, columns) the part of each row in each column.
+        row_group: the grid's group of each row.
     """
 
     melted: Melted
     grid: Grid
     matrix: NDArray[np.int32]
+    row_group: NDArray[np.int32]
 
     def __repr__(self) -> str:
         return f"Clustered({len(self.matrix):,} rows, {self.grid!r})"
+
+    def of(self, rows: NDArray[np.int64]) -> Clustered:
+        """The same for some of the rows."""
+        return replace(self, matrix=self.matrix[rows], row_group=self.row_group[rows])
 
     @property
     def part_group(self) -> NDArray[np.int32]:
@@ -70,8 +76,7 @@ def publish(
     if method == "cocluster-mode":
         chosen = modes(part_counts(groups, found.matrix, melted.offsets[-1]), melted)
     else:
-        met = meetings(groups, found.matrix, found.part_group)
-        chosen = chosen_parts(met, found.part_group, melted, link=link)
+        chosen = _chosen(found, groups, link)
     trees = column_trees(hierarchy(found.grid), melted) if method == "cocluster" else {}
     out = {}
     for k, column in enumerate(melted.columns):
@@ -90,6 +95,24 @@ def publish(
         labels = [pairs[p][0] for p in place.reshape(-1)]
         out[column.name] = Published(labels, dict(pairs))
     return out
+
+
+def _chosen(found: Clustered, groups: NDArray[np.int32], link: Link) -> NDArray[np.bool_]:
+    """(groups of rows, parts) what each group publishes.
+
+    A group that is smaller than the grid's own is below the grid's level: there the parts stand
+    alone too, else all that were split from one group would publish the same.
+    """
+    melted = found.melted
+    met = meetings(groups, found.matrix, found.part_group)
+    chosen = chosen_parts(met, found.part_group, melted, link=link)
+    first = np.unique(groups, return_index=True)[1]
+    below = np.bincount(groups) < found.grid.sizes(0)[found.row_group[first]]
+    if below.any():
+        alone = np.arange(melted.offsets[-1], dtype=np.int32)
+        met = part_counts(groups, found.matrix, len(alone))[below]
+        chosen[below] = chosen_parts(met, alone, melted, link=link)
+    return chosen
 
 
 def _covering(node: tuple[int, int], levels: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:

@@ -84,6 +84,9 @@ def compare_policies(
             for one in chosen
         ]
     low_to_high = demands(k)
+    if low_to_high[2] > len(table) and runs[0][0] != OWN:
+        allowed = f"demands of no more than the {len(table):,} rows of the table"
+        raise ParameterError("k", low_to_high, allowed)
     divided = _Runs(method)
     gains = [_gain(name, tables, low_to_high, divided, seeds, options) for name, tables in runs]
     return PolicyComparison(

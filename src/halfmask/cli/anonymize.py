@@ -21,7 +21,7 @@ from halfmask.cli.releases import deliver, show_release, suppression
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "score", "bins", "intervals", "link",
+    "on_infeasible", "score", "cut", "block", "classes", "bins", "intervals", "link",
 )  # fmt: skip
 
 
@@ -43,6 +43,9 @@ _SETTINGS = (
     help="What to do with people who demand more than all can give.",
 )
 @click.option("--score", type=click.Choice(["improved", "plain"]), help="The score of k-member.")
+@click.option("--cut", type=click.Choice(["sides", "whole"]), help="When mondrian may cut.")
+@click.option("--block", type=int, help="With exact, the most rows proven at once.")
+@click.option("--classes", type=int, help="With exact and the split, the fewest classes.")
 @click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
 @click.option("--intervals", help="cocluster: equal-frequency (default), equal-width or modl.")
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")

@@ -18,7 +18,7 @@ from halfmask.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from halfmask.assessment.assess import Assessment
+    from halfmask.assessment.assessment import Assessment
 
 
 @click.command("assess")

@@ -12,7 +12,7 @@ from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, repor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from halfmask.assessment.frontier import Frontier
+    from halfmask.assessment.points import Frontier
     from halfmask.models.verdict import Model
 
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 @click.option(
     "--suppression", default="0,0.02,0.05", show_default=True, help="Shares of rows left out."
 )
+@click.option("--personal", is_flag=True, help="Personal k-anonymity, from the policy columns.")
+@click.option("--epsilon", metavar="0.5,1,2", help="Private tables with each of these budgets.")
+@click.option("--domains", type=click.Path(), help="Their public values or bounds: .toml.")
 @click.option("--release", multiple=True, type=click.Path(), help="A finished table to add.")
 @click.option("--time-limit", type=float, help="Seconds for each search.")
 @report_option
@@ -46,6 +49,8 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             methods=names(given["method"]),
             suppression=_numbers("suppression", given["suppression"]),
             time_limit=given["time_limit"],
+            epsilons=_numbers("epsilon", given["epsilon"] or ""),
+            domains=given["domains"],
             releases={path: load(path, {}) for path in given["release"]},
         )
     if output:
@@ -70,7 +75,7 @@ def show_frontier(found: Frontier) -> None:
 
 
 def _choices(given: dict[str, Any]) -> list[list[Model]]:
-    from halfmask.models import KAnonymity, LDiversity, TCloseness
+    from halfmask.models import KAnonymity, LDiversity, PersonalKAnonymity, TCloseness
 
     out: list[list[Model]] = []
     if given["k"]:
@@ -79,8 +84,12 @@ def _choices(given: dict[str, Any]) -> list[list[Model]]:
         levels = [int(v) if v.is_integer() else v for v in values]
         out.append([LDiversity(level, column) for level in levels])
     out += [[TCloseness(t, column) for t in values] for column, values in _pairs("t", given["t_"])]
-    if not out and not given["release"]:
-        raise click.UsageError("No promise is named: give --k, --l or --t, or --release.")
+    if given["personal"]:
+        out.append([PersonalKAnonymity()])
+    if not out and not given["release"] and not given["epsilon"]:
+        raise click.UsageError(
+            "No promise is named: give --k, --l, --t, --personal or --epsilon, or --release."
+        )
     return out
 
 

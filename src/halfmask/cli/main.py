@@ -28,6 +28,7 @@ VERBS = (
     "recode",
     "query",
     "synthesize",
+    "cocluster",
     "compare",
     "frontier",
     "policies",

@@ -24,7 +24,13 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
 @budget_options
-@click.option("--time-limit", type=float, help="Seconds for SEMANTICS complete.")
+@click.option(
+    "--time-limit",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="Seconds for SEMANTICS complete; then the best found, with its proven gap.",
+)
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
 @click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
 @click.option("--report", type=click.Path(), help="What was answered and why: .html or .json.")
@@ -124,6 +130,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
             " · ".join(f"k={k} l={l}" for k, l in e.guarantees),
             show.percent(e.contributing),
             show.percent(e.people),
+            show.percent(e.groups),
         ]
         for label, e in (
             ("asked", found.asked),
@@ -131,7 +138,11 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
             *(("tried", e) for e in found.tried),
         )
     ]
-    show.table("Guarantees", ["", "chain", "contribute", "published"], rows)
+    show.table(
+        "Guarantees",
+        ["", "chain", "people contribute", "people published", "groups published"],
+        rows,
+    )
     click.echo(found.clause)
 
 

@@ -22,6 +22,7 @@ _SIDE = 640
 _MARGIN = 24
 _LEAST = 3.0  # pixels: the smallest part can still be seen
 _NAMED = 6
+_LEGEND = "red: meet more often than if independent; blue: less often; white: as often"
 
 
 def heat_map(grid: Grid) -> str:
@@ -50,13 +51,14 @@ def heat_map(grid: Grid) -> str:
         for j in range(matrix.shape[1])
     ]
     size = _SIDE + 2 * _MARGIN
+    below = f'<text x="{_MARGIN}" y="{size - 8}" font-family="sans-serif" font-size="12">{_LEGEND}'
     title = f"{grid.variables[0].name} (down) x {grid.variables[1].name} (across)"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" role="img">'
         f"<title>{escape(title)}</title>"
         f'<text x="{_MARGIN}" y="16" font-family="sans-serif" font-size="12">{escape(title)}</text>'
         + "".join(cells)
-        + "</svg>\n"
+        + f"{below}</text></svg>\n"
     )
 
 

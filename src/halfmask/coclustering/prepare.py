@@ -98,6 +98,11 @@ def column_parts(
     number = is_number(values.type) and kind in (None, "numeric", "date")
     if number and held > bins:
         numbers = as_numbers(values.slice(0, held))
+        if not np.isfinite(numbers).all():
+            raise InputError(
+                f"Column {name!r} holds numbers that are infinite, which no interval takes: "
+                "replace them, or declare the column nominal."
+            )
         counts = np.bincount(encoded.codes, minlength=len(values))[:held]
         learn = equal_width if intervals == "equal-width" else equal_frequency
         return cut_column(table, name, learn(np.repeat(numbers, counts), bins))
@@ -149,6 +154,12 @@ def melt(
         raise ParameterError("bins", bins, "a whole number of 2 or more")
     if not names:
         raise InputError("There is no column to co-cluster: declare at least one as quasi.")
+    unknown = [name for name in names if name not in table.arrow.column_names]
+    if unknown:
+        words = ", ".join(map(repr, unknown))
+        raise InputError(
+            f"The table has no column {words}; it has {', '.join(table.arrow.column_names)}."
+        )
     return melt_columns([column_parts(table, n, bins=bins, intervals=intervals) for n in names])
 
 

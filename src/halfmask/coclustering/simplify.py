@@ -49,7 +49,10 @@ def simplify(
     if cells is not None:
         fits &= counts.prod(axis=1) <= cells
     for name, least in (smallest or {}).items():
-        fits &= levels.smallest(levels.grid.side(name), owner) >= least
+        least_sizes = levels.smallest(levels.grid.side(name), owner)
+        if least > least_sizes[-1]:
+            raise ParameterError("smallest", least, f"at most the {least_sizes[-1]:,} there are")
+        fits &= least_sizes >= least
     if information is not None:
         fits &= levels.information >= information
     found = np.flatnonzero(fits)

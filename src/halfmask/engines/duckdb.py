@@ -102,6 +102,15 @@ class DuckDB:
 
         return exp.Anonymous(this="MIN", expressions=[value, exp.Literal.number(count)])
 
+    def fingerprint(self, table: str) -> str:
+        """A text that changes where the table's rows change."""
+        import duckdb
+
+        quoted = '"' + table.replace('"', '""') + '"'
+        counted = f"SELECT COUNT(*), SUM(HASH(t)::HUGEINT) FROM {quoted} t"  # noqa: S608
+        ((rows, total),) = self._connection.execute(counted).fetchall()
+        return f"duckdb {duckdb.__version__}:{rows}-{total}"
+
     def close(self) -> None:
         """Close the connection if it was opened here, else take away what was brought along."""
         if self._attached is not None:

@@ -263,8 +263,9 @@ def _over(node: Expr, rows: list[Row]) -> Any:
         part = node.this.expressions[0] if distinct else node.this
         found = [v for r in rows if (v := value(part, r)) is not None]
         return len(set(found)) if distinct else len(found)
-    if isinstance(node, exp.Max):
-        return max((v for r in rows if (v := value(node.this, r)) is not None), default=None)
+    if isinstance(node, exp.Max | exp.Min):
+        extreme = max if isinstance(node, exp.Max) else min
+        return extreme((v for r in rows if (v := value(node.this, r)) is not None), default=None)
     if isinstance(node, exp.GT):
         return _over(node.this, rows) > _over(node.expression, rows)
     if isinstance(node, exp.Literal):

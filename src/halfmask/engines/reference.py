@@ -53,6 +53,13 @@ class Reference:
         """Bring a small table along."""
         self._tables[name] = _plain(rows)
 
+    def fingerprint(self, table: str) -> str:
+        """A text that changes where the table's rows change."""
+        from hashlib import sha256
+
+        rows = sorted(map(repr, self._tables[table].to_pylist()))
+        return f"reference:{sha256(repr(rows).encode()).hexdigest()}"
+
     def close(self) -> None:
         """Nothing was opened."""
 

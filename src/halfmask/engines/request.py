@@ -179,6 +179,10 @@ class Engine(Protocol):
         """The list of a group's (already distinct) values, or null or a part from ``count`` on."""
         ...
 
+    def fingerprint(self, table: str) -> str:
+        """A text that changes where the table's rows change; how it is made stands before ':'."""
+        ...
+
     def close(self) -> None:
         """Let go of what was opened."""
         ...

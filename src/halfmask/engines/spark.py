@@ -105,6 +105,18 @@ class Spark:
         few = exp.LT(this=exp.Count(this=value.copy()), expression=exp.Literal.number(count))
         return exp.Case().when(few, exp.ArrayAgg(this=value))
 
+    def fingerprint(self, table: str) -> str:
+        """A text that changes where the table's rows change."""
+        from pyspark.errors import PySparkException
+
+        quoted = "`" + table.replace("`", "``") + "`"
+        total = "SUM(CAST(XXHASH64(*) AS DECIMAL(38, 0)))"
+        try:
+            row = self._session.sql(f"SELECT COUNT(*) AS n, {total} AS t FROM {quoted}").first()  # noqa: S608
+        except PySparkException as error:
+            raise refusal("spark", error) from None
+        return f"spark:{row['n']}-{row['t']}"
+
     def close(self) -> None:
         """Take away what was brought along; the session is not ours to stop."""
         for name in dict.fromkeys(self._brought):

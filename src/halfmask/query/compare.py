@@ -1,4 +1,4 @@
-"""Two answers side by side: how many people each pair of rows shares, counted by the engine."""
+"""Answers side by side: how many people stand in the same rows of each, counted by the engine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from halfmask.engines import levels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlglot import exp
 
     from halfmask.engines.request import Request
 
 
 def by_person(old: Request, new: Request) -> exp.Select:
-    """Match people by who they are: ``old``, ``new`` and ``n`` people."""
+    """Match people by who they are: ``p0``, ``p1`` and ``n`` people."""
     from sqlglot import exp
 
     joined = (
@@ -22,71 +24,95 @@ def by_person(old: Request, new: Request) -> exp.Select:
             exp.alias_(
                 exp.Coalesce(this=_column("who", "a"), expressions=[_column("who", "b")]), "who"
             ),
-            exp.alias_(_column("place", "a"), "old"),
-            exp.alias_(_column("place", "b"), "new"),
+            exp.alias_(_column("place", "a"), "p0"),
+            exp.alias_(_column("place", "b"), "p1"),
         )
-        .from_(_placed(old, "hm_places_old").subquery("a"))
+        .from_(_placed(old, "hm_places_0").subquery("a"))
         .join(
-            _placed(new, "hm_places_new").subquery("b"),
+            _placed(new, "hm_places_1").subquery("b"),
             on=exp.EQ(this=_column("who", "a"), expression=_column("who", "b")),
             join_type="full",
         )
     )
     counted = exp.Count(this=exp.Distinct(expressions=[_column("who")]))
-    return _counted(joined, counted)
+    return _counted(joined, counted, ["p0", "p1"])
 
 
-def by_row(old: Request, new: Request) -> exp.Select:
-    """Match rows of one table by reading it once: ``old``, ``new`` and ``n`` rows."""
+def together(requests: Sequence[Request]) -> exp.Select:
+    """Match people over several answers: the first and last row of each, and ``n`` people."""
     from sqlglot import exp
 
-    rows = exp.select().from_(exp.alias_(_table(new), "hm_both", table=True))
-    names: dict[str, list[str]] = {}
-    for side, request in (("o", old), ("n", new)):
-        request = _renamed(request)
+    parts = [
+        exp.select(_column("who"), exp.alias_(exp.convert(i), "answer"), _column("place")).from_(
+            _placed(request, f"hm_places_{i}").subquery(f"s{i}")
+        )
+        for i, request in enumerate(requests)
+    ]
+    every: exp.Expr = parts[0]
+    for part in parts[1:]:
+        every = exp.union(every, part, distinct=False)
+    columns, names = [], []
+    for i in range(len(requests)):
+        here = exp.EQ(this=_column("answer"), expression=exp.convert(i))
+        place = exp.Case().when(here, _column("place"))
+        columns += [
+            exp.alias_(exp.Min(this=place), f"p{i}"),
+            exp.alias_(exp.Max(this=place.copy()), f"q{i}"),
+        ]
+        names += [f"p{i}", f"q{i}"]
+    people = exp.select(_column("who"), *columns).from_(
+        exp.Subquery(this=every, alias=exp.TableAlias(this=exp.to_identifier("every")))
+    )
+    return _counted(people.group_by(_column("who")), exp.Count(this=exp.Star()), names)
+
+
+def by_row(requests: Sequence[Request]) -> exp.Select:
+    """Match rows of one table by reading it once: ``p0``, ``p1`` ... and ``n`` rows."""
+    from sqlglot import exp
+
+    rows = exp.select().from_(exp.alias_(_table(requests[-1]), "hm_both", table=True))
+    for i, given in enumerate(requests):
+        request = _renamed(given)
         where = request.source.args.get("where")
-        columns = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
+        columns = {f"r{j}": key.expression for j, key in enumerate(request.keys)}
         if request.demands is not None:
             columns["k"], columns["l"] = request.demands
-        columns["in"] = (
-            exp.Case().when(where.this, exp.Literal.number(1)) if where else (exp.Literal.number(1))
-        )
-        names[side] = list(columns)
+        one = exp.Literal.number(1)
+        columns["in"] = exp.Case().when(where.this, one) if where else one
         for name, expression in columns.items():
-            rows = rows.select(exp.alias_(expression.copy(), f"{side}_{name}", quoted=True))
+            rows = rows.select(exp.alias_(expression.copy(), f"s{i}_{name}", quoted=True))
+    names = [f"p{i}" for i in range(len(requests))]
     joined = exp.select(
-        exp.alias_(_column("place", "p"), "old"), exp.alias_(_column("place", "q"), "new")
-    ).from_(_levels(rows, old, new).subquery("b"))
-    for side, request, alias, table in (
-        ("o", old, "p", "hm_places_old"),
-        ("n", new, "q", "hm_places_new"),
-    ):
+        *(exp.alias_(_column("place", f"t{i}"), name) for i, name in enumerate(names))
+    ).from_(_levels(rows, requests).subquery("b"))
+    for i, request in enumerate(requests):
         match = exp.and_(
             *(
-                exp.NullSafeEQ(this=_column(f"{side}_{n}", "b"), expression=_column(n, alias))
-                for n in ("level", *(f"g{i}" for i in range(len(request.keys))))
+                exp.NullSafeEQ(this=_column(f"s{i}_{n}", "b"), expression=_column(n, f"t{i}"))
+                for n in ("level", *(f"g{j}" for j in range(len(request.keys))))
             )
         )
-        joined = joined.join(exp.to_table(table, alias=alias), on=match, join_type="left")
-    return _counted(joined, exp.Count(this=exp.Star()))
+        places = exp.to_table(f"hm_places_{i}", alias=f"t{i}")
+        joined = joined.join(places, on=match, join_type="left")
+    return _counted(joined, exp.Count(this=exp.Star()), names)
 
 
-def _levels(rows: exp.Select, old: Request, new: Request) -> exp.Select:
-    """Both levels and both sets of keys of every row."""
+def _levels(rows: exp.Select, requests: Sequence[Request]) -> exp.Select:
+    """The level and the keys of every row under each request."""
     from sqlglot import exp
 
-    for side, request in (("o", old), ("n", new)):
-        level = _prefixed(levels.level_of(request), side)
-        outside = exp.Case().when(_column(f"{side}_in").is_(exp.null()), exp.convert(-3))
-        rows = exp.select("*", exp.alias_(outside.else_(level), f"{side}_level")).from_(
-            rows.subquery(f"l{side}")
+    for i, request in enumerate(requests):
+        level = _prefixed(levels.level_of(request), f"s{i}")
+        outside = exp.Case().when(_column(f"s{i}_in").is_(exp.null()), exp.convert(-3))
+        rows = exp.select("*", exp.alias_(outside.else_(level), f"s{i}_level")).from_(
+            rows.subquery(f"l{i}")
         )
-    for side, request in (("o", old), ("n", new)):
+    for i, request in enumerate(requests):
         keys = [
-            exp.alias_(_prefixed(levels.generalized(key, i), side), f"{side}_g{i}")
-            for i, key in enumerate(request.keys)
+            exp.alias_(_prefixed(levels.generalized(key, j), f"s{i}"), f"s{i}_g{j}")
+            for j, key in enumerate(request.keys)
         ]
-        rows = exp.select("*", *keys).from_(rows.subquery(f"g{side}"))
+        rows = exp.select("*", *keys).from_(rows.subquery(f"k{i}"))
     return rows
 
 
@@ -107,13 +133,13 @@ def _placed(request: Request, table: str) -> exp.Select:
     )
 
 
-def _counted(joined: exp.Select, count: exp.Expr) -> exp.Select:
+def _counted(joined: exp.Select, count: exp.Expr, names: list[str]) -> exp.Select:
     from sqlglot import exp
 
     return (
-        exp.select(_column("old"), _column("new"), exp.alias_(count, "n"))
+        exp.select(*map(_column, names), exp.alias_(count, "n"))
         .from_(joined.subquery("pairs"))
-        .group_by(_column("old"), _column("new"))
+        .group_by(*map(_column, names))
     )
 
 

@@ -89,6 +89,8 @@ def _is_derived(node: exp.Expr) -> bool:
 
 
 def _check(text: str, inner: exp.Select) -> None:
+    from sqlglot import exp
+
     reason = (
         "a query inside FROM may filter rows and compute from each row; grouping, sorting, "
         "cutting or repeating them there would escape the guarantee. Do it in the outer query."
@@ -97,6 +99,9 @@ def _check(text: str, inner: exp.Select) -> None:
         if value and name not in _PER_ROW:
             fail(text, value if hasattr(value, "walk") else inner, reason)
     for item in inner.expressions:
+        star = item.find(exp.Star) if item.is_star else None
+        if star is not None and any(star.args.values()):
+            fail(text, item, "name the columns: * with exceptions is refused.")
         called = item.find(*vocabulary.aggregates())
         if called is not None:
             fail(text, called, reason)
@@ -106,14 +111,11 @@ class _Merge:
     """An outer query and the per-row query it reads, made one."""
 
     def __init__(self, text: str, outer: exp.Select, inner: exp.Select, alias: str) -> None:
-        from sqlglot import exp
 
         self.text, self.outer, self.inner, self.alias = text, outer, inner, alias.lower()
-        self.star = any(isinstance(e, exp.Star) for e in inner.expressions)
+        self.star = any(e.is_star for e in inner.expressions)
         self.columns = {
-            e.alias_or_name.lower(): e.unalias()
-            for e in inner.expressions
-            if not isinstance(e, exp.Star)
+            e.alias_or_name.lower(): e.unalias() for e in inner.expressions if not e.is_star
         }
         table = _source(inner)
         self.table = table.this.alias_or_name if table and not inner.args.get("joins") else None

@@ -2,11 +2,8 @@
 
 Definition: take the rows of an earlier answer and of the new one as sets of people. Adding up some
 rows of one and subtracting some of the other leaves the people in which the two choices differ.
-If that difference can be made non-empty and smaller than k, those people would be isolated.
-
-Rows of one answer share nobody, so the smallest difference is a smallest cut: nodes are the rows
-of both answers and one node for nobody's row; an edge weighs the people that two rows share. An
-answer is refused where some connected part has a cut lighter than k.
+If that difference can be made non-empty and smaller than k, those people would be isolated. Every
+pair of answers is compared (``cuts``), then the latest ones all together (``combinations``).
 """
 
 from __future__ import annotations
@@ -17,13 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from halfmask.errors import InputError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from halfmask.engines.request import Request
     from halfmask.query.collect import Groups
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
     from halfmask.query.run import Session, Work
 
 FORMAT = "halfmask.ledger/1"
-LARGEST_EXACT = 300
+MOST_TOGETHER = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +37,7 @@ class Entry:
     table: str
     k: int
     places: pa.Table
+    fingerprint: str = ""
 
 
 @dataclass(slots=True)
@@ -68,35 +63,74 @@ class Ledger:
         if self.on_danger not in ("refuse", "warn"):
             raise ParameterError("on_danger", self.on_danger, "'refuse' or 'warn'")
 
-    def check(self, session: Session, work: Work, groups: Groups, published: Published) -> None:
-        """Compare a new answer with every earlier one on the same table.
+    def check(
+        self, session: Session, work: Work, groups: Groups, published: Published
+    ) -> tuple[str, ...]:
+        """Compare a new answer with the earlier ones on the same table; what a reader should know.
 
         Raises:
-            LedgerError: together with an earlier answer fewer than k people would be isolated.
+            LedgerError: together with earlier answers fewer than k people would be isolated.
         """
         from halfmask.query.aggregate import places
+        from halfmask.query.cuts import smallest_cut
 
         table = _table(work.plan)
         new = places(work.plan, groups, published)
+        mine = work.plan.chain.guarantees[0].k
+        sides: list[tuple[Plan, pa.Table]] = []
+        numbers, largest = [], mine
         for number, entry in enumerate(self.entries, start=1):
             if entry.table != table:
                 continue
-            k = max(entry.k, work.plan.chain.guarantees[0].k)
+            k = max(entry.k, mine)
             earlier = session.prepare(entry.sql, work.policies).plan
-            cells = _cells(session, earlier, entry.places, work.plan, new)
-            if _smallest_cut(cells, k) < k:
-                self._danger(number, k)
+            if smallest_cut(_cells(session, earlier, entry.places, work.plan, new), k) < k:
+                self._danger([number], k)
+            sides.append((earlier, entry.places))
+            numbers.append(number)
+            largest = max(largest, k)
+        if len(sides) > 1:
+            latest = [*sides[-MOST_TOGETHER:], (work.plan, new)]
+            self._together(session, latest, numbers[-MOST_TOGETHER:], largest)
+        return self._changed(session, table)
 
-    def enter(self, plan: Plan, groups: Groups, published: Published) -> None:
+    def _together(
+        self, session: Session, sides: list[tuple[Plan, pa.Table]], numbers: list[int], k: int
+    ) -> None:
+        from halfmask.query.combinations import isolates
+
+        if isolates(_atoms(session, sides), k):
+            self._danger(numbers, k)
+
+    def _changed(self, session: Session, table: str) -> tuple[str, ...]:
+        now = fingerprint(session, table)
+        kind = now.split(":")[0]
+        stale = [
+            str(i)
+            for i, e in enumerate(self.entries, start=1)
+            if e.table == table and e.fingerprint.split(":")[0] == kind and e.fingerprint != now
+        ]
+        if not stale:
+            return ()
+        note = (
+            f"The table has changed since answer {', '.join(stale)} of the ledger: what changed "
+            "can be learned by comparing the answers, which the ledger cannot rule out."
+        )
+        self.warnings.append(note)
+        return (note,)
+
+    def enter(self, session: Session, plan: Plan, groups: Groups, published: Published) -> None:
         """Note an answer that left."""
         from halfmask.query.aggregate import places
 
+        table = _table(plan)
         self.entries.append(
             Entry(
                 plan.statement.text,
-                _table(plan),
+                table,
                 plan.chain.guarantees[0].k,
                 places(plan, groups, published),
+                fingerprint(session, table),
             )
         )
 
@@ -105,7 +139,13 @@ class Ledger:
         from halfmask.release.files import whole_file
 
         entries = [
-            {"sql": e.sql, "table": e.table, "k": e.k, "places": _packed(e.places)}
+            {
+                "sql": e.sql,
+                "table": e.table,
+                "k": e.k,
+                "places": _packed(e.places),
+                "fingerprint": e.fingerprint,
+            }
             for e in self.entries
         ]
         with whole_file(path) as temporary:
@@ -127,7 +167,13 @@ class Ledger:
             document = json.loads(file.read_text(encoding="utf-8"))
             known = document["format"] == FORMAT
             entries = [
-                Entry(e["sql"], e["table"], int(e["k"]), _unpacked(e["places"]))
+                Entry(
+                    e["sql"],
+                    e["table"],
+                    int(e["k"]),
+                    _unpacked(e["places"]),
+                    str(e.get("fingerprint", "")),
+                )
                 for e in document["entries"]
             ]
         except (ValueError, KeyError, TypeError, OSError):
@@ -136,15 +182,21 @@ class Ledger:
             raise InputError(f"{file.name} is not a ledger that this version can read.")
         return cls(on_danger, entries)
 
-    def _danger(self, number: int, k: int) -> None:
+    def _danger(self, numbers: list[int], k: int) -> None:
+        which = ", ".join(map(str, numbers))
         message = (
-            f"Together with answer {number} of the ledger this one would isolate fewer than "
-            f"{k} people by subtraction; nothing was released. Ask with the same conditions "
-            "and groups as before, or generalize further."
+            f"Together with answer {which} of the ledger this one would isolate fewer than "
+            f"{k} people by subtraction, or that cannot be ruled out; nothing was released. Ask "
+            "with the same conditions and groups as before, or generalize further."
         )
         if self.on_danger == "refuse":
-            raise LedgerError(message, entry=str(number))
+            raise LedgerError(message, entry=which)
         self.warnings.append(message)
+
+
+def fingerprint(session: Session, table: str) -> str:
+    """What tells whether a table is still the same, as far as its engine can say."""
+    return session.engine.fingerprint(table)
 
 
 def _table(plan: Plan) -> str:
@@ -157,19 +209,46 @@ def _cells(
     """How many people each pair of rows shares; -1 stands for nobody's row."""
     from halfmask.query.compare import by_person, by_row
 
-    session.engine.add("hm_places_old", old)
-    session.engine.add("hm_places_new", new)
+    session.engine.add("hm_places_0", old)
+    session.engine.add("hm_places_1", new)
     if earlier.request.person is not None and plan.request.person is not None:
         query = by_person(earlier.request, plan.request)
-    elif _alone(earlier.request) and _alone(plan.request):
-        query = by_row(earlier.request, plan.request)
     else:
+        _comparable([earlier, plan])
+        query = by_row([earlier.request, plan.request])
+    rows = session.engine.run(query).to_pylist()
+    return {(_place(r["p0"]), _place(r["p1"])): int(r["n"]) for r in rows}
+
+
+def _comparable(plans: list[Plan]) -> None:
+    if not all(_alone(p.request) for p in plans):
         raise LedgerError(
             "This answer cannot be compared with an earlier one: declare the person "
             "column, so that the ledger can tell who stands where."
         )
-    rows = session.engine.run(query).to_pylist()
-    return {(_place(r["old"]), _place(r["new"])): int(r["n"]) for r in rows}
+
+
+def _atoms(
+    session: Session, sides: list[tuple[Plan, pa.Table]]
+) -> list[tuple[tuple[tuple[int, int], ...], int]]:
+    """The people whom no answer tells apart: the rows (answer, place) they stand in, how many."""
+    from halfmask.query.compare import by_row, together
+
+    for i, (_, rows) in enumerate(sides):
+        session.engine.add(f"hm_places_{i}", rows)
+    requests = [plan.request for plan, _ in sides]
+    if all(r.person is not None for r in requests):
+        query, twice = together(requests), True
+    else:
+        _comparable([plan for plan, _ in sides])
+        query, twice = by_row(requests), False
+    found = []
+    for r in session.engine.run(query).to_pylist():
+        names = [(i, n) for i in range(len(sides)) for n in ("p", "q")[: 1 + twice]]
+        rows = {(i, int(r[f"{n}{i}"])) for i, n in names if r[f"{n}{i}"] is not None}
+        if rows:
+            found.append((tuple(sorted(rows)), int(r["n"])))
+    return found
 
 
 def _place(value: int | None) -> int:
@@ -178,75 +257,6 @@ def _place(value: int | None) -> int:
 
 def _alone(request: Request) -> bool:
     return not request.source.args.get("joins")
-
-
-def _smallest_cut(cells: dict[tuple[int, int], int], k: int) -> int:
-    """The weight of the lightest cut, or k where there is none below it."""
-    names: dict[tuple[str, int], int] = {}
-
-    def node(side: str, place: int) -> int:
-        return names.setdefault(("none", -1) if place < 0 else (side, place), len(names))
-
-    edges = [
-        (node("old", a), node("new", b), n) for (a, b), n in cells.items() if (a, b) != (-1, -1)
-    ]
-    heads = _merged(len(names), [(a, b) for a, b, n in edges if n >= k])
-    light = [(heads[a], heads[b], n) for a, b, n in edges if n < k and heads[a] != heads[b]]
-    if not light:
-        return k
-    used = sorted({x for a, b, _ in light for x in (a, b)})
-    if len(used) > LARGEST_EXACT:
-        return 0
-    index = {x: i for i, x in enumerate(used)}
-    weights = np.zeros((len(used), len(used)), dtype=np.int64)
-    for a, b, n in light:
-        weights[index[a], index[b]] += n
-        weights[index[b], index[a]] += n
-    parts = _merged(len(used), [(int(a), int(b)) for a, b in np.argwhere(weights > 0)])
-    return min(
-        _global_cut(weights[np.ix_(p, p)], k)
-        for head in set(parts)
-        for p in [np.flatnonzero(np.array(parts) == head)]
-    )
-
-
-def _merged(n: int, pairs: list[tuple[int, int]]) -> list[int]:
-    heads = list(range(n))
-
-    def head(x: int) -> int:
-        while heads[x] != x:
-            heads[x] = heads[heads[x]]
-            x = heads[x]
-        return x
-
-    for a, b in pairs:
-        heads[head(a)] = head(b)
-    return [head(x) for x in range(n)]
-
-
-def _global_cut(weights: NDArray[np.int64], k: int) -> int:
-    """Stoer and Wagner's minimum cut of a connected graph."""
-    weights = weights.copy()
-    best = k
-    nodes = list(range(len(weights)))
-    while len(nodes) > 1:
-        reached = weights[nodes[0], nodes].copy()
-        inside = np.zeros(len(nodes), dtype=bool)
-        inside[0] = True
-        last = before = 0
-        for _ in range(len(nodes) - 1):
-            following = int(np.where(inside, -1, reached).argmax())
-            before, last = last, following
-            cut = int(reached[following])
-            inside[following] = True
-            reached = reached + weights[nodes[following], nodes]
-        best = min(best, cut)
-        a, b = nodes[before], nodes[last]
-        weights[a] += weights[b]
-        weights[:, a] += weights[:, b]
-        weights[a, a] = 0
-        nodes.remove(b)
-    return best
 
 
 def _packed(table: pa.Table) -> str:

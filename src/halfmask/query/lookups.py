@@ -58,6 +58,8 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
     source = query.args.get("from_") or query.args.get("from")
     if query.args.get("joins") or source is None or not isinstance(source.this, exp.Table):
         fail(text, inner, "a subquery may read one table that holds nobody's data.")
+    if any(query.args.get(name) for name in ("order", "limit", "offset")):
+        fail(text, inner, "a subquery is a set of values: ORDER BY and LIMIT do not belong there.")
     if len(query.expressions) != 1:
         fail(text, inner, "a subquery must select one column.")
     table = _reference(text, source.this, catalog)
@@ -69,7 +71,10 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
         column.set("this", exp.to_identifier(name, quoted=True))
         column.set("table", None)
     source.set("this", exp.to_table(f'"{table.name}"'))
-    query.set("expressions", [exp.alias_(query.expressions[0].unalias(), "v")])
+    selected = query.expressions[0].unalias()
+    query.set("expressions", [exp.alias_(selected, "v")])
+    if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):
+        query.set("distinct", exp.Distinct())
     found = list(dict.fromkeys(engine.run(query)["v"].to_pylist()))
     if len(found) > MOST_VALUES:
         fail(text, inner, f"this subquery finds more than {MOST_VALUES} values: join the table.")

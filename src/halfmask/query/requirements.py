@@ -29,7 +29,7 @@ def requirements(
     if person is not None:
         tests.append(Test(person, k, total=True))
     for argument in dict.fromkeys(aggregates.arguments):
-        name = argument.sql(dialect="duckdb")
+        name = argument.name if isinstance(argument, exp.Column) else argument.sql("duckdb")
         if person is None:
             state = aggregates.state("count", argument, "other")
             needed.append(Requirement("contributors", name, None, state))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
 
 THE_TABLE = "the_table"
+TIME_LIMIT = 10.0
 
 
 def query(
@@ -33,7 +34,7 @@ def query(
     *,
     schema: object = None,
     ledger: Ledger | BudgetLedger | Accountant | None = None,
-    time_limit: float | None = None,
+    time_limit: float | None = TIME_LIMIT,
     recheck: Literal["groups", "rows"] = "groups",
     epsilon: Number | Literal["personal"] | None = None,
     **private: Any,
@@ -52,7 +53,7 @@ def query(
         schema: what the columns are, where ``table`` does not say; by table name for several.
         ledger: what was answered before; refuses what together with it would isolate people.
         time_limit: seconds for the exact ``complete`` semantics; then the best found is taken and
-            its proven gap stated.
+            its proven gap stated. None: until it is proven best.
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
         epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``;
             ``"personal"``: everybody's own, from the schema's policy.
@@ -131,7 +132,7 @@ class Session:
         work: Work,
         *,
         ledger: Ledger | None = None,
-        time_limit: float | None = None,
+        time_limit: float | None = TIME_LIMIT,
         recheck: Literal["groups", "rows"] = "groups",
     ) -> Answer:
         """Run the stages: collect, filter, aggregate, check, seal."""
@@ -154,16 +155,22 @@ class Session:
         groups = collect(plan, self.engine)
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
-        if ledger is not None:
-            ledger.check(self, work, groups, published)
+        warned = ledger.check(self, work, groups, published) if ledger is not None else ()
         rows = aggregate(plan, groups, published, self.engine)
         answer = seal_answer(
             candidate_of(
-                plan, groups, choice, published, rows, self.engine, second_look=recheck == "rows"
+                plan,
+                groups,
+                choice,
+                published,
+                rows,
+                self.engine,
+                second_look=recheck == "rows",
+                warned=warned,
             )
         )
         if ledger is not None:
-            ledger.enter(plan, groups, published)
+            ledger.enter(self, plan, groups, published)
         return answer
 
 

@@ -181,7 +181,7 @@ def _criteria(document: dict[str, Any]) -> dict[str, Any]:
         )
     y = {"field": "criterion", "type": "nominal", "sort": None, "title": None,
          "axis": {"labelLimit": 190}}  # fmt: skip
-    x = {**_PERCENT, "field": "risk", "title": "risk, with its 95 % interval; dashed: the limit"}
+    x = {**_PERCENT, "field": "risk", "title": "risk (dashed: the limit)"}
     x.pop("stack", None)
     return plot(
         data,

@@ -39,7 +39,13 @@ def gains(document: dict[str, Any]) -> dict[str, Any]:
     ]
     order = [one["concern"] for one in document["gains"]]
     y = {"field": "population", "type": "nominal", "sort": order, "title": None}
-    color = {"field": "scenario", "type": "nominal", "sort": None, "title": None}
+    color = {
+        "field": "scenario",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "legend": {"labelLimit": 260},
+    }
     offset = {"field": "scenario", "type": "nominal", "sort": None}
     x = {"field": "gain", "type": "quantitative", "title": "loss of the alternative / personal",
          "scale": {"zero": False, "type": "log"}}  # fmt: skip

@@ -142,6 +142,18 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
             "Give rows of people who are not in the release (--control): only then can leaks be "
             "told from what the table says about everybody."
         )
+    both = document["differencing"]
+    if both is not None and (both["alone"]["value"] or 0) > 0:
+        out.append(
+            f"Together with the earlier release {both['alone']['value']:.1%} of the people stand "
+            "alone: do not publish both, or publish this one at the levels of the earlier one."
+        )
+    out += [
+        f"{one['after']['column']} is certain for {one['after']['homogeneity']:.1%} of released "
+        "rows once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
+        for one in document["disclosures"]
+        if one["after"] is not None and one["after"]["homogeneity"] > 0
+    ]
     lost = [c for c in document["generalized"] if (c["loss"] or 0) > 0.99]
     if lost:
         names = ", ".join(c["name"] for c in lost)

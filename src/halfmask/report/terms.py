@@ -59,7 +59,7 @@ TERMS: dict[str, str] = {
     "record linkage": "Matching a file with names to the release row by row: by the nearest row, "
     "by the cheapest matching of all rows, or by the odds that rows which agree in these columns "
     "belong together (Fellegi and Sunter), where doubtful pairs are left to a person. It is tried "
-    "on a sample of people against each other: among more people fewer are matched.",
+    "on a sample of people; among all rows for the nearest, among whole classes for the others.",
     "attribution": "An attacker who knows every row but one takes away all released rows that "
     "these explain. What is left may come from the last person: the less, the surer.",
     "differencing": "Two releases of the same people, held against each other, leave fewer people "

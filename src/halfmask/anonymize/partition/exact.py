@@ -7,6 +7,7 @@ optimum and closes the gap; see ``docs/personal.md`` for what was tried and how 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +44,10 @@ def divide(task: Task) -> Division:
             "sensitive column; 'exact' proves demands for k only",
         )
     metric = str(task.options.get("metric", "dbil"))
-    deadline = task.deadline if task.deadline is not None else time.monotonic() + PATIENCE
+    deadline = task.deadline
+    if deadline is None:
+        _compile(task, metric)
+        deadline = time.monotonic() + PATIENCE
     largest = int(task.options.get("block", _WHOLE[metric]))
     blocks = [np.arange(len(task))] if metric == "split" else blocks_of(task, largest)
     if len(blocks) == 1:
@@ -74,6 +78,13 @@ def optimum(task: Task, metric: str, deadline: float) -> Optimum:
     if metric == "diameter":
         return smallest_diameter(instance, starts, task.seed)
     return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
+
+
+def _compile(task: Task, metric: str) -> None:
+    """Solve a few rows, so that compiling does not count as time of the search."""
+    part = task.take(np.arange(min(len(task), 4)))
+    alone = part.demands._replace(k=np.ones(len(part), dtype=np.int64))
+    optimum(replace(part, models=(), demands=alone), metric, np.inf)
 
 
 def _starts(task: Task) -> list[NDArray[np.int64]]:

@@ -24,7 +24,8 @@ def mend(
     task: Task, ids: NDArray[np.int64], near: NDArray[np.int32] | None = None
 ) -> NDArray[np.int64]:
     """Give every row a class such that all models hold; ids count from 0 without gaps."""
-    from halfmask.kernels import exchange
+    from halfmask.kernels.absorb import absorb
+    from halfmask.kernels.linked import lists
 
     ids = _alone(ids)
     points, k = task.space.points, task.demands.k
@@ -37,11 +38,11 @@ def mend(
             raise InternalError("All rows together break a model that was found to hold.")
         if count > _FEW and near is None:
             near = neighbors(task, 16)
-        state = exchange.lists(points, k, ids)
+        state = lists(points, k, ids)
         flags = np.zeros(len(task), dtype=np.bool_)
         flags[: len(failing)] = failing
         candidates = near if count > _FEW and near is not None else np.zeros((0, 0), np.int32)
-        exchange.absorb(points, k, state, flags, candidates)
+        absorb(points, k, state, flags, candidates)
         ids = numbered(state.ids)
 
 

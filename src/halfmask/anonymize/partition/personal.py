@@ -25,24 +25,25 @@ OPTIONS: dict[str, tuple[str, ...]] = {}
 _REGRET = 1.25  # how much of what a row loses anyway is taken off its marginal cost
 _SWEEPS = 20
 _ENOUGH = 0.001  # stop when a sweep gains less than this share
-_FEWEST, _MOST = 16, 40  # nearest rows that are kept for each row
+_NEAREST = 16  # rows that are kept for each row; more cost time and gain nothing
 
 
 def divide(task: Task) -> Division:
     """Divide the rows; nothing is drawn at random."""
     from halfmask.kernels import exchange, tree
+    from halfmask.kernels.form import form
+    from halfmask.kernels.linked import lists
 
     if len(task) == 1:
         return Division(mend(task, np.zeros(1, dtype=np.int64)))
     points, places, demands = task.space.points, task.space.places, task.demands
-    typical = int(np.quantile(demands.k, 0.9))
-    wanted = min(max(_FEWEST, 3 * typical // 2), _MOST, len(task) - 1)
+    wanted = min(_NEAREST, len(task) - 1)
     nodes = tree.build(points, places, 16)
     near, far = tree.neighbors(points, places, nodes, wanted)
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
-    ids = exchange.form(points, places, nodes, demands, seeds, anyway, _REGRET)
-    state = exchange.lists(points, demands.k, mend(task, ids, near))
+    ids = form(points, places, nodes, demands, seeds, anyway, _REGRET)
+    state = lists(points, demands.k, mend(task, ids, near))
     exchange.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
     return Division(mend(task, numbered(state.ids), near))

@@ -133,7 +133,7 @@ def loss(task: Task, ids: NDArray[np.int64]) -> float:
 def _divide(task: Task, method: str, fallback: str | None) -> tuple[Division, tuple[str, ...]]:
     divide = importlib.import_module(METHODS[method]).divide
     division: Division = divide(task)
-    if fallback != "uniform":
+    if fallback != "uniform" or (task.demands.k == task.demands.k.max(initial=1)).all():
         return division, division.notes
     uniform: Division = divide(task.uniform())
     if loss(task, uniform.ids) < loss(task, division.ids):

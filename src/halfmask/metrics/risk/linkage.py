@@ -1,6 +1,6 @@
 """Record linkage: how many released rows can be matched to the person they were made from.
 
-Definition: distance-based: the nearest original row is the true one (or the second nearest);
+Definition: distance-based: the nearest released row is the true one (or the second nearest);
 assignment: the same in the matching of all rows that costs least; interval: the true value lies
 within a band around the released one; probabilistic: the pair with the highest likelihood ratio
 P(agreement | match) / P(agreement | non-match), fitted by expectation maximization, is the true
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.metrics.covering import Released
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.risk.fellegi_sunter import Bands, Weights, fellegi_sunter
 from halfmask.metrics.risk.pairing import pairs_in_classes, pairs_in_order
 from halfmask.metrics.risk.space import space
+from halfmask.metrics.risk.targets import WORK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,13 +88,14 @@ def linkage(
     width: float = 0.1,
     seed: int = 0,
 ) -> Linkage:
-    """Link a random ``sample`` of released rows back by the quasi-identifiers.
+    """Link a random ``sample`` of people to released rows by the quasi-identifiers.
 
     Args:
         sides: both tables.
         same_order: whether both tables hold the same people in the same order; else a released
             row may stand for anybody of its class, and synthetic rows for nobody.
-        sample: how many pairs are tried against each other.
+        sample: how many people are looked for among all released rows; matching and odds are tried
+            on so many people of whole classes and their rows against each other.
         width: of the band of interval disclosure, in standard deviations.
         seed: repeats the random choices.
     """
@@ -102,33 +105,49 @@ def linkage(
         nothing = failed("The released rows stand for nobody: there is no true match to find.")
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
-    chosen = np.sort(random.choice(len(paired[0]), min(sample, len(paired[0])), replace=False))
+    count = min(sample, len(paired[0]), max(50, WORK // sides.after))
+    some = random.choice(len(paired[0]), count, replace=False)
+    compared = space(columns)
+    found, _ = compared.nearest(paired[0][some], k=2, seed=seed)
+    own = found == paired[1][some][:, None]
+    chosen = _whole_classes(columns, paired[1], sample, random)
     left, right = paired[0][chosen], paired[1][chosen]
-    distances = space(columns).matrix(left, right)
     # Random ties: a row that is as near as others is found with the chance it has among them.
+    distances = compared.matrix(left, right)
     distances = distances + random.random(distances.shape) * 1e-9
-    order = np.argsort(distances, axis=0)
-    truth = np.arange(len(chosen))
     probabilistic, bands, weights = fellegi_sunter(columns, left, right, random)
-    among = f"Among {len(truth):,} people and their rows."
-    second = int((order[1] == truth).sum()) if len(truth) > 1 else 0
+    among = f"Among {sides.after:,} released rows."
     return Linkage(
-        proportion(int((order[0] == truth).sum()), len(truth), among),
-        proportion(second, len(truth), among),
+        proportion(int(own[:, 0].sum()), count, among),
+        proportion(int(own[:, 1].sum()), count, among),
         _assigned(distances),
         _interval(columns, paired, width),
         probabilistic,
         bands,
         weights,
-        1 / len(truth),
+        1 / sides.after,
     )
+
+
+def _whole_classes(
+    columns: list[SharedColumn],
+    rows: NDArray[np.int64],
+    sample: int,
+    random: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Pairs of whole classes, so that who hides a person in the release does so in the sample."""
+    owner = Released(columns).ids[rows]
+    turn = random.permutation(int(owner.max()) + 1)[owner]
+    order = np.lexsort((random.random(len(rows)), turn))
+    return np.asarray(np.sort(order[:sample]))
 
 
 def _assigned(distances: NDArray[np.float64]) -> Estimate:
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(distances)
-    return proportion(int((rows == columns).sum()), len(rows))
+    among = f"Among {len(rows):,} people of whole classes and their rows."
+    return proportion(int((rows == columns).sum()), len(rows), among)
 
 
 def _interval(
