@@ -236,6 +236,25 @@ def test_a_question_that_cells_cannot_answer_is_refused_before_it_is_asked(text:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT nothing, COUNT(*) AS n FROM people GROUP BY nothing GUARANTEE k = 2",
+        "SELECT b, SUM(t) AS n FROM people GROUP BY b GUARANTEE k = 2",
+        "SELECT MEDIAN(s) AS m FROM people GUARANTEE k = 2",
+    ],
+)
+def test_a_cell_does_not_join_what_its_schema_cannot_answer(text: str) -> None:
+    town = Town(PEOPLE)
+    signed = question(town.asker, text=text, closes=int(NOW) + 60)
+    said = set(town.gather(signed))
+    assert all(str(words).startswith("refused: input.") for words in said), said
+    assert town.store._db.execute("SELECT COUNT(*) FROM slots").fetchone()[0] == 0
+    assert all(cell.home.log() == [] for cell in town.cells)  # type: ignore[union-attr]
+    with pytest.raises(PartyUnavailableError):
+        drive(town.asker.collect(signed), town.send)
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"k": 0},

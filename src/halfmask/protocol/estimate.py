@@ -136,6 +136,12 @@ def estimate(
                 ceil(pairs * (frames - j) / workers) * one for j in range(min(frames, 10**6))
             )
             count = pairs * frames * (frames + 1) // 2
+            if 2 * frames > ceil(merged / device.frame):
+                # Husks are dropped by Batcher's network over all frames.
+                depth = (2 * frames - 1).bit_length()
+                steps = depth * (depth + 1) // 2
+                total += steps * ceil(pairs * frames / workers) * one
+                count += steps * pairs * frames
         else:
             one = _moved(device, 2 * held + merged) + 2 * held * device.merge
             count = pairs

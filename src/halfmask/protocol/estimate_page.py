@@ -114,12 +114,25 @@ def _plot(lines: Sequence[Line]) -> str:
             f"<line x1='{LEFT}' x2='{WIDTH - 150}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>"
             f"<text x='{LEFT - 6}' y='{y + 4:.1f}' text-anchor='end'>{_short(decade)}</text>"
         )
+    last = max(x for x, _ in every)
     for at, (name, color, line) in enumerate(lines):
         places = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in line if y > 0)
+        # The first line is wide, so that it is seen under another one.
+        width = 6 if at == 0 and len(lines) > 2 else 2
         parts.append(
-            f"<polyline points='{places}' fill='none' stroke='{color}' stroke-width='2'/>"
+            f"<polyline points='{places}' fill='none' stroke='{color}' stroke-width='{width}'/>"
             f"<text x='{WIDTH - 144}' y='{30 + 18 * at}' fill='{color}'>{escape(name)}</text>"
         )
+        if line and line[-1][0] < last:
+            end, _ = place(*line[-1])
+            parts.append(
+                f"<line x1='{end:.1f}' x2='{end:.1f}' y1='16' y2='{HEIGHT - BOTTOM}' "
+                f"stroke='{color}' stroke-dasharray='4 4'/>"
+            )
+    parts.append(
+        f"<text x='{(LEFT + WIDTH - 150) / 2:.0f}' y='{HEIGHT - BOTTOM + 34}' "
+        "text-anchor='middle'>groups</text>"
+    )
     return f"<svg width='{WIDTH}' height='{HEIGHT}' role='img'>{''.join(parts)}</svg>"
 
 
