@@ -12,7 +12,7 @@ import numpy as np
 
 from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
-from halfmask.assessment.counted import Counted, counted
+from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.estimate import exact
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _RANKED = 200_000_000  # rows up to which discrimination rates of column sets are ranked
+_NO_QUASI = "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
 _SETS = 4000  # column sets that are looked at without being asked
 
 
@@ -46,6 +48,8 @@ def assess(
     engine: str | None = None,
     source_table: str | None = None,
     memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
     population: Table | None = None,
     fraction: float | None = None,
     size: int = 3,
@@ -63,6 +67,8 @@ def assess(
             ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads it.
         source_table: which table of a database.
         memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of a text file; ``None``: detected.
+        encoding: the character encoding of a text file; ``None``: detected.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
         size: the largest column sets that are looked at.
@@ -76,11 +82,24 @@ def assess(
         1
     """
     held = counted(
-        table, schema=schema, engine=engine, table=source_table, memory_limit=memory_limit
+        table,
+        _read,
+        schema=schema,
+        engine=engine,
+        table=source_table,
+        memory_limit=memory_limit,
+        delimiter=delimiter,
+        encoding=encoding,
     )
-    if held.counts is not None and population is not None:
-        raise ParameterError("population", "a table", "nothing: an engine counts one table")
     return _assessed(held, population, fraction, size, k, limit)
+
+
+def _read(schema: Schema) -> list[str]:
+    """The columns that everything is counted from."""
+    names = [*schema.quasi, *schema.sensitive]
+    if not schema.quasi:
+        raise SchemaError(_NO_QUASI)
+    return names if schema.person is None else [*names, schema.person]
 
 
 def _assessed(
@@ -98,7 +117,7 @@ def _assessed(
     ready = table if population is None else widen(table, population, quasi)
     classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
     if population is not None and fraction is None:
-        fraction = min(1.0, len(table) / len(population))
+        fraction = min(1.0, held.rows / len(population))
     own = classes.select(classes.rows > 0)
     size = _affordable(len(quasi), size)
     sets = column_sets(table, quasi, size=size, counts=counts)
@@ -140,9 +159,7 @@ def _assessed(
 
 def _require(table: Table, limit: float) -> None:
     if not table.schema.quasi:
-        raise SchemaError(
-            "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
-        )
+        raise SchemaError(_NO_QUASI)
     if not len(table):
         raise InputError("The table has no rows: there is nothing to assess.")
     if not 0 < limit < 1:

@@ -10,11 +10,12 @@ from halfmask.cli import show
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     as_json,
+    engine_options,
     load,
     refuse_bad_outputs,
     report_option,
+    rows_or_place,
     source,
-    stated_schema,
 )
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
 @click.option("--population", type=click.Path(), help="The population table's file.")
 @click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
 @click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
-@click.option("--engine", help="duckdb: count FILE without reading it into memory.")
-@click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB.")
-@click.option("--table", "source_table", help="Which table of a database (.duckdb, postgres://).")
+@engine_options
 @report_option
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -40,17 +39,14 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 
     refuse_bad_outputs(file, None, output)
     population = load(given["population"], {}) if given["population"] else None
-    table: Any = load(file, given) if _read(file, given["engine"]) else file
+    table, how = rows_or_place(file, given)
     with show.working("Assessing"):
         found = assess(
             table,
-            schema=None if table is not file else stated_schema(file, given),
-            engine=given["engine"],
-            source_table=given["source_table"],
-            memory_limit=given["memory_limit"],
             population=population,
             fraction=given["fraction"],
             size=given["size"],
+            **how,
         )
     if output:
         found.report(output)
@@ -59,13 +55,6 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
         show.document("assess", found.to_dict())
     else:
         show_assessment(found)
-
-
-def _read(file: str, engine: str | None) -> bool:
-    """Whether the rows are read, rather than counted where they are."""
-    from halfmask.assessment.counted import stays
-
-    return not stays(file, engine)
 
 
 def show_assessment(found: Assessment) -> None:
