@@ -5,6 +5,7 @@ All figures but the population estimates are counted on all rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
 from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics.discrimination.column_sets import rank_column_sets
+from halfmask.metrics.discrimination.column_sets import SetRate, rank_column_sets
+from halfmask.metrics.discrimination.inflation import inflation
 from halfmask.metrics.estimate import exact
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _RANKED = 200_000_000  # rows up to which discrimination rates of column sets are ranked
+_SHUFFLED = 2_000_000  # rows up to which targets are shuffled to see what chance gives
 _NO_QUASI = "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
 _SETS = 4000  # column sets that are looked at without being asked
 
@@ -145,15 +148,27 @@ def _assessed(
         sets=sets[:10],
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,
-        discrimination=tuple(
-            (name, rank_column_sets(table, name, quasi, size=size, counts=counts)[:5])
-            for name in shown
-        ),
+        discrimination=tuple((name, _ranked(held, name, size)) for name in shown),
         criteria=_criteria(own, alone, disclosures, limit),
         advice=advice(ready, own),
         way=way(ready, own),
         limit=limit,
         notes=_notes(held, size, fraction, len(quasi)),
+    )
+
+
+def _ranked(held: Counted, target: str, size: int) -> tuple[SetRate, ...]:
+    """The column sets that tell most about ``target``, beside what chance would give them."""
+    table, counts = held.table, held.counts
+    found = rank_column_sets(table, target, table.schema.quasi, size=size, counts=counts)[:5]
+    if held.rows > _SHUFFLED:
+        return found
+    times = max(3, min(10, _SHUFFLED // held.rows))
+    return tuple(
+        replace(
+            one, inflation=inflation(table, target, one.columns, permutations=times, counts=counts)
+        )
+        for one in found
     )
 
 
@@ -182,6 +197,11 @@ def _notes(held: Counted, size: int, fraction: float | None, columns: int) -> tu
         notes.append(
             f"Column sets were not ranked by their discrimination rate: there are more than "
             f"{_RANKED:,} rows. Those of all quasi-identifiers together are given."
+        )
+    elif held.rows > _SHUFFLED and held.table.schema.sensitive:
+        notes.append(
+            f"Discrimination rates stand without what chance gives: there are more than "
+            f"{_SHUFFLED:,} rows to shuffle."
         )
     if size < columns:
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")

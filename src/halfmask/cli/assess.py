@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 @click.option("--population", type=click.Path(), help="The population table's file.")
 @click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
 @click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
+@click.option("--limit", type=float, default=0.09, show_default=True,
+              help="Highest acceptable risk of a criterion.")  # fmt: skip
 @engine_options
 @report_option
 @as_json
@@ -46,6 +48,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             population=population,
             fraction=given["fraction"],
             size=given["size"],
+            limit=given["limit"],
             **how,
         )
     if output:
@@ -87,5 +90,57 @@ def show_assessment(found: Assessment) -> None:
         ("column", "as it is", "one level up", "removed"),
         steps,
     )
+    _show_secrets(found)
+    _show_population(found)
     for note in found.notes:
         show.say(note)
+
+
+def _show_secrets(found: Assessment) -> None:
+    if not found.disclosures:
+        return
+    learned = [
+        (
+            one.column,
+            show.percent(one.homogeneity),
+            show.percent(one.background),
+            show.percent(one.skewness),
+            "not known" if one.similarity is None else show.percent(one.similarity),
+        )
+        for one in found.disclosures
+    ]
+    show.table(
+        "What an attacker who knows the quasi-identifiers learns",
+        ("column", "certain", "certain if one is ruled out", "largest gain", "alike in meaning"),
+        learned,
+    )
+    rated = [
+        (
+            target,
+            ", ".join(one.columns),
+            one.rate,
+            None if one.inflation is None else one.inflation.chance.value,
+            one.kind,
+        )
+        for target, sets in found.discrimination
+        for one in sets[:3]
+    ]
+    if rated:
+        show.table(
+            "Discrimination rates (0 to 1), beside what chance gives such small groups",
+            ("column", "told by", "rate", "by chance", "class"),
+            rated,
+        )
+
+
+def _show_population(found: Assessment) -> None:
+    if found.uniqueness is None:
+        return
+    names = ("pitman", "zayatz", "snb", "poisson")
+    estimates = [(name, getattr(found.uniqueness, name)) for name in names]
+    rows = [
+        (name.upper() if name == "snb" else name.capitalize(),
+         one.reason if one.value is None else show.percent(one.value))
+        for name, one in estimates
+    ]  # fmt: skip
+    show.table("Share of the population who are unique, by four models", ("model", ""), rows)
