@@ -19,7 +19,7 @@ from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.answer import Answer, AnswerLevel
 from halfmask.release.document import versions
-from halfmask.release.release import DOOR
+from halfmask.release.sealed import DOOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
