@@ -269,12 +269,16 @@ def _distinct(rows: pa.Table, test: int, cap: int) -> Distinct:
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     open_groups = np.flatnonzero((counts < cap) & (counts > 0))
     lists = column.take(pa.array(open_groups))
-    flat = comparable(pc.list_flatten(lists))
-    if pa.types.is_nested(flat.type) or pa.types.is_interval(flat.type):
+    flat = comparable(pc.list_flatten(lists)) if pa.types.is_list(lists.type) else lists
+    if (
+        not pa.types.is_list(lists.type)
+        or pa.types.is_nested(flat.type)
+        or pa.types.is_interval(flat.type)
+    ):
         # Equal ones may look different: a month is thirty days.
         raise QueryError(
-            "l counts distinct values of numbers, texts and dates, not of intervals, lists or "
-            "structures: aggregate or name another column, or compute one number of it."
+            "distinct values are counted of numbers, texts and dates, not of intervals, lists or "
+            "types of the database's own: CAST the column, or aggregate another one."
         )
     codes = flat.dictionary_encode()
     lengths = np.zeros(len(counts), dtype=np.int64)
