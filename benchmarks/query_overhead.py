@@ -45,10 +45,10 @@ KEYS = ("age", "workclass", "education", "marital", "occupation", "race", "gende
 SIZES = {"workclass": 7, "marital": 7, "occupation": 14, "race": 5, "gender": 2, "country": 41}
 
 
-def invented(rows: int, groups: int, values: int | None = None, seed: int = 1) -> pa.Table:
+def invented(rows: int, groups: int, different: int | None = None, seed: int = 1) -> pa.Table:
     """Rows spread unevenly over about ``groups`` combinations of the eight columns.
 
-    ``values`` is how many different values are aggregated; unless stated, as many as weights.
+    ``different`` is how many values there are to aggregate; unless stated, as many as weights.
     """
     rng = np.random.default_rng(seed)
     kinds: dict[str, np.ndarray] = {
@@ -66,7 +66,7 @@ def invented(rows: int, groups: int, values: int | None = None, seed: int = 1) -
             columns[name] = pa.DictionaryArray.from_arrays(codes, values)
         else:
             columns[name] = pa.array(kinds[name][which].astype(np.int32))
-    most = 1_000_000 if values is None else 12_285 + values
+    most = 1_000_000 if different is None else 12_285 + different
     columns["fnlwgt"] = pa.array(rng.integers(12_285, most, rows).astype(np.int32))
     level = rng.integers(0, len(CHAIN), rows)
     for j, name in enumerate(("k_i", "l_i")):
@@ -93,9 +93,9 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def overhead(rows: int, groups: int, repeat: int, values: int | None = None) -> dict[str, float]:
+def overhead(rows: int, groups: int, repeat: int, different: int | None = None) -> dict[str, float]:
     """The personal query against the plain one."""
-    table = hm.read(invented(rows, groups, values), schema())
+    table = hm.read(invented(rows, groups, different), schema())
     names = ", ".join(KEYS)
     plain = f"SELECT {names}, AVG(fnlwgt), COUNT(DISTINCT fnlwgt) FROM the_table GROUP BY {names}"
     k, l = CHAIN[0]
