@@ -55,7 +55,7 @@ def positions(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.
         EngineError: one of them is not there; a count must never go to another group.
     """
     order = np.argsort(ours, kind="stable")
-    at = order[np.minimum(np.searchsorted(ours[order], theirs), len(ours) - 1)]
+    at: NDArray[np.int64] = order[np.minimum(np.searchsorted(ours[order], theirs), len(ours) - 1)]
     if not np.array_equal(ours[at], theirs):
         raise EngineError(
             "Two queries over the same rows named a group differently, so nothing is answered: "
