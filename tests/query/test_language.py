@@ -191,7 +191,7 @@ def test_a_refusal_says_what_to_do_and_where(text: str, reason: str, shown: str)
 
 def test_a_bracket_inside_a_text_is_no_bracket() -> None:
     for text in ("(", ")", "GUARANTEE"):
-        sql = f"SELECT city, COUNT(*) FROM people WHERE city <> '{text}' GROUP BY city"  # noqa: S608
+        sql = f"SELECT city, COUNT(*) FROM people WHERE city <> '{text}' GROUP BY city"
         assert len(hm.query(PEOPLE, f"{sql} GUARANTEE k = 1")) > 0
 
 
