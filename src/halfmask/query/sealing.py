@@ -26,7 +26,6 @@ def candidate_of(
     engine: Engine,
     *,
     second_look: bool,
-    warned: tuple[str, ...] = (),
 ) -> AnswerCandidate:
     """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
     import pyarrow as pa
@@ -47,7 +46,7 @@ def candidate_of(
         gap=choice.gap,
         engine=engine.name,
         sql=plan.statement.text,
-        notes=(*_notes(plan, published), *warned),
+        notes=_notes(plan, published),
         below=_below(plan, groups, published, engine) if plan.repeat else None,
         counted=_second_look(plan, groups, published, engine) if second_look else None,
     )
