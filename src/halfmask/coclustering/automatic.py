@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from halfmask.coclustering.columns import cocluster_melted
 from halfmask.coclustering.hierarchy import hierarchy
-from halfmask.coclustering.prepare import as_numbers, column_parts, melt_columns
+from halfmask.coclustering.numbers import as_numbers
+from halfmask.coclustering.prepare import column_parts, melt_columns
 from halfmask.coclustering.trees import column_trees, ordered_tree, thinned
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
