@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from halfmask.coclustering.criterion import Partition
 
-_LARGE = 10**17
+_SMALL, _LARGE = Decimal("1e-12"), Decimal("1e17")  # beyond, numbers are written as 1.5E+20
 _NOISE = 1e-14
 _LOWERED = Decimal(
     "0.001"
@@ -76,8 +76,8 @@ def open_labels(ends: Sequence[str]) -> list[str]:
 
 
 def plain(number: Decimal) -> str:
-    """A number as decimals, without zeros at the end; very large ones with an exponent."""
-    if abs(number) >= _LARGE:
+    """A number as decimals without zeros at the end; very large and small ones: an exponent."""
+    if number and not _SMALL <= abs(number) < _LARGE:
         return str(number)
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
