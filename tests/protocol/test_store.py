@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -126,6 +127,14 @@ def test_a_closing_is_settled_for_good(vault: Vault, tmp_path: Path) -> None:
     assert vault.settle(b"q", b"first") == b"first"
     assert Vault(tmp_path / "alice.cell", bytes(32)).settle(b"q", b"second") == b"first"
     assert vault.settle(b"another", b"second") == b"second"
+
+
+def test_the_first_entry_on_a_query_stays_and_can_be_revoked(vault: Vault) -> None:
+    first = Entry(b"new", "office", "text", 9, frozenset("s"), "contributed", 0, slot=4)
+    assert vault.note(first) == first
+    assert vault.note(replace(first, outcome="no policy", slot=5)) == first
+    vault.revoke(first)
+    assert [e for e in vault.log() if e.query == b"new"] == [replace(first, revoked=True)]
 
 
 def test_key_files(tmp_path: Path) -> None:

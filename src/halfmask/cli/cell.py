@@ -182,14 +182,12 @@ def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: flo
 @as_json
 def log(home: str, revoke: str | None, as_json: bool) -> None:
     """Show what the cell was asked and what it answered."""
-    from dataclasses import replace
-
     vault = _vault(home)
     if revoke is not None:
         named = [e for e in vault.log() if e.query.hex().startswith(revoke.lower())]
         if len(named) != 1:
             raise InputError(f"{len(named)} queries of the log begin like that; name one.")
-        vault.note(replace(named[0], revoked=True))
+        vault.revoke(named[0])
     rows = [
         {
             "query": e.query.hex()[:16],

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sqlite3
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,17 +159,20 @@ class Vault:
         entries = [msgspec.msgpack.decode(self._opened(n, d), type=Entry) for n, d in rows]
         return sorted(entries, key=lambda entry: entry.time)
 
-    def note(self, entry: Entry) -> None:
-        """Keep an entry, in place of an earlier one on the same query."""
-        self._put(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
+    def note(self, entry: Entry) -> Entry:
+        """Keep the first entry on a query, and give it back for good."""
+        kept = self._first(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
+        return msgspec.msgpack.decode(kept, type=Entry)
+
+    def revoke(self, entry: Entry) -> None:
+        """Have nothing more sent to a query of the log."""
+        self._put(
+            f"entry {entry.query.hex()}", msgspec.msgpack.encode(replace(entry, revoked=True))
+        )
 
     def settle(self, query: bytes, closing: bytes) -> bytes:
         """Keep the first closing that is seen of a query, and give it back for good."""
-        name = f"closing {query.hex()}"
-        known = self._get(name)
-        if known is None:
-            self._put(name, closing)
-        return known or closing
+        return self._first(f"closing {query.hex()}", closing)
 
     def _need(self, name: str) -> bytes:
         data = self._get(name)
@@ -187,6 +191,15 @@ class Vault:
                 "INSERT OR REPLACE INTO things VALUES (?, ?)",
                 (name, _sealed(self._cipher, name, data)),
             )
+
+    def _first(self, name: str, data: bytes) -> bytes:
+        """Keep what comes first under a name, also among processes, and give it back."""
+        with self._file() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO things VALUES (?, ?)",
+                (name, _sealed(self._cipher, name, data)),
+            )
+        return self._need(name)
 
     def _opened(self, name: str, data: bytes) -> bytes:
         try:
