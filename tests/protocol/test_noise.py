@@ -143,6 +143,8 @@ def test_no_epsilon_means_a_dummy_of_the_same_length() -> None:
     "SELECT b, SUM(s) AS t FROM people GROUP BY b GUARANTEE k = 5",
     "SELECT COUNT(*) AS n FROM people GUARANTEE k = 5",
     "SELECT s, COUNT(*) AS n FROM people GROUP BY s GUARANTEE k = 5",
+    "SELECT b, COUNT(*) AS n FROM people WHERE s > 3 GROUP BY b GUARANTEE k = 5",
+    "SELECT b, COUNT(*) AS n FROM (SELECT b FROM people WHERE s > 3) t GROUP BY b GUARANTEE k = 5",
     "SELECT b, COUNT(*) AS n FROM people GROUP BY b GUARANTEE k = 5 THEN b -> del GUARANTEE k = 6",
 ])  # fmt: skip
 def test_questions_that_noise_does_not_suit(text: str) -> None:

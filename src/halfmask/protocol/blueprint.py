@@ -146,7 +146,16 @@ def _by_person(plan: Plan) -> Plan:
 
 
 def _refuse_noise(made: Blueprint) -> None:
+    from sqlglot import exp
+
     plan, layout = made.plan, made.layout
+    if plan.request.source.find(exp.Where, exp.Join) is not None:
+        raise UnsupportedQueryError(
+            "With noise cells answer without WHERE and JOIN: who meets them would leave exactly. "
+            "Group by the column instead.",
+            text=plan.statement.text,
+            start=0,
+        )
     counts = all(a.states == (-1,) for a in plan.aggregates)
     domains = layout.keys and all(key.domain is not None for key in layout.keys)
     if not counts or not domains or len(plan.chain.levels) > 1 or plan.requirements[1:]:
