@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ def test_a_wrong_key_and_a_changed_file_are_refused(vault: Vault, tmp_path: Path
     with pytest.raises(AuthenticationError):
         Vault(path, bytes([1] * 32))
     with pytest.raises(AuthenticationError):
-        Vault(path, b"a passphrase")
+        Vault(path, "a passphrase")
     db = sqlite3.connect(path)
     with db:
         data = db.execute("SELECT data FROM things WHERE name = 'policy'").fetchone()[0]
@@ -82,9 +83,20 @@ def test_a_wrong_key_and_a_changed_file_are_refused(vault: Vault, tmp_path: Path
         vault.tables()
 
 
-def test_passphrases_work_too(tmp_path: Path) -> None:
-    Vault.create(tmp_path / "b.cell", b"correct horse", new_issuer().group(0), COMMONS)
-    assert Vault(tmp_path / "b.cell", b"correct horse").policy() is None
+@pytest.mark.parametrize("phrase", ["correct horse", "x" * 32])
+def test_passphrases_work_too_and_are_stretched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phrase: str
+) -> None:
+    stretched = []
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr(
+        hashlib, "scrypt", lambda *a, **more: stretched.append(a) or scrypt(*a, **more)
+    )
+    Vault.create(tmp_path / "b.cell", phrase, new_issuer().group(0), COMMONS)
+    assert Vault(tmp_path / "b.cell", phrase).policy() is None
+    assert {a[0] for a in stretched} == {phrase.encode()}
+    with pytest.raises(AuthenticationError):
+        Vault(tmp_path / "b.cell", phrase.encode())
 
 
 def test_rows_must_be_what_the_common_schema_says(vault: Vault) -> None:

@@ -1,7 +1,8 @@
 """A cell's home on disk: one SQLite file in which everything of the person is encrypted.
 
-The key comes from a key file or a passphrase (scrypt). Names of entries are bound to them, so that
-nothing in the file can change places. Real hardware would keep the key where nobody can copy it.
+The key comes from a key file (bytes) or is a passphrase (text, by scrypt). Names of entries are
+bound to them, so that nothing in the file can change places. Real hardware would keep the key where
+nobody can copy it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FORMAT = b"halfmask.cell/1"
 class Vault:
     """One person's cell on disk."""
 
-    def __init__(self, path: str | Path, key: bytes) -> None:
+    def __init__(self, path: str | Path, key: bytes | str) -> None:
         self._path = Path(path)
         if not self._path.exists():
             raise InputError(f"There is no cell {self._path.name}: make one with cell init.")
@@ -56,7 +57,7 @@ class Vault:
     def create(
         cls,
         path: str | Path,
-        key: bytes,
+        key: bytes | str,
         group: GroupKey,
         commons: Mapping[str, object],
         folder: Path | None = None,
@@ -243,15 +244,18 @@ def new_key_file(path: str | Path) -> bytes:
 def read_key_file(path: str | Path) -> bytes:
     """The key in a key file."""
     try:
-        return bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
+        key = bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
     except (OSError, ValueError):
-        raise InputError(f"{Path(path).name} cannot be read as a cell's key file.") from None
+        key = b""
+    if len(key) != 32:
+        raise InputError(f"{Path(path).name} cannot be read as a cell's key file.")
+    return key
 
 
-def _stretched(key: bytes, salt: bytes) -> bytes:
-    if len(key) == 32:
+def _stretched(key: bytes | str, salt: bytes) -> bytes:
+    if isinstance(key, bytes):
         return hashlib.sha256(b"cell key" + salt + key).digest()
-    return hashlib.scrypt(key, salt=salt, n=2**14, r=8, p=1, dklen=32)
+    return hashlib.scrypt(key.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)
 
 
 def _sealed(cipher: AESGCM, name: str, data: bytes) -> bytes:
