@@ -128,13 +128,15 @@ def test_a_wrong_candidate_does_not(candidate: AnswerCandidate, spoil: Any) -> N
         ([0, 1, 1, 2], False),  # both, and as many keys as places
         ([0, 0, 1, -1], False),  # a place of nothing
         ([0, 0, -1, -1], False),
+        ([-1, -1, -1, -1], True),  # nothing is published
     ],
 )
 def test_each_place_has_one_key_and_each_key_one_place(
     candidate: AnswerCandidate, places: list[int], good: bool
 ) -> None:
+    count = 0 if max(places) < 0 else 3 + (3 in places)
     groups = pa.table({"place": places, "g0": ["a", "a", "b", None], "g1": [None] * 4})
-    spoiled = replace(candidate, groups=groups, places=np.zeros(3 + (3 in places), np.int64))
+    spoiled = replace(candidate, groups=groups, places=np.zeros(count, np.int64))
     engine = DuckDB({"groups": groups, "places": _places(spoiled)})
     try:
         if good:

@@ -204,7 +204,7 @@ def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
         exp.select(
             "COUNT(*) AS keys",
             "COUNT(DISTINCT lowest) AS places",
-            "COUNT_IF(lowest <> highest) AS shared",
+            "COUNT(*) FILTER (WHERE lowest <> highest) AS shared",
         ).from_(by_key.subquery("c", copy=False), copy=False)
     )
     n = len(candidate.places)
