@@ -295,6 +295,18 @@ def test_rows_that_do_not_suit_a_query_make_a_dummy_and_no_silence(of: str) -> N
     assert None not in done
 
 
+def test_a_question_that_fails_in_the_end_fails_for_its_asker_and_not_for_cells() -> None:
+    town = Town(PEOPLE)
+    with pytest.raises(QueryError, match="CAST"):
+        town.ask(
+            "SELECT b, COUNT(*) AS n FROM people GROUP BY b HAVING CAST(b AS INTEGER) > 1 "
+            "GUARANTEE k = 2"
+        )
+    found = town.ask("SELECT b, MAX(s) AS m FROM people GROUP BY b GUARANTEE k = 2")
+    assert found is not None
+    assert found[0].rows.num_rows == 2
+
+
 # -- bad input
 
 
