@@ -95,7 +95,7 @@ def parse_private(text: str) -> PrivateStatement:
 def _clause_start(tokens: Sequence[Token]) -> int | None:
     depth = 0
     for i, token in enumerate(tokens[:-1]):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        depth += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
         after = [t.text.upper() for t in tokens[i + 1 : i + 3]]
         if depth == 0 and token.text.upper() == "WITH" and "EPSILON" in after[:1]:
             return i

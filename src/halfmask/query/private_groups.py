@@ -81,7 +81,10 @@ def _histogram(
     if some.num_rows:
         at = np.clip(some[f"g{len(keys)}"].cast(pa.int64()).to_numpy(), 0, INTERVALS - 1)
         cells = _known(keys, shown, some)
-        np.add.at(found, (cells, at), some["rows"].cast(pa.int64()).to_numpy())
+        rows = some["rows"].cast(pa.int64()).to_numpy()
+        # Rows of a person are drawn anew: a group may come up that has no count and stays hidden.
+        there = cells >= 0
+        np.add.at(found, (cells[there], at[there]), rows[there])
     return found
 
 
@@ -110,7 +113,7 @@ def _cells(keys: Sequence[PrivateKey], totals: pa.Table) -> tuple[Ints, list[pa.
 
 
 def _known(keys: Sequence[PrivateKey], shown: Sequence[pa.Array], totals: pa.Table) -> Ints:
-    """The groups of totals among groups that were found before, by their names."""
+    """The groups of totals among groups that were found before, by their names; -1 for others."""
     place = {group: i for i, group in enumerate(zip(*(v.to_pylist() for v in shown), strict=True))}
     named = []
     for i, key in enumerate(keys):
@@ -118,7 +121,7 @@ def _known(keys: Sequence[PrivateKey], shown: Sequence[pa.Array], totals: pa.Tab
         named.append(names.take(pa.array(code)).to_pylist())
     if not keys:
         return np.zeros(totals.num_rows, np.int64)
-    return np.array([place[group] for group in zip(*named, strict=True)], np.int64)
+    return np.array([place.get(group, -1) for group in zip(*named, strict=True)], np.int64)
 
 
 def _coded(key: PrivateKey, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.dp.domain import Bins
+    from halfmask.query.safe.rows import SafeRows
 
-PEOPLE = "people"
+PEOPLE = "people, each once"
 _KINDS: dict[str, Kind] = {
     "count": "count",
     "sum": "sum",
@@ -50,8 +50,8 @@ class _One:
 class Asked:
     """Collects the aggregates of a question."""
 
-    def __init__(self, scope: Scope, declared: Mapping[str, object]) -> None:
-        self.scope, self.declared = scope, declared
+    def __init__(self, scope: Scope, declared: Mapping[str, object], safe: SafeRows) -> None:
+        self.scope, self.declared, self.safe = scope, declared, safe
         self._all: list[_One] = []
 
     def add(self, call: exp.Expr) -> None:
@@ -79,8 +79,9 @@ class Asked:
         kind, label, scale = _KINDS[name], _label(argument), None
         if kind != "count":
             argument, scale = self._bounded(call, argument)
+        argument = None if argument is None else self.safe(argument)
         if condition is not None and argument is not None:
-            argument = exp.Case().when(condition.copy(), argument.copy())
+            argument = exp.Case().when(self.safe.boolean(condition).node, argument)
             label = f"{label} where {_label(condition)}"
         one = _One(whole, kind, argument, label, scale)
         if kind != "count":
@@ -171,13 +172,13 @@ class Asked:
         found, inside = _clamped(argument)
         if found is None and isinstance(argument, exp.Column):
             stated = self.declared.get(argument.name)
-            found = None if stated is None else bounds_of(stated)
-        if found is None or not found[0] < found[1]:
+            found = bounds_of(stated)
+        if found is None or not found[0] < found[1] or bounds_of(found) is None:
             name = argument.name if isinstance(argument, exp.Column) else _label(argument)
             fail(
                 self.scope.text,
                 call,
-                f"{name} needs public bounds, known without looking at the rows: write "
+                f"{name} needs public bounds, finite and known without looking at the rows: write "
                 f"{call.key.upper()}(LEAST(GREATEST({name}, low), high)), or declare "
                 "domain = { low = ..., high = ... } for the column in the schema.",
             )
@@ -196,7 +197,7 @@ def _label(argument: exp.Expr | None) -> str:
         column.this.args["quoted"] = False
     if isinstance(plain, exp.Column):
         return plain.name
-    return re.sub(r"\s+", " ", plain.sql(dialect="duckdb"))
+    return plain.sql(dialect="duckdb")
 
 
 def _clamped(argument: exp.Expr) -> tuple[tuple[float, float] | None, exp.Expr]:

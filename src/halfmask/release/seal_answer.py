@@ -19,7 +19,7 @@ from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.answer import Answer, AnswerLevel
 from halfmask.release.document import versions
-from halfmask.release.release import DOOR
+from halfmask.release.sealed import DOOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class AnswerCandidate:
         first: the number that the finest level is shown with.
         refused: people whom no level satisfies, and the largest k among them.
         without_policy: people left out because they state none.
+        below: people below the guarantee, where somebody may stand in several groups.
         counted: what a second look at the rows found per place, where one was asked for:
             ``place``, then one column per promise, then the largest k and l.
     """
@@ -82,6 +83,7 @@ class AnswerCandidate:
     engine: str
     sql: str
     notes: tuple[str, ...] = ()
+    below: int | None = None
     counted: pa.Table | None = None
 
 
@@ -302,12 +304,14 @@ def _released(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdic
 def _withheld(candidate: AnswerCandidate, published: int, unseen: int) -> dict[str, int | None]:
     """Totals of people left out, each said only where it hides them well enough by itself."""
     first = candidate.promises[0]
-    inside = int(np.sum(candidate.groups[first.count].to_numpy()))
+    below = candidate.below
+    if below is None:
+        below = int(np.sum(candidate.groups[first.count].to_numpy())) - published
     k = candidate.request.guarantees[-1][0]
     reasons = {
         "no level satisfies their demands": (candidate.refused[0], max(k, candidate.refused[1])),
         "no policy": (candidate.without_policy, k),
-        "below the guarantee": (inside - published, k),
+        "below the guarantee": (below, k),
     }
     said = {reason: n if n >= needed else None for reason, (n, needed) in reasons.items()}
     if unseen:
