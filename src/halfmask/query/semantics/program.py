@@ -262,6 +262,9 @@ class _Model:
             options=options,
         )
         x = None if result.x is None else np.rint(result.x[: len(self.of)]).astype(np.int64)
+        # Stopped early, HiGHS may hand out what is no solution.
+        if x is not None and (np.bincount(self.of, x, len(self.many)) != self.many).any():
+            x = None
         return int(result.status), x, _whole(result.mip_dual_bound)
 
     def targets(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
