@@ -263,7 +263,11 @@ class _Model:
         )
         x = None if result.x is None else np.rint(result.x[: len(self.of)]).astype(np.int64)
         # Stopped early, HiGHS may hand out what is no solution.
-        if x is not None and (np.bincount(self.of, x, len(self.many)) != self.many).any():
+        if x is not None and (
+            (x < 0).any()
+            or (np.bincount(self.of, x, len(self.many)) != self.many).any()
+            or int(self.cost @ x) > limit
+        ):
             x = None
         return int(result.status), x, _whole(result.mip_dual_bound)
 
