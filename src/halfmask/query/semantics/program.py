@@ -79,9 +79,7 @@ def solve(
         target = model.targets(x)
         short = _short(problem, target)
         if not short:
-            lost = problem.groups.people[problem.members] * (
-                target - problem.finest[problem.members]
-            )
+            lost = problem.groups.people[problem.members] * (target - problem.finest[problem.members])
             return target, int(lost.sum()) if status == OPTIMAL else bound
         if short <= shared:
             break
@@ -145,7 +143,9 @@ class _Model:
         self.of, self.at = np.nonzero(able)
         self.cost = cost[able]
         self.columns = len(self.of)
-        self.rows.add(self.of, np.arange(self.columns), np.ones(self.columns), self.many, self.many)
+        self.rows.add(
+            self.of, np.arange(self.columns), np.ones(self.columns), self.many, self.many
+        )
 
     def _types(self) -> None:
         """Who counts the same at a node; y links them to its thresholds."""
@@ -239,7 +239,9 @@ class _Model:
             for y in self.y[types].tolist():
                 self.rows.one([*entries, y], [*entries.values(), -needed], 0, np.inf)
 
-    def run(self, limit: int, until: float | None) -> tuple[int, NDArray[np.int64] | None, int]:
+    def run(
+        self, limit: int, until: float | None
+    ) -> tuple[int, NDArray[np.int64] | None, int]:
         """The status, the number of groups per place, and a lower bound of the loss."""
         from scipy.optimize import Bounds, milp
 
