@@ -6,14 +6,20 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import halfmask as hm
+from halfmask.protocol.commons import read_commons
+from halfmask.protocol.keys import AskerKey, read_key
+from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.transport.http import RelayServer
+from halfmask.protocol.store.vault import Vault, read_key_file
+from halfmask.protocol.transport.http import RelayServer, Sender
+from halfmask.protocol.transport.memory import drive
 
 COMMONS = """
 [tables.people.columns]
@@ -88,6 +94,29 @@ def test_groups_of_cells_without_an_answer_are_named(folder, halfmask):
     answer = json.loads(out)
     assert [given["group"] for given in answer["answers"]] == [1]
     assert answer["silent"] == [0]
+
+
+def test_a_cell_with_an_old_schema_does_not_use_up_the_tries_of_a_task(folder, halfmask):
+    (folder / "old.toml").write_text(COMMONS + 'age = { type = "integer", role = "quasi" }\n')
+    enroll = ("--group", "keys/group-0.json", "--commons", "old.toml")
+    assert halfmask("cell", "init", "old.cell", *enroll).code == 0
+    asker = Asker(read_key("keys/asker.json", AskerKey), read_commons("commons.toml"))
+    question = asker.question(TEXT, time.time(), cells=2)
+    server = RelayServer(Relay(RelayStore())).start()
+    try:
+        send = Sender(server.address)
+        drive(asker.ask(question), send)
+        for name in ("ann", "ben"):
+            vault = Vault(f"{name}.cell", read_key_file(f"{name}.cell.key"))
+            drive(vault.cell().take_part(time.time()), send)
+        tried = halfmask("cell", "join", "old.cell", "--relay", server.address, "--seconds", 1)
+        assert "refused: protocol.authentication" in tried.err
+        assert halfmask("cell", "join", "ann.cell", "--relay", server.address).code == 0
+        found = drive(asker.collect(question), send)
+        send.close()
+    finally:
+        server.stop()
+    assert found[0].rows["n"].to_pylist() == [2]
 
 
 def test_a_policy_is_shown_and_checked(folder, halfmask):

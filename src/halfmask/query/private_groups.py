@@ -44,14 +44,14 @@ class Grouped:
 
 def collected(plan: PrivatePlan, engine: Engine, own: Personal | None = None) -> Grouped:
     """Ask the engine for the totals, of everybody or of a sample, and put them at their groups."""
-    request = plan.tally
-    totals = engine.tally(request) if own is None else own.totals(request, engine, Sampler())
+    bounded = replace(plan.tally, person=None) if plan.once else plan.tally
+    totals = engine.tally(bounded) if own is None else own.totals(bounded, engine, Sampler())
     cells, keys = _cells(plan.keys, totals)
     size = len(keys[0]) if keys else 1
     exact = _summed(plan.labels, cells, totals, size)
     histograms = {}
     for label, place in plan.trees.items():
-        request = replace(plan.tally, keys=(*plan.tally.keys, place), parts=())
+        request = replace(bounded, keys=(*bounded.keys, place), parts=())
         histograms[label] = _histogram(plan.keys, keys, engine.tally(request), size)
     return Grouped(tuple(keys), replace(exact, histograms=histograms))
 

@@ -5,7 +5,7 @@ Everything is decided from the query, the schema and column types; no row is rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from halfmask.query.aggregates import Aggregates
 from halfmask.query.final import Final
 from halfmask.query.planned import PlannedKey
 from halfmask.query.private_scope import grouping, private_scope
+from halfmask.query.private_steps import binned
 from halfmask.query.safe.rows import SafeRows
 from halfmask.query.scope import fail
 
@@ -68,6 +69,7 @@ class PrivatePlan:
         names: the columns of the answer.
         bare: per column of the answer, the aggregate that it shows as it is; None for others.
         sizes: per column that the query reads, how many public values it has.
+        once: whether nobody has two rows, so that none need be left out; a secret of the rows.
     """
 
     scope: Scope
@@ -80,6 +82,7 @@ class PrivatePlan:
     names: tuple[str, ...]
     bare: tuple[int | None, ...]
     sizes: Mapping[str, int]
+    once: bool = field(default=False, repr=False)
 
     @property
     def public(self) -> bool:
@@ -128,11 +131,11 @@ def plan_private(
         tally=Tally(
             rows,
             tuple(
-                parts.binned(expression, key.domain) if isinstance(key.domain, Bins) else expression
+                binned(expression, key.domain) if isinstance(key.domain, Bins) else expression
                 for expression, key in zip(expressions, grouped, strict=True)
             ),
             asked.parts(),
-            scope.person if source.repeats is not False else None,
+            scope.person,
             rows_per_person,
         ),
         labels=asked.labels(),
@@ -141,6 +144,7 @@ def plan_private(
         names=tuple(names),
         bare=tuple(_place(item.unalias(), calls) for item in select.expressions),
         sizes=_sizes(scope, select, declared),
+        once=source.repeats is False,
     )
 
 
