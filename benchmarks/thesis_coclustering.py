@@ -15,11 +15,13 @@ import json
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
+from halfmask.coclustering.criterion import Criterion, Form
 from halfmask.coclustering.generator import generator
 from halfmask.coclustering.hierarchy import hierarchy
 from halfmask.coclustering.simplify import simplify
@@ -198,6 +200,13 @@ def from_sets(
     return joints, [joint_of_sets(weights, [column]) for column in sets]
 
 
+def costs(found: Any, form: Form) -> dict[str, float]:
+    """What the grid costs in one form of the criterion, and the grid of one cell."""
+    judge = Criterion(found.melted.observations, form)
+    cost, null = judge.cost(found.grid.partition), judge.null()
+    return {"grid": round(cost, 1), "null": round(null, 1), "level": round(1 - cost / null, 5)}
+
+
 def main() -> None:
     """Print one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -225,6 +234,7 @@ def main() -> None:
             "parts": found.grid.parts,
             "people_per_group": [int(people.min()), int(people.max())],
             "groups_at_k_1000": int(parts[smallest >= 1000].max()),
+            "cost": {form: costs(found, form) for form in ("published", "khiops11")},
             "thesis": {"parts": [32, 55], "people_per_group": [461, 1152], "groups_at_k_1000": 15},
         },
         "original": utility("original", truth, unseen, sizes, truth, *from_codes(truth, sizes)),

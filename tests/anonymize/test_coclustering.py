@@ -223,6 +223,7 @@ def test_constant_and_unique_columns_are_worked_with():
     for method in METHODS:
         release = hm.anonymize(people, hm.KAnonymity(10), method=method)
         assert smallest(release, table.column_names) >= 10
+        assert set(release.to_arrow()["unique"].to_pylist()) == {"*"}  # else one person is named
 
 
 def test_sixty_columns_of_mixed_kinds():

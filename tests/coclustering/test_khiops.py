@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,13 @@ def printed(monkeypatch):
     return reports
 
 
+def as_printed(cost):
+    """Equal to six decimals, or to the ten digits that Khiops prints where they are fewer."""
+    return pytest.approx(
+        cost, rel=0, abs=max(1e-6, 0.51 * 10.0 ** (math.floor(math.log10(cost)) - 9))
+    )
+
+
 def mixed(random, rows):
     """A table with structure: two categorical variables and a number that depend on a third."""
     hidden = random.integers(0, 3, rows)
@@ -49,8 +58,8 @@ def test_grids_of_khiops_cost_what_khiops_prints(rows, dims, printed):
     observed = observe(sides[:dims], [a, b, x][:dims])
     theirs = khiops.khiops_cocluster(observed)
     assert theirs.informative
-    assert theirs.cost == pytest.approx(printed[0]["cost"], rel=1e-9)
-    assert theirs.null_cost == pytest.approx(printed[0]["nullCost"], rel=1e-9)
+    assert theirs.cost == as_printed(printed[0]["cost"])
+    assert theirs.null_cost == as_printed(printed[0]["nullCost"])
     assert cocluster(observed, criterion="khiops11").cost <= theirs.cost + 1e-6
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from halfmask.coclustering import sample
 from halfmask.coclustering.criterion import Criterion
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import cocluster
@@ -142,6 +143,26 @@ def test_an_ordered_variable_is_cut_where_the_law_changes():
     found = cocluster(observed, rounds=1)
     assert found.parts == (3, 2)
     assert np.flatnonzero(np.diff(found.partition[0])).tolist() == [999, 1749]
+
+
+def test_a_sample_of_many_values_finds_the_blocks_of_all(monkeypatch):
+    random = np.random.default_rng(5)
+    hidden = np.repeat(np.arange(4), 500)
+    parts = [hidden * 3 + random.integers(0, 3, 2000) + 12 * column for column in range(6)]
+    rows = np.tile(np.arange(2000, dtype=np.int32), 6)
+    observed = observe(
+        [Variable("row", "categorical", 2000), Variable("part", "categorical", 72)],
+        [rows, np.concatenate(parts).astype(np.int32)],
+    )
+    whole = cocluster(observed, rounds=0)
+    monkeypatch.setattr(sample, "ROOM", 3_000)  # of 12,000 observations
+    monkeypatch.setattr(sample, "FEWEST", 400)
+    assert sample.side_to_sample(observed) == (0, 500)
+    grid = cocluster(observed, rounds=0)
+    assert grid.cost <= whole.cost + 1e-6
+    assert len(set(zip(hidden.tolist(), grid.partition[0].tolist(), strict=True))) == 4
+    monkeypatch.setattr(sample, "ROOM", 12_000)
+    assert sample.side_to_sample(observed) is None
 
 
 def test_time_may_be_limited(melted):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width
-from halfmask.coclustering.prepare import melt, recut
+from halfmask.coclustering.numbers import as_numbers
+from halfmask.coclustering.prepare import column_parts, cut_column, melt, recut
 from halfmask.errors import InputError, ParameterError
 
 COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
@@ -126,7 +131,67 @@ def test_parameters_out_of_range_are_refused(iris, wrong):
 
 
 def test_labels_stay_distinct():
-    assert len(set(Cuts((0.0, 1e-6, 2e-6, 3e-6)).labels())) == 3
+    assert Cuts((0.0, 1e-6, 2e-6, 3e-6)).labels()[1:] == [
+        "]0.000001,0.000002]",
+        "]0.000002,0.000003]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bounds", "labels"),
+    [
+        # the median of the values is 0.12345: three decimals would put 0.1234 on the wrong side
+        ([0.1, 0.1234, 0.1235, 0.2], (0.12345,), ("<=0.12345", ">0.12345")),
+        ([0.1, 0.123, 0.124, 0.2], (0.1234,), ("<=0.123", ">0.123")),
+        ([17.0, 37.0, 38.0, 90.0], (37.7,), ("<=37", ">37")),
+        ([17, 37, 38, 90], (37.7,), ("<=37", ">37")),
+        ([-9, -4, -3, 0], (-3.5,), ("<=-4", ">-4")),
+        ([2**60 + 1, 2**60 + 2**12 + 1, 2**61], (2.0**60 + 2**12,), None),
+        ([1e-9, 2e-9, 3e-9], (1.5e-9,), ("<=0.000000001", ">0.000000001")),
+    ],
+)
+def test_labels_are_true_of_every_value(numbers, bounds, labels):
+    table = hm.read(pa.table({"x": numbers}), {"x": "quasi"})
+    told = as_numbers(table.encode("x").values)
+    column = cut_column(table, "x", Cuts((told[0], *bounds, told[-1])).short(told))
+    if labels is not None:
+        assert column.labels == labels
+    _true_of_every_value(table, column)
+
+
+def _true_of_every_value(table, column):
+    for value, part in zip(table.encode("x").values.to_pylist(), column.of_value, strict=True):
+        label = column.labels[part].strip("]")
+        if label.startswith("<="):
+            assert Fraction(repr(value)) <= Fraction(label[2:])
+        elif label.startswith(">"):
+            assert Fraction(repr(value)) > Fraction(label[1:])
+        elif label != "any":
+            low, high = map(Fraction, label.split(","))
+            assert low < Fraction(repr(value)) <= high
+
+
+@given(
+    numbers=st.lists(
+        st.floats(-1e6, 1e6) | st.floats(-1e-3, 1e-3) | st.integers(0, 30).map(lambda n: n / 10),
+        min_size=12,
+        max_size=60,
+        unique=True,
+    ),
+    intervals=st.sampled_from(["equal-frequency", "equal-width"]),
+)
+def test_labels_of_learnt_intervals_are_true_of_every_value(numbers, intervals):
+    table = hm.read(pa.table({"x": numbers}), {"x": "quasi"})
+    _true_of_every_value(table, column_parts(table, "x", bins=4, intervals=intervals))
+
+
+def test_moments_finer_than_a_float_are_covered():
+    moments = [1_700_000_000_000_000_000 + 300 * i + 1 for i in range(12)]
+    table = hm.read(pa.table({"t": pa.array(moments, pa.timestamp("ns"))}), {"t": "quasi"})
+    column = column_parts(table, "t", bins=3)
+    end = column.labels[0].removeprefix("<=")
+    inside = table.encode("t").values.filter(pa.array(column.of_value == 0))
+    assert inside.cast(pa.string()).to_pylist()[-1] <= end
 
 
 def test_nothing_that_is_printed_holds_a_value(melted, grid):

@@ -124,6 +124,39 @@ def test_the_missing_value_stays_apart_below_the_root():
     assert "d | e | f" in people.hierarchy("letter").labels[1]
 
 
+def test_a_value_alone_in_its_group_is_not_nested():
+    random = np.random.default_rng(0)
+    hidden = random.integers(0, 5, 2000)
+    letters = np.array(list("abcdefghijklz"))[
+        hidden * 3 + random.integers(0, 3, 2000) * (hidden < 4)
+    ]
+    other = np.array(list("vwxyz"))[np.where(random.random(2000) < 0.9, hidden, 0)]
+    table = hm.read(
+        pa.table({"letter": letters, "other": other}),
+        {"columns": {n: {"role": "quasi", "hierarchy": "auto"} for n in ("letter", "other")}},
+    )
+    groups = settled(table).schema.columns["letter"].hierarchy.groups
+    assert {"a", "b", "c"} in [set(values) for values in _lists(groups)]
+    assert ["z"] in _lists(groups)
+    assert not _padded(groups)
+    levels = table.hierarchy("letter")
+    z = table.encode("letter").values.to_pylist().index("z")
+    assert levels.labels[1][levels.maps[1][z]] == "z"
+
+
+def _padded(node):
+    """Whether a group holds one group alone that holds one value alone."""
+    if isinstance(node, list):
+        return False
+    inside = [list(v.values()) for v in node.values() if isinstance(v, dict)]
+    alone = [v for v in inside if len(v) == 1 and isinstance(v[0], list) and len(v[0]) == 1]
+    return bool(alone) or any(_padded(v) for v in node.values())
+
+
+def _lists(node):
+    return [node] if isinstance(node, list) else [x for v in node.values() for x in _lists(v)]
+
+
 def test_columns_without_structure_are_refused_by_name():
     random = np.random.default_rng(3)
     table = pa.table({"a": random.integers(0, 5, 200), "b": random.integers(0, 5, 200)})

@@ -82,6 +82,7 @@ def publish(
     for k, column in enumerate(melted.columns):
         mine = chosen[:, melted.offsets[k] : melted.offsets[k + 1]]
         sets, place = np.unique(mine, axis=0, return_inverse=True)
+        sets |= _held_by_one(column, sets)[:, None]
         given = table.schema.columns[column.name].hierarchy
         supplied = method == "cocluster" and given is not None and not isinstance(given, Auto)
         if method == "cocluster" and not supplied:
@@ -113,6 +114,12 @@ def _chosen(found: Clustered, groups: NDArray[np.int32], link: Link) -> NDArray[
         met = part_counts(groups, found.matrix, len(alone))[below]
         chosen[below] = chosen_parts(met, alone, melted, link=link)
     return chosen
+
+
+def _held_by_one(column: ColumnParts, sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The sets of parts that one row each holds: they would name persons, so all is published."""
+    several = np.bincount(column.codes, minlength=len(column.labels)) > 1
+    return ~(sets & several).any(axis=1)
 
 
 def _covering(node: tuple[int, int], levels: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from halfmask.coclustering.columns import cocluster_melted
 from halfmask.coclustering.hierarchy import hierarchy
-from halfmask.coclustering.prepare import as_numbers, column_parts, melt_columns
+from halfmask.coclustering.numbers import as_numbers
+from halfmask.coclustering.prepare import column_parts, melt_columns
 from halfmask.coclustering.trees import column_trees, ordered_tree, thinned
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
@@ -135,7 +136,10 @@ def _short(held: NDArray[np.float64], bound: float, *, whole: bool) -> float:
 
 
 def _tree(table: Table, tree: ColumnTree) -> HierarchyBuilder:
-    """Nested groups; the missing value, which the tree leaves to the root, is not listed."""
+    """Nested groups; a value alone in its group is not nested deeper.
+
+    The missing value, which the tree leaves to the root, is not listed.
+    """
     values = table.encode(tree.column.name).values
     held = len(values) - values.null_count
     if len(tree.levels) < 3:
@@ -143,10 +147,15 @@ def _tree(table: Table, tree: ColumnTree) -> HierarchyBuilder:
     tree = tree.first(held)
     texts = [canonical(value) for value in values.slice(0, held).to_pylist()]
     labels = [tree.labels(level) for level in range(len(tree.levels))]
+    sizes = [np.bincount(level) for level in tree.levels]
     groups: dict[str, Any] = {}
     for value in range(held):
         node = groups
-        for level in range(len(tree.levels) - 2, 1, -1):
-            node = node.setdefault(labels[level][tree.levels[level][value]], {})
-        node.setdefault(labels[1][tree.levels[1][value]], []).append(texts[value])
+        for level in range(len(tree.levels) - 2, 0, -1):
+            group = tree.levels[level][value]
+            name = labels[level][group]
+            if level == 1 or sizes[level][group] == 1:
+                node.setdefault(name, []).append(texts[value])
+                break
+            node = node.setdefault(name, {})
     return Tree(groups)

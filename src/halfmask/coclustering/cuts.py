@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +16,17 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.table.sets import ANY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import Partition
 
-_LOWERED = 0.001  # the first bound is lowered so that the least value is inside, as printed
+_SMALL, _LARGE = Decimal("1e-12"), Decimal("1e17")  # beyond, numbers are written as 1.5E+20
+_NOISE = 1e-14
+_LOWERED = Decimal(
+    "0.001"
+)  # the first bound is lowered so that the least value is inside, as printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +50,61 @@ class Cuts:
         inner = np.asarray(self.bounds[1:-1])
         return np.searchsorted(inner, numbers, side="left").astype(np.int32)
 
-    def labels(self, *, closed: bool = True) -> list[str]:
-        """The intervals as text; where not ``closed``, the least and largest value stay unsaid."""
-        texts = _texts(self.bounds)
-        texts[0] = _texts((self.bounds[0] - _LOWERED, *self.bounds[1:]))[0]
-        out = [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
-        if closed:
-            return out
-        return [f"<={texts[1]}", *out[1:-1], f">{texts[-2]}"] if len(out) > 1 else [ANY]
+    def short(self, values: NDArray[np.float64]) -> Cuts:
+        """The same intervals of the ascending ``values``, between bounds that are short to write.
+
+        Bounds of whole numbers are whole; others keep three decimals, or as many more as leave
+        every value on its side.
+        """
+        whole = bool((values == np.floor(values)).all())
+        inner = [_short(values, bound, whole=whole) for bound in self.bounds[1:-1]]
+        return Cuts((self.bounds[0], *inner, self.bounds[-1]))
+
+    def labels(self) -> list[str]:
+        """The intervals as text, with the least value (lowered a little) and the largest."""
+        first, *ends = [Decimal(repr(bound)) for bound in self.bounds]
+        texts = [plain(end) for end in (first - _LOWERED, *ends)]
+        return [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
 
 
-def _texts(bounds: tuple[float, ...]) -> list[str]:
-    """The bounds with three decimals, or as many more as keep them apart."""
+def open_labels(ends: Sequence[str]) -> list[str]:
+    """Intervals between inner bounds as text; the least and the largest value stay unsaid."""
+    if not ends:
+        return [ANY]
+    middle = [f"]{low},{high}]" for low, high in itertools.pairwise(ends)]
+    return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
+
+
+def plain(number: Decimal) -> str:
+    """A number as decimals without zeros at the end; very large and small ones: an exponent."""
+    if number and not _SMALL <= abs(number) < _LARGE:
+        return str(number)
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _short(values: NDArray[np.float64], bound: float, *, whole: bool) -> float:
+    """The bound as short as it can be written with the same values up to it."""
+    place = int(np.searchsorted(values, bound, side="right"))
+    if whole:
+        return float(np.floor(bound))
+    low = values[place - 1] if place else -np.inf
+    high = values[place] if place < len(values) else np.inf
     for places in range(3, 18):
-        texts = [f"{bound:.{places}f}".rstrip("0").rstrip(".") for bound in bounds]
-        if len(set(texts)) == len(set(bounds)):
-            return texts
-    return [repr(bound) for bound in bounds]
+        near = round(bound, places)
+        if low <= near < high:
+            return near
+    return bound
 
 
 def equal_frequency(numbers: NDArray[np.float64], parts: int) -> Cuts:
     """Intervals that hold about as many rows each (quantiles, equal bounds joined)."""
     _require(numbers, parts)
-    bounds = np.unique(np.quantile(numbers, np.linspace(0, 1, parts + 1)))
-    return _cuts(bounds)
+    values = np.unique(numbers)
+    bounds = np.quantile(numbers, np.linspace(0, 1, parts + 1))
+    above = values[np.minimum(np.searchsorted(values, bounds), len(values) - 1)]
+    close = np.isclose(bounds, above, rtol=_NOISE, atol=0.0)  # a value, but for its last digits
+    return _cuts(np.unique(np.where(close, above, bounds)))
 
 
 def equal_width(numbers: NDArray[np.float64], parts: int) -> Cuts:

@@ -73,14 +73,16 @@ def cocluster(
     if exhaustive.tiny(judge):
         return Grid.of(judge, exhaustive.best(judge))
     search = Search.of(judge, seed, deadline)
-    side = sample.side_to_sample(observations)
-    if side is None:
+    sampled = sample.side_to_sample(observations)
+    if sampled is None:
         best = _searched(search, rounds, progress)[1]
     else:
-        part, chosen = sample.drawn(observations, side, search.random)
+        side, wanted = sampled
+        part, chosen = sample.drawn(observations, side, wanted, search.random)
         smaller = Search.of(Criterion(part, criterion), seed, deadline)
         found = _searched(smaller, rounds, progress)[1]
         whole = sample.extended(search, side, chosen, found)
+        whole = starts.merged_anew(search, side, whole)
         best = _better((judge.null(), starts.null(search)), [search.settle(whole)])[1]
     return Grid.of(judge, best)
 

@@ -7,18 +7,18 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width
+from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width, open_labels
+from halfmask.coclustering.numbers import as_numbers, ends, is_number
 from halfmask.coclustering.observations import Observations, Variable, observe
 from halfmask.errors import InputError, ParameterError
 from halfmask.table.hierarchies.auto import INTERVALS
-from halfmask.table.sets import ANY, MISSING
+from halfmask.table.sets import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -105,7 +105,8 @@ def column_parts(
             )
         counts = np.bincount(encoded.codes, minlength=len(values))[:held]
         learn = equal_width if intervals == "equal-width" else equal_frequency
-        return cut_column(table, name, learn(np.repeat(numbers, counts), bins))
+        cuts = learn(np.repeat(numbers, counts), bins).short(numbers)
+        return cut_column(table, name, cuts)
     labels = [str(value) for value in values.slice(0, held).to_pylist()]
     labels += [MISSING] * values.null_count
     ordered = number or kind in ("ordinal", "date") or pa.types.is_temporal(values.type)
@@ -122,10 +123,9 @@ def cut_column(table: Table, name: str, cuts: Cuts) -> ColumnParts:
     """The parts of a numeric column that is cut at ``cuts``; intervals without rows stay."""
     encoded = table.encode(name)
     held = len(encoded.values) - encoded.values.null_count
-    part = cuts.apply(as_numbers(encoded.values.slice(0, held)))
-    labels = cuts.labels(closed=False)
-    if pa.types.is_temporal(encoded.values.type):
-        labels = _moments(cuts, encoded.values.type)
+    values = encoded.values.slice(0, held)
+    part = cuts.apply(as_numbers(values))
+    labels = open_labels(ends(cuts, values))
     if held < len(encoded.values):
         part = np.append(part, np.int32(len(labels)))
         labels = [*labels, MISSING]
@@ -205,39 +205,10 @@ def recut(
         encoded = table.encode(column.name)
         held = len(encoded.values) - encoded.values.null_count
         present = encoded.codes < held
-        numbers = as_numbers(encoded.values.slice(0, held))[encoded.codes[present]]
-        columns.append(cut_column(table, column.name, best_cuts(numbers, groups[present])))
+        numbers = as_numbers(encoded.values.slice(0, held))
+        cuts = best_cuts(numbers[encoded.codes[present]], groups[present]).short(numbers)
+        columns.append(cut_column(table, column.name, cuts))
     return melt_columns(columns)
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Whether values of this Arrow type are numbers, or points in time."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-    )
-
-
-def as_numbers(values: pa.Array) -> NDArray[np.float64]:
-    """The values as floating-point numbers; points in time in the units they are stored in."""
-    if pa.types.is_temporal(values.type):
-        narrow = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
-        values = values.cast(pa.int32() if narrow else pa.int64())
-    return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False))
-
-
-def _moments(cuts: Cuts, kind: pa.DataType) -> list[str]:
-    """Intervals of points in time as text, the ends left open."""
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    inner = [int(np.floor(bound)) for bound in cuts.bounds[1:-1]]
-    texts = pa.array(inner, pa.int32() if narrow else pa.int64()).cast(kind).cast(pa.string())
-    ends = texts.to_pylist()
-    if not ends:
-        return [ANY]
-    middle = [f"]{low},{high}]" for low, high in itertools.pairwise(ends)]
-    return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
 
 
 def _distinct(labels: list[str]) -> list[str]:

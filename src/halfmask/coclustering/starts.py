@@ -112,6 +112,15 @@ def reset(search: Search, partition: Partition) -> Partition:
     return partition
 
 
+def merged_anew(search: Search, side: int, partition: Partition) -> Partition:
+    """Take all variables but ``side`` to fine partitions and merge them back."""
+    apart = tuple(
+        found if k == side else fine(search, k, MERGE_LIMIT) for k, found in enumerate(partition)
+    )
+    frozen = [k == side for k in range(len(partition))]
+    return merge(search.criterion, apart, cost=0.0, frozen=frozen).best()[1]
+
+
 def shaken(search: Search, partition: Partition) -> Partition:
     """Split parts at random, send some values elsewhere, cut intervals finer."""
     random = search.random

@@ -131,7 +131,7 @@ def _numbers(
         return None
     whole = values.cast(pa.int32()).cast(pa.float64()) if pa.types.is_date32(kind) else values
     if dated and not pa.types.is_date32(kind):
-        whole = values.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64())
+        whole = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     own = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
     if not fresh:
         return _filled(own)

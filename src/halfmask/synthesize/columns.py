@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from halfmask.coclustering.prepare import as_numbers
+from halfmask.coclustering.numbers import as_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

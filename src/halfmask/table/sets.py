@@ -30,7 +30,7 @@ class Members:
         self._numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
         self._ordered = self._numeric or pa.types.is_temporal(values.type)
         if self._numeric:
-            filled = values.cast(pa.float64()).fill_null(0.0)
+            filled = values.cast(pa.float64(), safe=False).fill_null(0.0)
             self._keys: NDArray[Any] = filled.to_numpy(zero_copy_only=False)
         else:
             self._keys = np.array([text or "" for text in texts])
