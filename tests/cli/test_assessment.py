@@ -47,6 +47,7 @@ def test_needs_and_limits_are_given_as_options(halfmask, sample, tmp_path):
     assert halfmask("compare", sample, out, "--need", "disease").code == 1
     assert halfmask("assess", sample, "--limit", 0.3, "--json").json()["limit"] == 0.3
     assert halfmask("assess", sample, "--limit", 2).code == 1
+    assert halfmask("compare", sample, out, "--limit", 2).code == 1
 
 
 def test_frontier_lists_settings_and_writes_a_plot(halfmask, sample, tmp_path):

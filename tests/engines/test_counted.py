@@ -232,6 +232,13 @@ def test_the_memory_limit_also_holds_for_a_database(sources):
         )
 
 
+def test_a_memory_limit_has_duckdb_count(sources):
+    found = hm.assess(sources / "people.parquet", schema=SCHEMA, memory_limit="100MB")
+    assert "counted by duckdb" in found.notes[0]
+    with pytest.raises(ParameterError, match="counts its own rows"):
+        hm.assess(sources / "people.duckdb", schema=SCHEMA, engine="memory")
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "broken.duckdb").write_text("canary")
     with pytest.raises(EngineError, match="cannot read") as caught:
@@ -266,6 +273,8 @@ def test_the_command_counts_with_roles_from_options(sources, capfd):
     ("options", "error", "words"),
     [
         ({"engine": "abacus"}, ParameterError, "duckdb"),
+        ({"engine": "postgres"}, ParameterError, "postgres://"),
+        ({"memory_limit": "lots"}, ParameterError, "500MB"),
         ({"engine": "duckdb", "memory_limit": "lots"}, ParameterError, "500MB"),
         ({"engine": "duckdb", "schema": {"nothing": "quasi"}}, InputError, "nothing"),
         ({"engine": "duckdb", "schema": {"age": "other"}}, SchemaError, "quasi"),

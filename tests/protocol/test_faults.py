@@ -199,6 +199,39 @@ def test_a_relay_that_meddles_now_and_then_causes_second_tries(attack: Any, merg
     assert isinstance(found, str) or found == RIGHT
 
 
+class Repeating(RelayStore):
+    """Has every contribution twice, in the root over all of them too."""
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
+        return [m for m in super().members(name, group, low, high) for _ in "12"]
+
+
+def test_a_closing_that_repeats_contributions_is_refused() -> None:
+    """One slot stays empty, so that the numbers of slots and contributions fit."""
+    town = Town(PEOPLE[:2], terms=SMALL, store=Repeating())
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    town.send(encode(next(town.cells[0].contribute(question, town.clock))))
+    assert drive(town.cells[1].take_part(town.clock), town.send) == "contributed"
+    town.clock += 61
+    assert drive(town.cells[0].work(town.clock), town.send) == "refused: protocol.tampered"
+
+
+class Exchanging(RelayStore):
+    """Closes the collection without the last contribution, and then leaves out the first."""
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
+        found = super().members(name, group, low, high)
+        room = self.room(name, group)
+        assert room is not None
+        return found[:-1] if room.state == "collecting" else found[1:]
+
+
+def test_other_contributions_than_were_closed_are_refused() -> None:
+    town = Town(PEOPLE[:4], terms=SMALL, store=Exchanging())
+    assert outcome(town) in ("protocol.unavailable", "pending")
+
+
 def test_frames_of_another_query_are_refused() -> None:
     kept: dict[tuple[int, int], list[bytes]] = {}
 

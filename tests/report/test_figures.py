@@ -26,7 +26,14 @@ def test_shares(share, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "none"), (1234, "1,234"), (0.12345, "0.1235"), (0.99996, "over 0.9999"), (1.0, "1")],
+    [
+        (None, "none"),
+        (1234, "1,234"),
+        (0.12345, "0.1235"),
+        (0.99996, "over 0.9999"),
+        (1.0, "1"),
+        (7e-16, "0"),
+    ],
 )
 def test_few_digits(value, text):
     assert figure(value) == text

@@ -153,14 +153,25 @@ def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: flo
     send = Sender(relay, authority=authority)
     until = time.time() + seconds
     said: set[tuple[str, str]] = set()
+    # A cell that refuses a task rests, longer each time: another one may be able to do it.
+    rests = {name: (0.0, 1.0) for name, _ in cells}
+
+    def tell(name: str, done: str | None) -> None:
+        if done is not None and (name, done) not in said:
+            said.add((name, done))
+            show.say(f"{name}: {done}.")
+
     while True:
         busy = False
         for name, cell in cells:
-            done = drive(cell.take_part(time.time()), send)
-            if done is not None and (name, done) not in said:
-                said.add((name, done))
-                show.say(f"{name}: {done}.")
-            while drive(cell.work(time.time()), send) is not None:
+            tell(name, drive(cell.take_part(time.time()), send))
+            awake, pause = rests[name]
+            while time.time() >= awake and (done := drive(cell.work(time.time()), send)):
+                if done.startswith("refused"):
+                    tell(name, done)
+                    rests[name] = (time.time() + pause, min(60.0, 2 * pause))
+                    break
+                rests[name] = (0.0, 1.0)
                 busy = True
         if time.time() >= until and not busy:
             break

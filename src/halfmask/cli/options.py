@@ -73,7 +73,7 @@ def rows_or_place(file: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, A
     """The table that FILE holds, or FILE where an engine counts it, and how that is done."""
     from halfmask.engines.counted import stays
 
-    if not stays(file, given["engine"]):
+    if not stays(file, given["engine"], given["memory_limit"]):
         return load(file, given), {}
     how = {name: given[name] for name in ("engine", "source_table", "memory_limit")}
     how |= {name: given.get(name) for name in ("delimiter", "encoding")}

@@ -73,7 +73,7 @@ def counted(
         return Counted(require_table(source))
     place = os.fspath(source)
     declared = declared_schema(source, schema)
-    if not stays(place, engine):
+    if not stays(place, engine, memory_limit):
         return Counted(read(place, declared, delimiter=delimiter, encoding=encoding))
     from halfmask.engines.large import counted_tuples, open_large
 
@@ -93,15 +93,23 @@ def counted(
     return _bound(place, used, tuples, counts, running.name)
 
 
-def stays(place: str, engine: str | None) -> bool:
+def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:
     """Whether the rows of a source stay where they are and are counted by an engine.
 
+    A database counts its own rows, DuckDB those of a large file or where a memory limit is given.
+
     Raises:
-        ParameterError: there is no such engine.
+        ParameterError: there is no such engine, or it does not go with the source.
     """
     if engine not in (None, "duckdb", "postgres", "memory"):
         raise ParameterError("engine", engine, "duckdb, postgres or memory")
     if is_address(place):
+        if engine == "memory":
+            raise ParameterError("engine", engine, "nothing: a database counts its own rows")
+        return True
+    if engine == "postgres":
+        raise ParameterError("engine", engine, "a postgres:// address in place of the file")
+    if engine is None and memory_limit is not None:
         return True
     if engine is None:
         return Path(place).is_file() and Path(place).stat().st_size > LARGE

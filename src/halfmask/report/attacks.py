@@ -50,7 +50,12 @@ def _of_links(document: dict[str, Any], write: Any) -> list[Line]:
     if found["distance"]["value"] is None:
         return [_line("record linkage", attacker, "rows matched rightly", write(found["distance"]))]
     out = [
-        _line(f"record linkage, {how}", attacker, "rows matched rightly", write(found[key]))
+        _line(
+            f"record linkage, {how}",
+            attacker,
+            f"rows matched rightly. {found[key]['reason']}".strip(),
+            write(found[key]),
+        )
         for key, how in _LINKS
     ]
     if found["interval"]["value"] is not None:

@@ -21,4 +21,6 @@ def figure(value: float | None) -> str:
         return "none"
     if isinstance(value, int):
         return f"{value:,}"
+    if 0 < abs(value) < 1e-12:  # what rounding leaves
+        return "0"
     return "over 0.9999" if 0.9999 < value < 1 else f"{value:.4g}"
