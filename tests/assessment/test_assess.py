@@ -134,3 +134,71 @@ def test_the_document_holds_no_value_and_both_files_are_written(tmp_path):
     for file in ("a.json", "a.html"):
         assert "canary" not in (tmp_path / file).read_text()
     assert "canary" not in repr(found)
+
+
+def noise(size=300):
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    return {
+        "age": random.integers(0, 200, size),
+        "club": random.integers(0, 3, size),
+        "salary": random.choice(["low", "mid", "high"], size),
+    }
+
+
+def test_rates_stand_beside_what_chance_gives(tmp_path):
+    # Ages say nothing about salaries; groups of one or two people make the rate high all the same.
+    found = hm.assess(table(noise(), QUASI))
+    ((target, sets),) = found.discrimination
+    assert target == "salary"
+    for one in sets:
+        chance = one.inflation.chance
+        assert one.inflation.rate == pytest.approx(one.rate)
+        assert one.rate == pytest.approx(chance.value, abs=0.05)
+        assert one.inflation.adjusted.value < 0.3
+    assert sets[0].rate > 0.7
+    written = found.to_dict()["discrimination"][0]["sets"][0]["inflation"]
+    assert set(written) == {"rate", "chance", "adjusted"}
+    found.report(tmp_path / "page.html")
+    assert "random shuffles of salary" in (tmp_path / "page.html").read_text()
+
+
+def test_a_real_dependence_goes_beyond_chance():
+    columns = noise() | {"salary": ["low", "mid", "high"] * 100}
+    columns["club"] = [0, 1, 2] * 100
+    ((_, sets),) = hm.assess(table(columns, QUASI), size=1).discrimination
+    assert sets[0].columns == ("club",)
+    assert sets[0].inflation.chance.value < 0.05
+    assert sets[0].inflation.adjusted.value == pytest.approx(1)
+
+
+def test_chance_does_not_depend_on_the_order_of_rows():
+    from halfmask.metrics.discrimination.inflation import inflation
+
+    one = table(noise(), QUASI)
+    other = hm.read(one.arrow.take(list(range(299, -1, -1))), schema=QUASI)
+    assert inflation(one, "salary", "age").chance == inflation(other, "salary", "age").chance
+
+
+def test_a_sensitive_column_that_never_varies_is_undefined(tmp_path):
+    found = hm.assess(table(noise() | {"salary": ["low"] * 300}, QUASI))
+    found.report(tmp_path / "page.html")
+    found.report(tmp_path / "page.json")
+    assert found.to_dict()["discrimination"][0]["sets"][0]["rate"] is None
+    assert "undefined" in (tmp_path / "page.html").read_text()
+    assert "NaN" not in (tmp_path / "page.json").read_text()
+
+
+def test_next_steps_name_a_way_where_no_step_is_enough():
+    from halfmask.report.sentences import next_steps
+
+    schema = {"columns": {name: {"role": "quasi", "hierarchy": {"intervals": [5, 50]}}
+                          for name in ("a", "b", "c")}}  # fmt: skip
+    import numpy as np
+
+    random = np.random.default_rng(2)
+    rows = {name: random.integers(0, 100, 400) for name in "abc"}
+    first = next_steps(hm.assess(table(rows, schema)).to_dict())[0]
+    assert first.startswith("No step alone is enough. Generalizing a to level")
+    assert "(1 fewer)" not in first

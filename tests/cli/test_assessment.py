@@ -13,6 +13,8 @@ def test_assess_writes_a_page_and_names_the_criteria(halfmask, sample, tmp_path)
     assert outcome.code == 0
     assert "singling out" in outcome.out
     assert "one level up" in outcome.out
+    assert "by chance" in outcome.out
+    assert "Pitman" in outcome.out
     assert page.read_text().startswith("<!doctype html>")
     document = tmp_path / "report.json"
     outcome = halfmask("assess", sample, "-o", document, "--json")
@@ -32,6 +34,20 @@ def test_compare_takes_queries_and_a_control(halfmask, sample, tmp_path):
     assert outcome.code == 0, outcome.err
     assert "query 1 of the file" in outcome.out
     assert page.exists()
+
+
+def test_needs_and_limits_are_given_as_options(halfmask, sample, tmp_path):
+    out = tmp_path / "out.csv"
+    assert halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", out).code == 0
+    options = ("--no-learn", "--attacks", 20, "--json", "--limit", 0.5)
+    found = halfmask("compare", sample, out, "--need", "disease=age,sex", *options).json()
+    assert [need["name"] for need in found["needs"]] == ["disease from age, sex"]
+    assert found["needs"][0]["after"] <= found["needs"][0]["before"]
+    assert found["limit"] == 0.5
+    assert halfmask("compare", sample, out, "--need", "disease").code == 1
+    assert halfmask("assess", sample, "--limit", 0.3, "--json").json()["limit"] == 0.3
+    assert halfmask("assess", sample, "--limit", 2).code == 1
+    assert halfmask("compare", sample, out, "--limit", 2).code == 1
 
 
 def test_frontier_lists_settings_and_writes_a_plot(halfmask, sample, tmp_path):

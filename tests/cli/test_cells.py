@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import halfmask as hm
+from halfmask.protocol.commons import read_commons
+from halfmask.protocol.keys import AskerKey, read_key
+from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.transport.http import RelayServer
+from halfmask.protocol.store.vault import Vault, read_key_file
+from halfmask.protocol.transport.http import RelayServer, Sender
+from halfmask.protocol.transport.memory import drive
 
 COMMONS = """
 [tables.people.columns]
@@ -56,11 +63,60 @@ def test_two_cells_answer_and_remember(folder, halfmask):
     finally:
         server.stop()
     assert '"n": 2' in out
+    assert '"silent": []' in out
     (entry,) = halfmask("cell", "log", "ann.cell", "--json").json()["entries"]
     assert (entry["outcome"], entry["level"], entry["revoked"]) == ("contributed", 0, False)
     again = halfmask("cell", "log", "ann.cell", "--revoke", entry["query"], "--json").json()
     assert again["entries"][0]["revoked"] is True
     assert halfmask("cell", "log", "ann.cell", "--revoke", "zz").code == 1
+
+
+def test_groups_of_cells_without_an_answer_are_named(folder, halfmask):
+    assert halfmask("cells", "keys", "more", "--groups", 2).code == 0
+    enroll = ("--group", "more/group-1.json", "--commons", "commons.toml")
+    assert halfmask("cell", "init", "eve.cell", *enroll).code == 0
+    server = RelayServer(Relay(RelayStore())).start()
+    try:
+        arguments = ("--relay", server.address, "--key", "more/asker.json", "--commons",
+                     "commons.toml", "--seconds", "2", "--json")  # fmt: skip
+        asking = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "halfmask", "ask", TEXT, *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+        )  # fmt: skip
+        assert asking.stderr is not None
+        assert "waiting" in asking.stderr.readline()
+        joined = halfmask("cell", "join", "eve.cell", "--relay", server.address, "--seconds", 4)
+        assert "eve.cell: no policy" in joined.err
+        out, _ = asking.communicate(timeout=60)
+    finally:
+        server.stop()
+    answer = json.loads(out)
+    assert [given["group"] for given in answer["answers"]] == [1]
+    assert answer["silent"] == [0]
+
+
+def test_a_cell_with_an_old_schema_does_not_use_up_the_tries_of_a_task(folder, halfmask):
+    (folder / "old.toml").write_text(COMMONS + 'age = { type = "integer", role = "quasi" }\n')
+    enroll = ("--group", "keys/group-0.json", "--commons", "old.toml")
+    assert halfmask("cell", "init", "old.cell", *enroll).code == 0
+    asker = Asker(read_key("keys/asker.json", AskerKey), read_commons("commons.toml"))
+    question = asker.question(TEXT, time.time(), cells=2)
+    server = RelayServer(Relay(RelayStore())).start()
+    try:
+        send = Sender(server.address)
+        drive(asker.ask(question), send)
+        for name in ("ann", "ben"):
+            vault = Vault(f"{name}.cell", read_key_file(f"{name}.cell.key"))
+            drive(vault.cell().take_part(time.time()), send)
+        tried = halfmask("cell", "join", "old.cell", "--relay", server.address, "--seconds", 1)
+        assert "refused: protocol.authentication" in tried.err
+        assert halfmask("cell", "join", "ann.cell", "--relay", server.address).code == 0
+        found = drive(asker.collect(question), send)
+        send.close()
+    finally:
+        server.stop()
+    assert found[0].rows["n"].to_pylist() == [2]
 
 
 def test_a_policy_is_shown_and_checked(folder, halfmask):
@@ -73,10 +129,24 @@ def test_a_policy_is_shown_and_checked(folder, halfmask):
         ("--k", 0),
         ("--k", 2, "--l", 0),
         ("--column", "salary"),
+        ("--column", "salery=5"),
         ("--k", 2, "--epsilon", 0),
+        ("--days", -1),
     ):
         assert halfmask("cell", "policy", "ann.cell", *bad).code == 1
     assert halfmask("cell", "policy", "ann.cell", "--json").json()["policy"] == shown
+
+
+def test_one_demand_is_changed_and_the_others_stay(folder, halfmask):
+    def stated(*given):
+        return halfmask("cell", "policy", "ann.cell", *given, "--json").json()["policy"]
+
+    assert stated("--epsilon", 0.5, "--budget", 2)["k"] == 2
+    assert stated("--days", 90)["epsilon"] == 0.5
+    assert stated("--column", "salary=4")["days"] == 90
+    found = stated("--k", 3, "--column", "city=5,2")
+    assert (found["k"], found["columns"]) == (3, {"salary": [4, 1], "city": [5, 2]})
+    assert (found["budget"], found["answers"]) == (2, 1)
 
 
 @pytest.mark.parametrize("arguments", [

@@ -74,14 +74,23 @@ def test_a_ledger_is_started_kept_and_refuses(run, people: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--epsilon", "1", "--explain"), "GUARANTEE"),
+        (("--epsilon", "1", "--suggest"), "GUARANTEE"),
         (("--epsilon", "1", "--grant", "2"), "--ledger"),
         (("--delta", "1e-6"), "WITH EPSILON"),
     ],
-    ids=["the plan", "a grant without a ledger", "a delta alone"],
+    ids=["a suggestion", "a grant without a ledger", "a delta alone"],
 )
 def test_what_does_not_fit_together_is_refused(run, people: str, words, told: str) -> None:
     sql = SQL if "--epsilon" in words else f"{SQL} GUARANTEE k = 2"
     done = run(people, sql, *words)
     assert done.code != 0
     assert told in done.out + done.err
+
+
+def test_the_plan_tells_what_it_would_cost_and_spends_nothing(run, people: str, tmp_path) -> None:
+    ledger = str(tmp_path / "budget")
+    done = run(people, SQL, "--epsilon", "1", "--explain", "--ledger", ledger, "--grant", "1")
+    assert done.code == 0
+    assert "nothing is spent yet" in done.out
+    assert "standard deviation" in done.out
+    assert not (tmp_path / "budget").exists()

@@ -112,7 +112,8 @@ def test_the_walk_through_gives_the_answer_of_query(tmp_path: Path) -> None:
 
 def test_every_fault_of_the_table_has_its_test() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE))
-    files = (Path(__file__).resolve().parents[1] / "protocol").glob("test_*.py")
+    tests = Path(__file__).resolve().parents[1]
+    files = [*(tests / "protocol").glob("test_*.py"), tests / "cli" / "test_cells.py"]
     known = {n for f in files for n in re.findall(r"^def (test_\w+)", f.read_text(), re.MULTILINE)}
     assert len(named) > 30
     assert named <= known, named - known

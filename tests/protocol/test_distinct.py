@@ -53,4 +53,4 @@ def test_the_bound_is_hardly_ever_too_high() -> None:
 
 
 def test_what_is_counted_is_on_the_ledger() -> None:
-    assert blueprint(COMMONS, TEXT).aggregated == {"s", "*"}
+    assert blueprint(COMMONS, TEXT).aggregated == {"b", "s", "*"}

@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocol.town import Town
+from tests.protocol.town import COMMONS, TABLES, Town, row
 
 from halfmask.errors import HalfmaskError, InputError, ProtocolError
 from halfmask.protocol.messages import (
@@ -30,7 +31,9 @@ from halfmask.protocol.messages import (
 )
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.policy import Policy
 from halfmask.protocol.store.relay_sqlite import RelayStore
+from halfmask.protocol.store.vault import Vault
 from halfmask.protocol.terms import MERGES, Terms
 from halfmask.protocol.transport.memory import drive
 
@@ -150,6 +153,41 @@ def test_cells_that_are_given_one_slot_are_counted_once() -> None:
     assert (found[0].contributions, found[0].rows.num_rows) == (1, 0)
 
 
+def test_a_cell_that_is_given_several_slots_is_counted_once(tmp_path: Path) -> None:
+    """The relay takes every try of a cell for another cell: one person would look like three."""
+    names = iter(range(100))
+    ticket = b""
+
+    def wrap(send: Send) -> Send:
+        def sent(data: bytes) -> bytes:
+            nonlocal ticket
+            request = read_request(data)
+            if isinstance(request, Join):
+                ticket = next(names).to_bytes(32, "big")
+            if isinstance(request, Join | Contribute):
+                data = encode(msgspec.structs.replace(request, ticket=ticket))
+            return send(data)
+
+        return sent
+
+    town = Town(PEOPLE[:1], terms=SMALL, wrap=wrap)
+    on_disk = Vault.create(
+        tmp_path / "one.cell", bytes(32), town.issuer.group(0), {"tables": TABLES}
+    )
+    on_disk.put_table("people", row(COMMONS, PEOPLE[1]))
+    on_disk.put_policy(Policy(1))
+    town.cells.append(on_disk.cell())
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    tries = [[drive(c.take_part(town.clock), town.send) for _ in "123"] for c in town.cells]
+    assert tries == [["contributed", "refused: protocol.message", "refused: protocol.message"]] * 2
+    town.clock += 61
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert (found[0].contributions, found[0].rows.num_rows) == (2, 0)
+
+
 @pytest.mark.parametrize(
     "attack", [drop, repeat, reorder, truncate, alter], ids=lambda f: f.__name__
 )
@@ -159,6 +197,36 @@ def test_a_relay_that_meddles_now_and_then_causes_second_tries(attack: Any, merg
     town = Town(PEOPLE, terms=Terms(merge, 4, 4, 16), wrap=meddling(attack, 0.15, chance))
     found = outcome(town)
     assert isinstance(found, str) or found == RIGHT
+
+
+class Repeating(RelayStore):
+    """Has every contribution twice, in the root over all of them too."""
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
+        return [m for m in super().members(name, group, low, high) for _ in "12"]
+
+
+def test_a_closing_that_repeats_contributions_is_refused() -> None:
+    alone = [{"a": 1, "b": "x", "s": 1, "k": 1}]
+    assert outcome(Town(alone, terms=SMALL, store=Repeating())) in (
+        "protocol.unavailable",
+        "pending",
+    )
+
+
+class Exchanging(RelayStore):
+    """Closes the collection without the last contribution, and then leaves out the first."""
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
+        found = super().members(name, group, low, high)
+        room = self.room(name, group)
+        assert room is not None
+        return found[:-1] if room.state == "collecting" else found[1:]
+
+
+def test_other_contributions_than_were_closed_are_refused() -> None:
+    town = Town(PEOPLE[:4], terms=SMALL, store=Exchanging())
+    assert outcome(town) in ("protocol.unavailable", "pending")
 
 
 def test_frames_of_another_query_are_refused() -> None:

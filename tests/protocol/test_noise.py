@@ -13,10 +13,14 @@ from halfmask.errors import ParameterError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
 from halfmask.protocol.contribution import contribution
+from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
 from halfmask.protocol.ledger import Entry, exhausted
+from halfmask.protocol.messages import Contribute, encode, read_reply
 from halfmask.protocol.noise import WHOLE, categories, debiased, randomized, truth, weight
 from halfmask.protocol.policy import Policy
+from halfmask.protocol.store.home import MemoryHome
 from halfmask.protocol.terms import Terms
+from halfmask.protocol.transport.memory import drive
 
 COMMONS = commons_from({"tables": {"people": {"columns": {
     "b": {"role": "quasi", "values": ["x", "y", "z"]},
@@ -97,10 +101,29 @@ def test_a_budget_is_added_up_exactly() -> None:
         for i in range(2)
     ]
     # 0.1 + 0.1 + 0.1 as binary numbers is more than 0.3: refused rather than rounded away.
-    assert exhausted(log, policy, b"new", NOW) == "the budget is spent"
-    assert exhausted(log[:1], policy, b"new", NOW) is None
-    assert exhausted(log, policy, b"new", NOW + 31 * 86_400) is None
-    assert exhausted([replace(log[0], revoked=True)], policy, log[0].query, NOW) == "revoked"
+    assert exhausted(log, policy, NOW) == "the budget is spent"
+    assert exhausted(log[:1], policy, NOW) is None
+    assert exhausted(log, policy, NOW + 31 * 86_400) is None
+    assert exhausted([replace(e, revoked=True) for e in log], policy, NOW) == "the budget is spent"
+
+
+def test_a_second_try_reports_the_same_and_costs_nothing_more() -> None:
+    # Two reports drawn afresh would tell whoever opens both more than one epsilon allows.
+    town = Town([{"b": "x", "s": 1, "k": 1}], COMMONS, TERMS)
+    cell = town.cells[0]
+    assert isinstance(cell.home, MemoryHome)
+    cell.home.demands = Policy(1, epsilon=0.1, budget=0.1)
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    key = FrameKey(cell.key.secret, question.id)
+    reports = set()
+    for _ in range(20):
+        session = cell.contribute(question, NOW)
+        sent = session.send(read_reply(town.send(encode(next(session)))))
+        assert isinstance(sent, Contribute)
+        reports.add(key.open(place(question.id, OPEN, Address(-1, 0)), sent.frame))
+    assert len(reports) == 1
+    assert [e.epsilon for e in cell.home.log()] == [0.1]
 
 
 def test_no_epsilon_means_a_dummy_of_the_same_length() -> None:
@@ -120,6 +143,8 @@ def test_no_epsilon_means_a_dummy_of_the_same_length() -> None:
     "SELECT b, SUM(s) AS t FROM people GROUP BY b GUARANTEE k = 5",
     "SELECT COUNT(*) AS n FROM people GUARANTEE k = 5",
     "SELECT s, COUNT(*) AS n FROM people GROUP BY s GUARANTEE k = 5",
+    "SELECT b, COUNT(*) AS n FROM people WHERE s > 3 GROUP BY b GUARANTEE k = 5",
+    "SELECT b, COUNT(*) AS n FROM (SELECT b FROM people WHERE s > 3) t GROUP BY b GUARANTEE k = 5",
     "SELECT b, COUNT(*) AS n FROM people GROUP BY b GUARANTEE k = 5 THEN b -> del GUARANTEE k = 6",
 ])  # fmt: skip
 def test_questions_that_noise_does_not_suit(text: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -71,7 +73,7 @@ def test_a_wrong_key_and_a_changed_file_are_refused(vault: Vault, tmp_path: Path
     with pytest.raises(AuthenticationError):
         Vault(path, bytes([1] * 32))
     with pytest.raises(AuthenticationError):
-        Vault(path, b"a passphrase")
+        Vault(path, "a passphrase")
     db = sqlite3.connect(path)
     with db:
         data = db.execute("SELECT data FROM things WHERE name = 'policy'").fetchone()[0]
@@ -81,9 +83,20 @@ def test_a_wrong_key_and_a_changed_file_are_refused(vault: Vault, tmp_path: Path
         vault.tables()
 
 
-def test_passphrases_work_too(tmp_path: Path) -> None:
-    Vault.create(tmp_path / "b.cell", b"correct horse", new_issuer().group(0), COMMONS)
-    assert Vault(tmp_path / "b.cell", b"correct horse").policy() is None
+@pytest.mark.parametrize("phrase", ["correct horse", "x" * 32])
+def test_passphrases_work_too_and_are_stretched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phrase: str
+) -> None:
+    stretched = []
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr(
+        hashlib, "scrypt", lambda *a, **more: stretched.append(a) or scrypt(*a, **more)
+    )
+    Vault.create(tmp_path / "b.cell", phrase, new_issuer().group(0), COMMONS)
+    assert Vault(tmp_path / "b.cell", phrase).policy() is None
+    assert {a[0] for a in stretched} == {phrase.encode()}
+    with pytest.raises(AuthenticationError):
+        Vault(tmp_path / "b.cell", phrase.encode())
 
 
 def test_rows_must_be_what_the_common_schema_says(vault: Vault) -> None:
@@ -126,6 +139,14 @@ def test_a_closing_is_settled_for_good(vault: Vault, tmp_path: Path) -> None:
     assert vault.settle(b"q", b"first") == b"first"
     assert Vault(tmp_path / "alice.cell", bytes(32)).settle(b"q", b"second") == b"first"
     assert vault.settle(b"another", b"second") == b"second"
+
+
+def test_the_first_entry_on_a_query_stays_and_can_be_revoked(vault: Vault) -> None:
+    first = Entry(b"new", "office", "text", 9, frozenset("s"), "contributed", 0, slot=4)
+    assert vault.note(first) == first
+    assert vault.note(replace(first, outcome="no policy", slot=5)) == first
+    vault.revoke(first)
+    assert [e for e in vault.log() if e.query == b"new"] == [replace(first, revoked=True)]
 
 
 def test_key_files(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from halfmask.protocol.messages import (
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.policy import Policy
+from halfmask.protocol.store.home import MemoryHome
 from halfmask.protocol.terms import Terms
 from halfmask.protocol.transport.memory import drive
 
@@ -203,16 +204,107 @@ def test_a_question_that_leaves_one_person_out_cannot_be_subtracted() -> None:
 def test_other_values_may_be_asked_for_and_time_heals() -> None:
     policy = Policy(2)
     entry = Entry(b"q1", "office", TEXT, int(NOW), frozenset({"s", "*"}), "contributed", 0)
-    assert objects([entry], policy, b"q2", frozenset({"s"}), NOW + 5) == "answered before"
-    assert objects([entry], policy, b"q2", frozenset({"height"}), NOW + 5) is None
-    assert objects([entry], policy, b"q2", frozenset({"s"}), NOW + 31 * 86_400) is None
-    assert objects([entry], policy, b"q1", frozenset({"s"}), NOW + 5) is None
-    assert objects([entry], replace(policy, answers=2), b"q2", frozenset({"s"}), NOW + 5) is None
-    assert (
-        objects([replace(entry, revoked=True)], policy, b"q1", frozenset({"s"}), NOW) == "revoked"
-    )
+    assert objects([entry], policy, frozenset({"s"}), NOW + 5) == "answered before"
+    assert objects([entry], policy, frozenset({"height"}), NOW + 5) is None
+    assert objects([entry], policy, frozenset({"s"}), NOW + 31 * 86_400) is None
+    assert objects([entry], replace(policy, answers=2), frozenset({"s"}), NOW + 5) is None
+    # It was sent before it was revoked.
+    revoked = replace(entry, revoked=True)
+    assert objects([revoked], policy, frozenset({"s"}), NOW + 5) == "answered before"
     dummy = replace(entry, outcome="no policy", level=None)
-    assert objects([dummy], policy, b"q2", frozenset({"s"}), NOW + 5) is None
+    assert objects([dummy], policy, frozenset({"s"}), NOW + 5) is None
+
+
+COUNTS = [
+    ("COUNT(*)", "COUNT(a)"),
+    ("COUNT(*)", "COUNT(DISTINCT s)"),
+    ("COUNT(*)", "SUM(a * 0 + 1)"),
+    ("COUNT(*)", "SUM(a) AS t, AVG(a)"),
+    ("COUNT(*)", "VAR_POP(a) AS t, VAR_SAMP(a)"),
+    ("COUNT(*)", "1"),
+    ("SUM(s)", "COUNT(*)"),
+    ("AVG(s)", "MAX(s)"),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), COUNTS)
+def test_the_same_counts_and_values_in_other_words_cannot_be_subtracted(
+    first: str, second: str
+) -> None:
+    town = Town(PEOPLE)
+    for select, where, shown in ((first, "s >= 0", True), (second, "s >= 0 AND a <> 4", False)):
+        select = "" if select == "1" else f", {select} AS n"
+        found = town.ask(
+            f"SELECT b{select} FROM people WHERE {where} GROUP BY b GUARANTEE k = 2"  # noqa: S608
+        )
+        assert found is not None
+        assert (found[0].rows.num_rows > 0) is shown
+
+
+def test_values_that_cannot_be_subtracted_may_both_be_asked_for() -> None:
+    town = Town(PEOPLE)
+    for select in ("AVG(s)", "SUM(a)"):
+        found = town.ask(f"SELECT b, {select} AS m FROM people GROUP BY b GUARANTEE k = 2")  # noqa: S608
+        assert found is not None
+        assert found[0].rows.num_rows == 2
+
+
+def test_what_a_cell_decided_first_stands() -> None:
+    town = Town(PEOPLE)
+    home = town.cells[0].home
+    assert isinstance(home, MemoryHome)
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    assert drive(town.cells[0].take_part(NOW), town.send) == "contributed"
+    (entry,) = home.log()
+    home.demands = Policy(9)
+    assert drive(town.cells[0].take_part(NOW), town.send) == "contributed"
+    home.entries[question.id] = replace(entry, revoked=True)
+    for _ in range(2):
+        assert drive(town.cells[0].take_part(NOW), town.send) == "revoked"
+    # The ledger still knows that something was sent.
+    assert home.log() == [replace(entry, revoked=True)]
+    home.demands = Policy(2)
+    drive(town.asker.ask(town.question(TEXT)), town.send)
+    drive(town.cells[0].take_part(NOW), town.send)
+    assert sorted(e.outcome for e in home.log()) == ["answered before", "contributed"]
+
+
+def test_a_revoked_contribution_is_sent_as_a_dummy() -> None:
+    town = Town(PEOPLE)
+    home = town.cells[0].home
+    assert isinstance(home, MemoryHome)
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    session = town.cells[0].contribute(question, NOW)
+    session.send(read_reply(town.send(encode(next(session)))))
+    # The message is lost, and the person thinks again.
+    home.entries[question.id] = replace(home.entries[question.id], revoked=True)
+    assert town.gather(question)[0] == "revoked"
+    town.work()
+    assert asked(drive(town.asker.collect(question), town.send)) == [("x", 2), ("y", 3)]
+
+
+@pytest.mark.parametrize("of", ["s * 9223372036854775807", "CAST(b AS INTEGER)"])
+def test_rows_that_do_not_suit_a_query_make_a_dummy_and_no_silence(of: str) -> None:
+    town = Town(PEOPLE)
+    done = town.gather(
+        town.question(f"SELECT b, SUM({of}) AS n FROM people GROUP BY b GUARANTEE k = 2")  # noqa: S608
+    )
+    assert done[-1] == "the rows do not suit the query"
+    assert None not in done
+
+
+def test_a_question_that_fails_in_the_end_fails_for_its_asker_and_not_for_cells() -> None:
+    town = Town(PEOPLE)
+    with pytest.raises(QueryError, match="CAST"):
+        town.ask(
+            "SELECT b, COUNT(*) AS n FROM people GROUP BY b HAVING CAST(b AS INTEGER) > 1 "
+            "GUARANTEE k = 2"
+        )
+    found = town.ask("SELECT b, MAX(s) AS m FROM people GROUP BY b GUARANTEE k = 2")
+    assert found is not None
+    assert found[0].rows.num_rows == 2
 
 
 # -- bad input

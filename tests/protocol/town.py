@@ -26,19 +26,16 @@ if TYPE_CHECKING:
 
 NOW = 1_000_000.0
 TREE = {"tree": {"*": {"east": ["x", "y"], "west": ["z"]}}}
-COMMONS = commons_from(
-    {
-        "tables": {
-            "people": {
-                "columns": {
-                    "a": {"type": "integer", "role": "quasi"},
-                    "b": {"type": "text", "role": "quasi", "values": ["x", "y", "z"]},
-                    "s": {"type": "integer", "role": "sensitive"},
-                }
-            }
+TABLES = {
+    "people": {
+        "columns": {
+            "a": {"type": "integer", "role": "quasi"},
+            "b": {"type": "text", "role": "quasi", "values": ["x", "y", "z"]},
+            "s": {"type": "integer", "role": "sensitive"},
         }
     }
-)
+}
+COMMONS = commons_from({"tables": TABLES})
 CHAIN = ["", "THEN a -> 2", "THEN a -> 4", "THEN b -> del"]
 GUARANTEES = [(2, 1), (3, 2), (4, 2), (6, 3)]
 

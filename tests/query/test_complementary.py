@@ -8,6 +8,8 @@ fixed by the equations.
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
+from halfmask.query.collect import collect
+from halfmask.query.filter import choose, publish
+from halfmask.query.run import Session
 
 CITIES, STREETS = ("Blois", "Tours"), ("a", "b", "c")
 LEVELS = ((3, 1), (4, 1), (6, 1))
@@ -143,3 +148,73 @@ def test_what_is_said_of_the_withheld_reaches_k(rows: pa.Table) -> None:
         assert people is None or people >= 6
         if reason == "no level satisfies their demands" and people is not None:
             assert people == int((demands > 6).sum()) >= 9
+
+
+SUMS = (
+    "SELECT city, street, COUNT(*) AS n, SUM(salary) AS s FROM t GROUP BY city, street {} "
+    "GUARANTEE k = 3 THEN street -> del GUARANTEE k = 4 THEN city -> del GUARANTEE k = 6 "
+    "SEMANTICS {} "
+)
+
+
+def _combined(matrix: np.ndarray, inside: list[int]) -> bool:
+    """Whether some combination of the figures is made of exactly the groups ``inside``."""
+    outside = [i for i in range(matrix.shape[1]) if i not in inside]
+    _, sizes, turned = np.linalg.svd(matrix[:, outside].T, full_matrices=True)
+    rank = int((sizes > 1e-9).sum())
+    # What vanishes outside, looked at inside: a generic combination is nonzero where one is.
+    left = turned[rank:] @ matrix[:, inside]
+    return bool(len(left) and (np.abs(left) > 1e-9).any(axis=0).all())
+
+
+@pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
+@pytest.mark.parametrize("having", ["", "HAVING SUM(salary) > 9000"])
+@settings(max_examples=10, deadline=None)
+@given(rows=populations())
+def test_no_combination_of_sums_and_counts_is_made_of_too_few(
+    rows: pa.Table, having: str, semantics: str
+) -> None:
+    """Every subset of groups: whatever is combined of the figures covers its people's demands.
+
+    The attacker is told the groups as they were collected, and which of them went where.
+    """
+    table = hm.read(
+        rows,
+        {
+            "policy": {"k": "k"},
+            "columns": {"city": "quasi", "street": "quasi", "salary": "sensitive"},
+        },
+    )
+    with Session(table) as session:
+        work = session.prepare(SUMS.format(having, semantics))
+        answer = session.answer(work)
+        groups = collect(work.plan, session.engine)
+        published = publish(groups, choose(groups, semantics, time_limit=10))
+    people, totals = groups.people, groups.states["s0"].cast(pa.float64()).to_numpy()
+    every = [published.ids == i for i in range(len(published))]
+    shown = [r for r in every if not having or totals[r].sum() > 9000]
+    found = answer.to_arrow()
+    assert sorted(found["n"].to_pylist()) == sorted(int(people[r].sum()) for r in shown)
+    assert sorted(found["s"].to_pylist()) == sorted(int(totals[r].sum()) for r in shown)
+    figures = [*shown, published.ids >= 0]
+    depths = [(groups.top - published.level[i]) * r for i, r in enumerate(every)]
+    figures += [np.sum(depths, axis=0)] if depths else []
+    if answer.withheld["below the guarantee"] is not None:
+        figures.append(published.ids < 0)
+    matrix = np.array(figures, dtype=float)
+    needed = [
+        max(LEVELS[published.level[i]][0] if i >= 0 else LEVELS[-1][0], int(k))
+        for i, k in zip(published.ids, groups.demand[0], strict=True)
+    ]
+    for size in (1, 2, 3):
+        for inside in combinations(range(len(groups)), size):
+            if people[list(inside)].sum() < max(needed[i] for i in inside):
+                assert not _combined(matrix, list(inside))
+
+
+def test_the_combining_attack_has_teeth() -> None:
+    whole, part = np.array([1.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])
+    assert _combined(np.array([whole, part]), [2])
+    assert _combined(np.array([whole, part]), [0, 1])
+    assert not _combined(np.array([whole, part]), [0])
+    assert not _combined(np.array([whole]), [2])

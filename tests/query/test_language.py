@@ -116,6 +116,7 @@ REFUSED = {
     "people looked up as one value": "SELECT city, COUNT(*) FROM people WHERE salary > (SELECT AVG(salary) FROM people) GROUP BY city",
     "EXISTS": "SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits)",
     "a joined query": "SELECT COUNT(*) FROM people p JOIN (SELECT id FROM visits) v ON p.id = v.id",
+    "a joined WITH": "WITH v AS (SELECT id FROM visits) SELECT COUNT(*) FROM people p JOIN v ON p.id = v.id",
     "QUALIFY": "SELECT city, COUNT(*) FROM people GROUP BY city QUALIFY COUNT(*) > 1",
     "DISTINCT": "SELECT DISTINCT city FROM people",
     "star": "SELECT * FROM people",
@@ -155,6 +156,43 @@ def test_what_is_refused_is_pointed_at(name: str) -> None:
         hm.query(TABLES, f"{REFUSED[name]} GUARANTEE k = 2 {tail}")
     assert caught.value.line == 1
     assert caught.value.highlight
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "shown"),
+    [
+        (
+            "SELECT city, AVG(s) FROM (SELECT id, city, SUM(salary) AS s FROM people "
+            "GROUP BY id, city) p GROUP BY city",
+            "one row per person",
+            "id, city",
+        ),
+        (
+            "WITH v AS (SELECT id, SUM(cost) AS s FROM visits GROUP BY id) "
+            "SELECT p.city, AVG(v.s) FROM people p JOIN v ON p.id = v.id GROUP BY p.city",
+            "not in JOIN",
+            "v ON",
+        ),
+        (
+            "SELECT p.city, AVG(v.cost) FROM people p JOIN (SELECT id, cost FROM visits) v "
+            "ON p.id = v.id GROUP BY p.city",
+            "not in JOIN",
+            "id, cost FROM",
+        ),
+        ("SELECT city, AVG(salary FROM people GROUP BY city", "never closed", "(salary"),
+    ],
+)
+def test_a_refusal_says_what_to_do_and_where(text: str, reason: str, shown: str) -> None:
+    with pytest.raises(QueryError, match=reason) as caught:
+        hm.query(TABLES, f"{text} GUARANTEE k = 2")
+    row, caret = caught.value.highlight.split("\n")
+    assert row[caret.index("^") :].startswith(shown)
+
+
+def test_a_bracket_inside_a_text_is_no_bracket() -> None:
+    for text in ("(", ")", "GUARANTEE"):
+        sql = f"SELECT city, COUNT(*) FROM people WHERE city <> '{text}' GROUP BY city"
+        assert len(hm.query(PEOPLE, f"{sql} GUARANTEE k = 1")) > 0
 
 
 def test_names_that_mean_nothing() -> None:

@@ -177,6 +177,23 @@ def test_somebody_in_two_groups_is_one_person_in_the_merged_one() -> None:
         assert [r["s"] for r in answer.to_arrow().to_pylist()] == [30]
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+def test_somebody_in_many_withheld_groups_is_one_withheld_person(engine: str) -> None:
+    schema = {
+        "table": {"person": "p"},
+        "columns": {"p": "identifier", "g": "quasi", "s": "sensitive"},
+    }
+    text = "SELECT g, SUM(s) AS s FROM t GROUP BY g GUARANTEE k = 5"
+    for alone, said in ((1, None), (4, None), (6, 6)):
+        # Everybody of them in twelve groups of one's own, and eight people in one group.
+        people = [i for i in range(alone) for _ in range(12)] + list(range(100, 108))
+        groups = [100 * i + j for i in range(alone) for j in range(12)] + [-1] * 8
+        rows = pa.table({"p": people, "g": groups, "s": list(range(len(people)))})
+        answer = hm.query(rows, text, schema=schema, engine=engine)
+        assert len(answer) == 1
+        assert answer.withheld["below the guarantee"] == said
+
+
 def test_an_average_of_one_person_is_not_published() -> None:
     rows = pa.table({"city": ["x"] * 6, "bonus": pa.array([None] * 5 + [100], pa.int64())})
     text = "SELECT city, AVG(bonus) AS b FROM t GROUP BY city GUARANTEE k = 5"

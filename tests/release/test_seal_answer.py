@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.engines.duckdb import DuckDB
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.query.aggregate import aggregate
 from halfmask.query.collect import collect
 from halfmask.query.filter import Choice, choose, publish
 from halfmask.query.run import Session
 from halfmask.query.sealing import candidate_of
-from halfmask.release.seal_answer import AnswerCandidate, seal_answer
+from halfmask.release.seal_answer import AnswerCandidate, _check_keys, _places, seal_answer
 
 ROWS = pa.table(
     {
@@ -116,6 +117,35 @@ def fewer_on_a_second_look(candidate: AnswerCandidate) -> AnswerCandidate:
 def test_a_wrong_candidate_does_not(candidate: AnswerCandidate, spoil: Any) -> None:
     with pytest.raises(InternalError):
         seal_answer(spoil(candidate))
+
+
+@pytest.mark.parametrize(
+    ("places", "good"),
+    [
+        ([0, 0, 1, 2], True),  # groups 0 and 1 have one key
+        ([0, 1, 2, 3], False),  # a key in two places
+        ([0, 0, 1, 1], False),  # two keys in a place
+        ([0, 1, 1, 2], False),  # both, and as many keys as places
+        ([0, 0, 1, -1], False),  # a place of nothing
+        ([0, 0, -1, -1], False),
+        ([-1, -1, -1, -1], True),  # nothing is published
+    ],
+)
+def test_each_place_has_one_key_and_each_key_one_place(
+    candidate: AnswerCandidate, places: list[int], good: bool
+) -> None:
+    count = 0 if max(places) < 0 else 3 + (3 in places)
+    groups = pa.table({"place": places, "g0": ["a", "a", "b", None], "g1": [None] * 4})
+    spoiled = replace(candidate, groups=groups, places=np.zeros(count, np.int64))
+    engine = DuckDB({"groups": groups, "places": _places(spoiled)})
+    try:
+        if good:
+            _check_keys(engine, spoiled)
+        else:
+            with pytest.raises(InternalError, match="do not match"):
+                _check_keys(engine, spoiled)
+    finally:
+        engine.close()
 
 
 def test_a_choice_below_the_guarantee_is_caught_before() -> None:

@@ -119,7 +119,7 @@ def _chosen(found: Clustered, groups: NDArray[np.int32], link: Link) -> NDArray[
 def _held_by_one(column: ColumnParts, sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The sets of parts that one row each holds: they would name persons, so all is published."""
     several = np.bincount(column.codes, minlength=len(column.labels)) > 1
-    return ~(sets & several).any(axis=1)
+    return np.asarray(~(sets & several).any(axis=1))
 
 
 def _covering(node: tuple[int, int], levels: Sequence[NDArray[np.int32]]) -> NDArray[np.bool_]:

@@ -5,6 +5,7 @@ All figures but the population estimates are counted on all rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ import numpy as np
 
 from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
-from halfmask.assessment.counted import Counted, counted
+from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics.discrimination.column_sets import rank_column_sets
+from halfmask.metrics.discrimination.column_sets import SetRate, rank_column_sets
+from halfmask.metrics.discrimination.inflation import inflation
 from halfmask.metrics.estimate import exact
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
@@ -32,10 +34,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _RANKED = 200_000_000  # rows up to which discrimination rates of column sets are ranked
+_SHUFFLED = 2_000_000  # rows up to which targets are shuffled to see what chance gives
+_NO_QUASI = "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
 _SETS = 4000  # column sets that are looked at without being asked
 
 
@@ -46,6 +51,8 @@ def assess(
     engine: str | None = None,
     source_table: str | None = None,
     memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
     population: Table | None = None,
     fraction: float | None = None,
     size: int = 3,
@@ -63,6 +70,8 @@ def assess(
             ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads it.
         source_table: which table of a database.
         memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of a text file; ``None``: detected.
+        encoding: the character encoding of a text file; ``None``: detected.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
         size: the largest column sets that are looked at.
@@ -76,11 +85,24 @@ def assess(
         1
     """
     held = counted(
-        table, schema=schema, engine=engine, table=source_table, memory_limit=memory_limit
+        table,
+        _read,
+        schema=schema,
+        engine=engine,
+        table=source_table,
+        memory_limit=memory_limit,
+        delimiter=delimiter,
+        encoding=encoding,
     )
-    if held.counts is not None and population is not None:
-        raise ParameterError("population", "a table", "nothing: an engine counts one table")
     return _assessed(held, population, fraction, size, k, limit)
+
+
+def _read(schema: Schema) -> list[str]:
+    """The columns that everything is counted from."""
+    names = [*schema.quasi, *schema.sensitive]
+    if not schema.quasi:
+        raise SchemaError(_NO_QUASI)
+    return names if schema.person is None else [*names, schema.person]
 
 
 def _assessed(
@@ -98,7 +120,7 @@ def _assessed(
     ready = table if population is None else widen(table, population, quasi)
     classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
     if population is not None and fraction is None:
-        fraction = min(1.0, len(table) / len(population))
+        fraction = min(1.0, held.rows / len(population))
     own = classes.select(classes.rows > 0)
     size = _affordable(len(quasi), size)
     sets = column_sets(table, quasi, size=size, counts=counts)
@@ -126,10 +148,7 @@ def _assessed(
         sets=sets[:10],
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,
-        discrimination=tuple(
-            (name, rank_column_sets(table, name, quasi, size=size, counts=counts)[:5])
-            for name in shown
-        ),
+        discrimination=tuple((name, _ranked(held, name, size)) for name in shown),
         criteria=_criteria(own, alone, disclosures, limit),
         advice=advice(ready, own),
         way=way(ready, own),
@@ -138,11 +157,24 @@ def _assessed(
     )
 
 
+def _ranked(held: Counted, target: str, size: int) -> tuple[SetRate, ...]:
+    """The column sets that tell most about ``target``, beside what chance would give them."""
+    table, counts = held.table, held.counts
+    found = rank_column_sets(table, target, table.schema.quasi, size=size, counts=counts)[:5]
+    if held.rows > _SHUFFLED:
+        return found
+    times = max(3, min(10, _SHUFFLED // held.rows))
+    return tuple(
+        replace(
+            one, inflation=inflation(table, target, one.columns, permutations=times, counts=counts)
+        )
+        for one in found
+    )
+
+
 def _require(table: Table, limit: float) -> None:
     if not table.schema.quasi:
-        raise SchemaError(
-            "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
-        )
+        raise SchemaError(_NO_QUASI)
     if not len(table):
         raise InputError("The table has no rows: there is nothing to assess.")
     if not 0 < limit < 1:
@@ -165,6 +197,11 @@ def _notes(held: Counted, size: int, fraction: float | None, columns: int) -> tu
         notes.append(
             f"Column sets were not ranked by their discrimination rate: there are more than "
             f"{_RANKED:,} rows. Those of all quasi-identifiers together are given."
+        )
+    elif held.rows > _SHUFFLED and held.table.schema.sensitive:
+        notes.append(
+            f"Discrimination rates stand without what chance gives: there are more than "
+            f"{_SHUFFLED:,} rows to shuffle."
         )
     if size < columns:
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")

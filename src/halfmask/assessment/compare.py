@@ -94,6 +94,8 @@ def compare(
         require_table(release)
     if attacks < 1:
         raise ParameterError("attacks", attacks, "at least 1")
+    if not 0 < limit < 1:
+        raise ParameterError("limit", limit, "more than 0 and less than 1")
     asked = [] if queries is None else statements(queries)
     paired = sides(original, release)
     attacked = whom(original, release, control, attacks=attacks, seed=seed)

@@ -75,9 +75,15 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
             time.sleep(0.1)
     send.close()
     whole, reason = asker.together(sql, found) if len(found) > 1 else (None, "")
+    silent = sorted({int(group) for group in asker.key.groups} - set(found))
     if as_json:
-        show.document("ask", _document(found, whole))
+        show.document("ask", _document(found, whole, silent))
         return
+    if silent:
+        show.say(
+            f"No answer of {len(silent):,} groups of cells: none of them took part, or the relay "
+            "withholds it."
+        )
     if whole is not None:
         cells = sum(received.contributions for received in found.values())
         _show("Answer", whole)
@@ -101,7 +107,7 @@ def _plain(rows: Any) -> Any:
     return json.loads(json.dumps(rows.to_pylist(), default=str))
 
 
-def _document(found: Any, whole: Any) -> dict[str, Any]:
+def _document(found: Any, whole: Any, silent: list[int]) -> dict[str, Any]:
     answers = [
         {
             "group": group,
@@ -111,4 +117,5 @@ def _document(found: Any, whole: Any) -> dict[str, Any]:
         }
         for group, received in found.items()
     ]
-    return {"answers": answers, "together": None if whole is None else _plain(whole)}
+    together = None if whole is None else _plain(whole)
+    return {"answers": answers, "together": together, "silent": silent}

@@ -10,11 +10,12 @@ from halfmask.cli import show
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     as_json,
+    engine_options,
     load,
     refuse_bad_outputs,
     report_option,
+    rows_or_place,
     source,
-    stated_schema,
 )
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 @click.option("--population", type=click.Path(), help="The population table's file.")
 @click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
 @click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
-@click.option("--engine", help="duckdb: count FILE without reading it into memory.")
-@click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB.")
-@click.option("--table", "source_table", help="Which table of a database (.duckdb, postgres://).")
+@click.option("--limit", type=float, default=0.09, show_default=True,
+              help="Highest acceptable risk of a criterion.")  # fmt: skip
+@engine_options
 @report_option
 @as_json
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -40,17 +41,15 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 
     refuse_bad_outputs(file, None, output)
     population = load(given["population"], {}) if given["population"] else None
-    table: Any = load(file, given) if _read(file, given["engine"]) else file
+    table, how = rows_or_place(file, given)
     with show.working("Assessing"):
         found = assess(
             table,
-            schema=None if table is not file else stated_schema(file, given),
-            engine=given["engine"],
-            source_table=given["source_table"],
-            memory_limit=given["memory_limit"],
             population=population,
             fraction=given["fraction"],
             size=given["size"],
+            limit=given["limit"],
+            **how,
         )
     if output:
         found.report(output)
@@ -59,13 +58,6 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
         show.document("assess", found.to_dict())
     else:
         show_assessment(found)
-
-
-def _read(file: str, engine: str | None) -> bool:
-    """Whether the rows are read, rather than counted where they are."""
-    from halfmask.assessment.counted import stays
-
-    return not stays(file, engine)
 
 
 def show_assessment(found: Assessment) -> None:
@@ -98,5 +90,57 @@ def show_assessment(found: Assessment) -> None:
         ("column", "as it is", "one level up", "removed"),
         steps,
     )
+    _show_secrets(found)
+    _show_population(found)
     for note in found.notes:
         show.say(note)
+
+
+def _show_secrets(found: Assessment) -> None:
+    if not found.disclosures:
+        return
+    learned = [
+        (
+            one.column,
+            show.percent(one.homogeneity),
+            show.percent(one.background),
+            show.percent(one.skewness),
+            "not known" if one.similarity is None else show.percent(one.similarity),
+        )
+        for one in found.disclosures
+    ]
+    show.table(
+        "What an attacker who knows the quasi-identifiers learns",
+        ("column", "certain", "certain if one is ruled out", "largest gain", "alike in meaning"),
+        learned,
+    )
+    rated = [
+        (
+            target,
+            ", ".join(one.columns),
+            one.rate,
+            None if one.inflation is None else one.inflation.chance.value,
+            one.kind,
+        )
+        for target, sets in found.discrimination
+        for one in sets[:3]
+    ]
+    if rated:
+        show.table(
+            "Discrimination rates (0 to 1), beside what chance gives such small groups",
+            ("column", "told by", "rate", "by chance", "class"),
+            rated,
+        )
+
+
+def _show_population(found: Assessment) -> None:
+    if found.uniqueness is None:
+        return
+    names = ("pitman", "zayatz", "snb", "poisson")
+    estimates = [(name, getattr(found.uniqueness, name)) for name in names]
+    rows = [
+        (name.upper() if name == "snb" else name.capitalize(),
+         one.reason if one.value is None else show.percent(one.value))
+        for name, one in estimates
+    ]  # fmt: skip
+    show.table("Share of the population who are unique, by four models", ("model", ""), rows)

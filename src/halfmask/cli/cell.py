@@ -14,6 +14,8 @@ from halfmask.cli.options import as_json
 from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from halfmask.protocol.store.vault import Vault
 
 PASSPHRASE = "HALFMASK_CELL_PASSPHRASE"  # noqa: S105 - a variable's name
@@ -47,7 +49,7 @@ def init(home: str, group: str, commons: str) -> None:
     if Path(home).exists():
         raise InputError(f"{Path(home).name} exists already; a cell is never overwritten.")
     phrase = os.environ.get(PASSPHRASE)
-    key = phrase.encode() if phrase else new_key_file(f"{home}.key")
+    key = phrase or new_key_file(f"{home}.key")
     document = tomllib.loads(Path(commons).read_text(encoding="utf-8"))
     Vault.create(home, key, enrolled, document, Path(commons).resolve().parent)
     show.say(f"{Path(home).name} is a cell of group {enrolled.group}; it has no rows yet.")
@@ -77,7 +79,7 @@ def import_(home: str, file: str, table: str | None, where: str | None) -> None:
 @command.command("policy")
 @click.argument("home", type=click.Path())
 @click.option("--k", type=int, help="Hide among at least so many people, whatever is asked.")
-@click.option("--l", "l", type=int, default=1, show_default=True, help="And so many values.")
+@click.option("--l", "l", type=int, help="And so many values; 1 at first.")
 @click.option(
     "--column",
     "columns",
@@ -86,39 +88,27 @@ def import_(home: str, file: str, table: str | None, where: str | None) -> None:
     help="When this column is queried; repeatable.",
 )
 @click.option(
-    "--days",
-    type=int,
-    default=30,
-    show_default=True,
-    help="An answer blocks others on the same values so long.",
+    "--days", type=int, help="An answer blocks others on the same values so long; 30 at first."
 )
 @click.option(
-    "--answers",
-    type=int,
-    default=1,
-    show_default=True,
-    help="So many answers on the same values in that time.",
+    "--answers", type=int, help="So many answers on the same values in that time; 1 at first."
 )
 @click.option("--epsilon", type=float, help="What one answer with noise may cost.")
-@click.option("--budget", type=float, default=1.0, show_default=True, help="And all of them.")
+@click.option("--budget", type=float, help="And all of them; 1 at first.")
 @as_json
-def policy(
-    home: str,
-    k: int | None,
-    l: int,  # noqa: E741
-    columns: tuple[str, ...],
-    days: int,
-    answers: int,
-    epsilon: float | None,
-    budget: float,
-    as_json: bool,
-) -> None:
-    """State (or, without options, show) what the person demands."""
+def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """State (or, without options, show) what the person demands; the rest of it stays."""
+    from dataclasses import replace
+
     from halfmask.protocol.policy import Policy
 
     vault = _vault(home)
-    if k is not None or columns:
-        vault.put_policy(Policy(k, l, dict(map(_column, columns)), days, answers, epsilon, budget))
+    changes = {name: value for name, value in given.items() if value is not None}
+    if changes or columns:
+        now = vault.policy() or Policy()
+        named = dict(map(_column, columns))
+        _known(vault, named)
+        vault.put_policy(replace(now, columns={**now.columns, **named}, **changes))
     found = vault.policy()
     document = (
         None
@@ -139,6 +129,8 @@ def policy(
         show.say("No policy: this cell contributes to nothing.")
     else:
         show.table("Policy", ["demand", "value"], [[n, str(v)] for n, v in document.items()])
+        if found is not None and found.k is None:
+            show.say("Without --k the cell contributes only where all queried columns are named.")
 
 
 @command.command("join")
@@ -161,14 +153,25 @@ def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: flo
     send = Sender(relay, authority=authority)
     until = time.time() + seconds
     said: set[tuple[str, str]] = set()
+    # A cell that refuses a task rests, longer each time: another one may be able to do it.
+    rests = {name: (0.0, 1.0) for name, _ in cells}
+
+    def tell(name: str, done: str | None) -> None:
+        if done is not None and (name, done) not in said:
+            said.add((name, done))
+            show.say(f"{name}: {done}.")
+
     while True:
         busy = False
         for name, cell in cells:
-            done = drive(cell.take_part(time.time()), send)
-            if done is not None and (name, done) not in said:
-                said.add((name, done))
-                show.say(f"{name}: {done}.")
-            while drive(cell.work(time.time()), send) is not None:
+            tell(name, drive(cell.take_part(time.time()), send))
+            awake, pause = rests[name]
+            while time.time() >= awake and (done := drive(cell.work(time.time()), send)):
+                if done.startswith("refused"):
+                    tell(name, done)
+                    rests[name] = (time.time() + pause, min(60.0, 2 * pause))
+                    break
+                rests[name] = (0.0, 1.0)
                 busy = True
         if time.time() >= until and not busy:
             break
@@ -182,14 +185,12 @@ def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: flo
 @as_json
 def log(home: str, revoke: str | None, as_json: bool) -> None:
     """Show what the cell was asked and what it answered."""
-    from dataclasses import replace
-
     vault = _vault(home)
     if revoke is not None:
         named = [e for e in vault.log() if e.query.hex().startswith(revoke.lower())]
         if len(named) != 1:
             raise InputError(f"{len(named)} queries of the log begin like that; name one.")
-        vault.note(replace(named[0], revoked=True))
+        vault.revoke(named[0])
     rows = [
         {
             "query": e.query.hex()[:16],
@@ -197,6 +198,7 @@ def log(home: str, revoke: str | None, as_json: bool) -> None:
             "asker": e.asker,
             "outcome": e.outcome,
             "level": e.level,
+            "epsilon": e.epsilon,
             "revoked": e.revoked,
             "text": " ".join(e.text.split()),
         }
@@ -205,7 +207,7 @@ def log(home: str, revoke: str | None, as_json: bool) -> None:
     if as_json:
         show.document("cell log", {"entries": rows})
         return
-    names = ["query", "asker", "outcome", "level", "revoked", "text"]
+    names = ["query", "asker", "outcome", "level", "epsilon", "revoked", "text"]
     show.table("Log", names, [["" if r[n] is None else str(r[n]) for n in names] for r in rows])
 
 
@@ -215,7 +217,7 @@ def _vault(home: str) -> Vault:
     if not Path(home).exists():
         raise InputError(f"There is no cell {Path(home).name}: make one with cell init.")
     phrase = os.environ.get(PASSPHRASE)
-    return Vault(home, phrase.encode() if phrase else read_key_file(f"{home}.key"))
+    return Vault(home, phrase or read_key_file(f"{home}.key"))
 
 
 def _column(text: str) -> tuple[str, tuple[int, int]]:
@@ -224,6 +226,14 @@ def _column(text: str) -> tuple[str, tuple[int, int]]:
     if not name or not k.isdigit() or (l and not l.isdigit()):
         raise ParameterError("column", text, "NAME=K or NAME=K,L")
     return name, (int(k), int(l or 1))
+
+
+def _known(vault: Vault, names: Iterable[str]) -> None:
+    """Refuse a demand on a column that does not exist: nobody would ever honor it."""
+    columns = {field.name for table in vault.commons.tables.values() for field in table.arrow}
+    for name in names:
+        if name.lower() not in {column.lower() for column in columns}:
+            raise ParameterError("column", name, f"one of {', '.join(sorted(columns))}")
 
 
 def _matching(rows: Any, where: str) -> Any:

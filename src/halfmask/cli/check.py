@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, source
+from halfmask.cli.options import as_json, engine_options, rows_or_place, source
 from halfmask.cli.promises import models, promises
 from halfmask.cli.verdicts import show_verdicts
 from halfmask.errors import PrivacyError
@@ -16,6 +16,7 @@ from halfmask.errors import PrivacyError
 @click.command("check")
 @source
 @promises
+@engine_options
 @as_json
 def command(file: str, as_json: bool, **given: Any) -> int:
     """Check promises on FILE as it stands.
@@ -27,9 +28,9 @@ def command(file: str, as_json: bool, **given: Any) -> int:
     from halfmask.models.check import check
 
     wanted = models(given)
-    table = load(file, given)
+    table, how = rows_or_place(file, given)
     with show.working("Checking"):
-        verdicts = check(table, *wanted)
+        verdicts = check(table, *wanted, **how)
     holds = all(verdict.holds for verdict in verdicts)
     if as_json:
         facts = {"holds": holds, "verdicts": [verdict.to_dict() for verdict in verdicts]}

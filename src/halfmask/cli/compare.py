@@ -12,6 +12,7 @@ from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, repor
 
 if TYPE_CHECKING:
     from halfmask.assessment.comparison import Comparison
+    from halfmask.metrics.discrimination.attacks import Need
     from halfmask.metrics.estimate import Estimate
 
 
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 @click.option("--same-order", is_flag=True, help="Both tables hold the same people in order.")
 @click.option("--target", metavar="A,B", help="Columns to predict from the others.")
 @click.option("--queries", type=click.Path(), help="A file of SQL on a table called people.")
+@click.option(
+    "--need",
+    "needs",
+    multiple=True,
+    metavar="COLUMN=A,B",
+    help="What analysts want to learn, from which columns.",
+)
+@click.option("--limit", type=float, default=0.09, show_default=True,
+              help="Highest acceptable risk of a criterion.")  # fmt: skip
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
 @click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Other random choices.")
@@ -49,6 +59,8 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
             same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],
+            needs=[_need(text) for text in given["needs"]],
+            limit=given["limit"],
             learn=given["learn"],
             attacks=given["attacks"],
             seed=given["seed"],
@@ -60,6 +72,16 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
         show.document("compare", found.to_dict())
     else:
         show_comparison(found)
+
+
+def _need(text: str) -> Need:
+    """A need written as ``target=key,key``."""
+    from halfmask.metrics.discrimination.attacks import Need
+
+    target, sign, keys = text.partition("=")
+    if not sign or not target.strip() or not names(keys):
+        raise click.UsageError("--need wants COLUMN=A,B, such as --need disease=age,sex.")
+    return Need(target.strip(), tuple(names(keys)))
 
 
 def show_comparison(found: Comparison) -> None:
@@ -79,6 +101,9 @@ def show_comparison(found: Comparison) -> None:
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
     show.table("Classes", ("", "figure"), _classes(found))
     show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
+    if found.needs:
+        met = [(one.name, one.before, one.after) for one in found.needs]
+        show.table("Needs (discrimination rate, 0 to 1)", ("need", "original", "release"), met)
     show_criteria([one.to_dict() for one in found.criteria])
     show.table("Attacks", ("attack", "figure", "from", "to"), _attacks(found))
     for note in found.notes:

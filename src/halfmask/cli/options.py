@@ -53,6 +53,33 @@ def output(help_text: str) -> Decorator:
     return click.option("-o", "--output", type=click.Path(allow_dash=True), help=help_text)
 
 
+_ENGINE = (
+    click.option("--engine", help="duckdb: count FILE without reading it into memory."),
+    click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB."),
+    click.option(
+        "--table", "source_table", help="Which table of a database (.duckdb, postgres://)."
+    ),
+)
+
+
+def engine_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what says who counts the rows."""
+    for option in reversed(_ENGINE):
+        verb = option(verb)
+    return verb
+
+
+def rows_or_place(file: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The table that FILE holds, or FILE where an engine counts it, and how that is done."""
+    from halfmask.engines.counted import stays
+
+    if not stays(file, given["engine"], given["memory_limit"]):
+        return load(file, given), {}
+    how = {name: given[name] for name in ("engine", "source_table", "memory_limit")}
+    how |= {name: given.get(name) for name in ("delimiter", "encoding")}
+    return file, how | {"schema": stated_schema(file, given)}
+
+
 report_option = output("The report: .html or .json.")
 
 

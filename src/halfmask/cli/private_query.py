@@ -27,11 +27,14 @@ def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json
     """Answer under differential privacy, print the figures and what they cost."""
     from halfmask.query.private import answer_privately
 
-    for name in ("explain", "suggest", "policies"):
+    for name in ("suggest", "policies"):
         if given[name]:
             raise click.UsageError(f"--{name} is for GUARANTEE: leave it away under EPSILON.")
-    refuse_two_documents(given["output"], json_too=as_json)
     options = {name: given[name] for name in _NOISE if given[name] is not None}
+    if given["explain"] or text.lstrip()[:7].upper() == "EXPLAIN":
+        _explain(session, text, {**options, "epsilon": given["epsilon"]}, as_json=as_json)
+        return
+    refuse_two_documents(given["output"], json_too=as_json)
     with show.working("Answering"):
         answer = answer_privately(
             session,
@@ -53,3 +56,14 @@ def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json
     sure = float(answer.parameters["confidence"])
     facts = [("groups", answer.parameters["groups"]), ("confidence", show.percent(sure))]
     show_promise(answer, "Private answer", facts, to=to)
+
+
+def _explain(session: Any, text: str, options: dict[str, Any], *, as_json: bool) -> None:
+    from halfmask.query.private_explain import explained_privately
+    from halfmask.query.private_prepare import prepare_privately
+
+    plan = explained_privately(prepare_privately(session, text, **options), session)
+    if as_json:
+        show.document("query", {"explanation": plan.to_dict()})
+    else:
+        click.echo(str(plan))

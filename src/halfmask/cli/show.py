@@ -73,7 +73,9 @@ def number(value: Any) -> str:
 
 def percent(share: float) -> str:
     """Write a share as percent."""
-    return f"{100 * share:.1f}%"
+    from halfmask.report.figures import percent as written
+
+    return written(share)
 
 
 @contextmanager

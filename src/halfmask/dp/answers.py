@@ -7,19 +7,14 @@ through here. All groups together cost as much as one, since a person's rows are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.dp.accountant import Entry
-from halfmask.dp.budget import Approximate, Budget, Pure
 from halfmask.dp.figures import Figure, Noisy, figure
-from halfmask.dp.mechanisms.count_tree import CountTree
 from halfmask.dp.mechanisms.stable_groups import StableGroups
-from halfmask.dp.questions import LEVELS, STEPS, Exact, Question
 from halfmask.dp.sampling import Sampler
-from halfmask.dp.vault import as_pure, noise
+from halfmask.dp.views import Groups, counted, views_of
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -28,9 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.accountant import Allowance, Receipt
-
-# One row moves a count by 1, a scaled sum by STEPS, a sum of squares by STEPS squared.
-_REACH = {"count": 1, "sum": STEPS, "squares": STEPS * STEPS}
+    from halfmask.dp.questions import Exact, Question
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +41,7 @@ def answer(
     exact: Exact,
     allowance: Allowance,
     *,
-    groups: Literal["public", "threshold"] = "public",
+    groups: Groups = "public",
     confidence: float = 0.95,
     sampler: Sampler | None = None,
 ) -> Answered:
@@ -66,24 +59,22 @@ def answer(
     require_confidence(confidence)
     drawn = sampler or Sampler()
     allowance.secure = allowance.secure and drawn.secure
-    vectors = vectors_of(questions, exact, threshold=groups == "threshold")
+    views = views_of(
+        questions, exact.present, allowance.remaining, allowance.rows_per_person, groups=groups
+    )
     noisy: dict[str, Noisy] = {}
     published = np.ones(len(exact.counts), np.bool_)
     # Each figure joins up to three vectors: their intervals must hold together.
     each = 1 - (1 - confidence) / 3
-    share = allowance.remaining / len(vectors)
-    if groups == "threshold":
-        noisy["count"], published = _stable(exact.counts, share, each, allowance, drawn)
-        vectors.remove("count")
-    if isinstance(share, Approximate):
-        share = Pure(share.epsilon)
-    for vector in vectors:
-        if vector.startswith("tree "):
-            noisy[vector] = _tree(vector, exact, share, each, allowance, drawn)
-            continue
-        view = f"{vector}{_unit(vector, questions)}"
-        noisy[vector] = _measure(vector, view, exact, share, each, allowance, drawn)
-    figures = tuple(figure(q, exact.counted(q.column), noisy) for q in questions)
+    for view in views:
+        allowance.charge(view.entry)  # paid before the exact figures are touched
+        whole = exact.vector(view.vector).astype(np.int64)
+        if isinstance(view.mechanism, StableGroups):
+            values, published = view.mechanism.apply(whole, drawn)
+        else:
+            values = view.mechanism.apply(whole, drawn)
+        noisy[view.vector] = Noisy(values, view.half_width(each))
+    figures = tuple(figure(q, counted(q.column, exact.present), noisy) for q in questions)
     return Answered(figures, published, confidence, allowance.receipt())
 
 
@@ -91,92 +82,3 @@ def require_confidence(confidence: float) -> None:
     """Refuse a confidence that no interval has."""
     if not 0 < confidence < 1:
         raise ParameterError("confidence", confidence, "above 0 and below 1")
-
-
-def vectors_of(questions: Sequence[Question], exact: Exact, *, threshold: bool) -> list[str]:
-    """The vectors that must be measured, each once: counts, sums, squares and trees."""
-    if not questions:
-        raise ParameterError("questions", 0, "at least one")
-    found = ["count"] if threshold else []
-    for question in questions:
-        kind, column = question.kind, question.column
-        if kind == "quantile":
-            found.append(f"tree {column}")
-            continue
-        if kind != "sum" or (question.scale is not None and question.scale.center):
-            found.append(exact.counted(column))
-        if kind != "count":
-            found.append(f"sum {column}")
-        if kind in ("variance", "deviation"):
-            found.append(f"squares {column}")
-    return list(dict.fromkeys(found))
-
-
-def _stable(
-    counts: NDArray[np.int64],
-    share: Budget,
-    confidence: float,
-    allowance: Allowance,
-    sampler: Sampler,
-) -> tuple[Noisy, NDArray[np.bool_]]:
-    """Counts of groups that show themselves, at this share of epsilon and all of delta."""
-    left = allowance.remaining
-    if not isinstance(share, Approximate) or not isinstance(left, Approximate) or not left.delta:
-        raise ParameterError("delta", 0, "above 0 where groups are not public")
-    mechanism = StableGroups(share.epsilon, left.delta, allowance.rows_per_person)
-    _charge(allowance, "groups and counts", mechanism)
-    noisy, shown = mechanism.apply(counts, sampler)
-    return Noisy(noisy, mechanism.noise.half_width(confidence)), shown
-
-
-def _unit(vector: str, questions: Sequence[Question]) -> str:
-    """What one whole number of a vector is worth, for the receipt."""
-    kind, _, column = vector.partition(" ")
-    if kind == "count":
-        return ""
-    step = next(q.scale.step for q in questions if q.column == column and q.scale is not None)
-    return f" (in steps of {step:g}{', squared' if kind == 'squares' else ''})"
-
-
-def _measure(
-    vector: str,
-    view: str,
-    exact: Exact,
-    cost: Budget,
-    confidence: float,
-    allowance: Allowance,
-    sampler: Sampler,
-) -> Noisy:
-    reach = _REACH[vector.partition(" ")[0]]
-    mechanism = noise(cost, reach * allowance.rows_per_person)
-    _charge(allowance, view, mechanism)
-    noisy = mechanism.apply(exact.vector(vector).astype(np.int64), sampler)
-    return Noisy(noisy, mechanism.half_width(confidence))
-
-
-def _tree(
-    vector: str,
-    exact: Exact,
-    cost: Budget,
-    confidence: float,
-    allowance: Allowance,
-    sampler: Sampler,
-) -> Noisy:
-    """A tree of counts per group; groups hold different rows, so all cost as much as one."""
-    mechanism = CountTree(as_pure(cost).epsilon, LEVELS, allowance.rows_per_person)
-    _charge(allowance, vector, mechanism)
-    noisy = mechanism.apply(exact.vector(vector).astype(np.int64), sampler)
-    return Noisy(noisy, mechanism.half_width(confidence))
-
-
-class _Mechanism(Protocol):
-    @property
-    def cost(self) -> Budget: ...
-    @property
-    def variance(self) -> float: ...
-
-
-def _charge(allowance: Allowance, view: str, mechanism: _Mechanism) -> None:
-    """Pay before the exact figures are touched."""
-    variance = Fraction(mechanism.variance).limit_denominator(10**6)
-    allowance.charge(Entry(view, type(mechanism).__name__, mechanism.cost, variance))

@@ -15,14 +15,26 @@ if TYPE_CHECKING:
 
     from halfmask.table.schema import Schema
 
+_MOST = 1e100  # sums and squares of what lies within stay far within a double
+
 
 def bounds_of(declared: object) -> tuple[float, float] | None:
     """The public bounds that a declaration holds; bounds alone need no number of bins.
+
+    None where there are none to compute with: what is no number, infinite, or beyond 1e100.
 
     Example:
         >>> bounds_of({"low": 0, "high": 110})
         (0.0, 110.0)
     """
+    try:
+        low, high = _ends(declared)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return (low, high) if max(abs(low), abs(high)) <= _MOST else None
+
+
+def _ends(declared: object) -> tuple[float, float]:
     if isinstance(declared, Mapping) and "low" in declared and "high" in declared:
         return float(declared["low"]), float(declared["high"])
     if isinstance(declared, Bins):
@@ -34,7 +46,7 @@ def bounds_of(declared: object) -> tuple[float, float] | None:
         numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
         if len(numbers) > 1 and len(numbers) == sum(v is not None for v in values):
             return float(min(numbers)), float(max(numbers))
-    return None
+    raise ValueError
 
 
 def declared_domains(schema: Schema) -> dict[str, object]:

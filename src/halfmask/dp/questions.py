@@ -120,10 +120,6 @@ class Exact:
     present: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     histograms: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
-    def counted(self, column: str) -> str:
-        """The vector that tells how many values of ``column`` there are."""
-        return f"count {column}" if column in self.present else "count"
-
     def vector(self, name: str) -> NDArray[np.int64]:
         """One exact vector; leaves only with noise."""
         kind, _, column = name.partition(" ")

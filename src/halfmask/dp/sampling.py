@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Bits = NDArray[np.bool_]
 
 _WORD = 1 << 64
+MOST_SCALE = 1 << 50  # of Laplace noise that is drawn in words of 64 bits
 _MOST = 1 << 57  # denominators below this can be multiplied by the rounds of a Bernoulli draw
 
 
@@ -110,7 +111,7 @@ class Sampler:
     def geometric(self, rate: Fraction, size: int) -> Ints:
         """Non-negative integers with chances proportional to exp(-rate * x)."""
         scale, step = rate.denominator, rate.numerator
-        if rate <= 0 or scale >= 1 << 50:
+        if rate <= 0 or scale >= MOST_SCALE:
             raise ParameterError("rate", str(rate), "a positive fraction with a small denominator")
         out = np.empty(size, np.int64)
         want = np.arange(size)
@@ -219,7 +220,7 @@ class Sampler:
 
 def laplace_grid(scale: Fraction) -> Fraction:
     """The smallest scale from ``scale`` upwards that the sampler can use exactly."""
-    if scale.denominator <= 1 << 20 and scale.numerator < 1 << 50:
+    if scale.denominator <= 1 << 20 and scale.numerator < MOST_SCALE:
         return scale
     step = 1 << 20 if scale < 1 << 20 else 1
     return Fraction(-(-scale.numerator * step // scale.denominator), step)

@@ -15,7 +15,7 @@ import numpy as np
 from sqlglot import exp
 
 from halfmask.engines import sql
-from halfmask.engines.side_by_side import joined, row_ids
+from halfmask.engines.side_by_side import joined, positions, row_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,10 +122,8 @@ def _settled(found: pa.Table, counted: pa.Table, j: int, names: list[str]) -> pa
     import pyarrow as pa
 
     ours, theirs = row_ids([found, counted], names)
-    order = np.argsort(ours, kind="stable")
-    at = order[np.searchsorted(ours[order], theirs)]
     take = np.arange(found.num_rows)
-    take[at] = found.num_rows + np.arange(counted.num_rows)
+    take[positions(ours, theirs)] = found.num_rows + np.arange(counted.num_rows)
     for name in (f"t{j}_n", f"t{j}_values"):
         both = pa.chunked_array([*found[name].chunks, *counted[name].cast(found[name].type).chunks])
         position = found.column_names.index(name)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.open import is_address, open_address
+from halfmask.engines.open import is_address, is_database, open_address
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -32,16 +32,23 @@ _NAME = "halfmask_rows"
 
 @contextmanager
 def open_large(
-    source: str, *, table: str | None = None, memory_limit: str | None = None
+    source: str,
+    *,
+    table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> Iterator[tuple[Engine, str]]:
     """An engine over a file or database, and the name that the table has in it.
 
     Args:
-        source: a CSV or Parquet file, a DuckDB database (.duckdb, .db) or a PostgreSQL address.
+        source: a CSV or Parquet file, a DuckDB database (.duckdb, .ddb) or a PostgreSQL address.
         table: which table of a database.
         memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
+        delimiter: what stands between the fields of a CSV file; None: detected.
+        encoding: the character encoding of a CSV file; None: UTF-8.
     """
-    if is_address(source):
+    if is_address(source) and not is_database(source):
         engine = open_address(source)
         try:
             yield engine, _named(table)
@@ -53,7 +60,10 @@ def open_large(
     with tempfile.TemporaryDirectory(prefix="halfmask-") as spill:
         connection = _limited(memory_limit or MEMORY, spill)
         try:
-            yield DuckDB(connection=connection), _shown(connection, source, table)
+            yield (
+                DuckDB(connection=connection),
+                _shown(connection, source, table, {"delim": delimiter, "encoding": encoding}),
+            )
         finally:
             connection.close()
 
@@ -107,23 +117,31 @@ def _limited(memory_limit: str, spill: str) -> Any:
     return connection
 
 
-def _shown(connection: Any, source: str, table: str | None) -> str:
+def _shown(
+    connection: Any, source: str, table: str | None, written: Mapping[str, str | None]
+) -> str:
     """Make the rows of a file known under one name."""
     import duckdb
 
-    path = source.replace("'", "''")
-    if Path(source).suffix.lower() in (".duckdb", ".db"):
+    path = _literal(source)
+    if is_database(source):
         origin = 'given."' + _named(table).replace('"', '""') + '"'
-        connection.execute(f"ATTACH '{path}' AS given (READ_ONLY)")
     elif is_parquet(source):
-        origin = f"read_parquet('{path}')"
+        origin = f"read_parquet({path})"
     else:  # texts become what they are afterwards, as for a table that is read
-        origin = f"read_csv('{path}', all_varchar = true)"
+        options = [f"{key} = {_literal(text)}" for key, text in written.items() if text]
+        origin = f"read_csv({', '.join([path, 'all_varchar = true', *options])})"
     try:
+        if is_database(source):
+            connection.execute(f"ATTACH {path} AS given (READ_ONLY)")
         connection.execute(f"CREATE TEMPORARY VIEW rows_ AS SELECT * FROM {origin}")  # noqa: S608
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot read the source ({type(error).__name__}).") from None
     return "rows_"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def is_parquet(source: str) -> bool:

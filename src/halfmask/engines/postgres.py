@@ -9,7 +9,7 @@ import pyarrow as pa
 from halfmask.engines import sql as shared
 from halfmask.engines.duckdb import refusal
 from halfmask.engines.tally import tally as shared_tally
-from halfmask.errors import EngineError, EngineUnavailableError
+from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr, Select
@@ -40,6 +40,7 @@ _NAMES = (
     (pa.types.is_floating, "double precision"),
     (pa.types.is_decimal, "numeric"),
     (pa.types.is_date, "date"),
+    (lambda t: pa.types.is_timestamp(t) and t.tz is not None, "timestamptz"),
     (pa.types.is_timestamp, "timestamp"),
 )
 
@@ -96,11 +97,9 @@ class Postgres:
                 described, rows = cursor.description, cursor.fetchall()
         except psycopg.Error as error:
             raise refusal("postgres", error) from None
-        columns = {}
-        for i, column in enumerate(described):
-            values = [row[i] for row in rows]
-            columns[column.name] = pa.array(values, self._type(column, values))
-        return pa.table(columns)
+        return pa.table(
+            {c.name: self._array(c, [r[i] for r in rows]) for i, c in enumerate(described)}
+        )
 
     def sql(self, query: Expr) -> str:
         """The text of a query in this engine's dialect."""
@@ -109,9 +108,10 @@ class Postgres:
         query = query.copy()
         for node in list(query.find_all(exp.Mod)):
             node.set("this", exp.paren(node.this))
-        # A null key is a key: two rows of text are equal where their keys are, nulls included.
+        # A null key is a key, and the join must be one that hashes: JSON is equal where keys are,
+        # however a number is written (1.0 and 1.00, 0 and -0).
         for same in list(query.find_all(exp.NullSafeEQ)):
-            same.replace(exp.EQ(this=_text(same.this), expression=_text(same.expression)))
+            same.replace(exp.EQ(this=_json(same.this), expression=_json(same.expression)))
         for median in list(query.find_all(exp.Median)):
             median.replace(
                 exp.WithinGroup(
@@ -184,6 +184,22 @@ class Postgres:
         """Close the connection; temporary tables go with it."""
         self._connection.close()
 
+    def _array(self, column: Any, values: list[Any]) -> pa.Array:
+        """The values of one column.
+
+        Raises:
+            QueryError: they have a type that is not read here.
+        """
+        try:
+            array = pa.array(values, self._type(column, values))
+        except (pa.ArrowException, TypeError, ValueError):
+            # The cause would quote a value.
+            raise QueryError(
+                "postgres returns values of a type that cannot be read here (intervals, NUMERIC "
+                "beyond 38 digits or NaN, own types): CAST the column to DOUBLE, DECIMAL or TEXT."
+            ) from None
+        return array
+
     def _type(self, column: Any, values: list[Any]) -> pa.DataType:
         known = self._connection.adapters.types.get(column.type_code)
         name = known.name if known is not None else "text"
@@ -206,11 +222,12 @@ class Postgres:
         return _TYPES.get(name, pa.string())
 
 
-def _text(value: Expr) -> Expr:
+def _json(value: Expr) -> Expr:
     from sqlglot import exp
 
-    present = exp.DPipe(this=exp.Literal.string("v"), expression=exp.cast(value.copy(), "text"))
-    return exp.Coalesce(this=present, expressions=[exp.Literal.string("n")])
+    null = exp.cast(exp.Literal.string("null"), "jsonb")
+    present = exp.Anonymous(this="TO_JSONB", expressions=[value.copy()])
+    return exp.Coalesce(this=present, expressions=[null])
 
 
 def _name(data_type: pa.DataType) -> str:

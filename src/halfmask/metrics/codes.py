@@ -41,14 +41,24 @@ def dense(key: NDArray[np.int64], space: int) -> tuple[NDArray[np.int64], int]:
 
 
 def pairs(
-    left: NDArray[np.int64], right: NDArray[np.int32], size: int, groups: int
+    left: NDArray[np.int64],
+    right: NDArray[np.int32],
+    size: int,
+    groups: int,
+    weights: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The observed pairs of codes in ascending order: left, right, and how often."""
+    """The observed pairs of codes in ascending order: left, right, and how often.
+
+    With ``weights``, each pair given counts so often.
+    """
     key = left * size + right
     if groups * size <= _COUNTERS:
-        counts = np.bincount(key, minlength=groups * size)
+        counts = np.bincount(key, weights, minlength=groups * size)
         seen = np.flatnonzero(counts)
         counts = counts[seen]
-    else:
+    elif weights is None:
         seen, counts = np.unique(key, return_counts=True)
+    else:
+        seen, place = np.unique(key, return_inverse=True)
+        counts = np.bincount(place, weights)
     return seen // size, seen % size, counts.astype(np.int64)

@@ -4,19 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.models.needs import prepare, statistics
+from halfmask.engines.counted import counted
+from halfmask.errors import SchemaError
+from halfmask.models.needs import NO_QUASI, prepare, require_models, statistics
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from halfmask.models.verdict import Model, Verdict
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 
-def check(table: Table, *models: Model) -> tuple[Verdict, ...]:
+def check(
+    table: Table | str | PathLike[str],
+    *models: Model,
+    schema: object = None,
+    engine: str | None = None,
+    source_table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> tuple[Verdict, ...]:
     """Check ``models`` on a table, grouped by its quasi-identifiers as they stand.
 
     Args:
-        table: rows with a schema that names the quasi-identifiers.
+        table: rows with a schema that names the quasi-identifiers; or the name of a file, or the
+            address of a PostgreSQL database, whose rows stay where they are if ``engine`` says so
+            or the file is large.
         models: the promises, such as ``KAnonymity(5)``.
+        schema: the schema of a file or database, as for ``read``.
+        engine: ``"duckdb"`` counts a CSV or Parquet file or a DuckDB database within
+            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads it.
+        source_table: which table of a database.
+        memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of a text file; ``None``: detected.
+        encoding: the character encoding of a text file; ``None``: detected.
 
     Returns:
         One verdict per model, in the order given.
@@ -34,6 +57,26 @@ def check(table: Table, *models: Model) -> tuple[Verdict, ...]:
         >>> verdict.holds, verdict.achieved
         (False, 1)
     """
-    ready = prepare(table, models)
-    classes, _ = statistics(ready, models)
+    require_models(models)
+    held = counted(
+        table,
+        lambda declared: _read(declared, models),
+        schema=schema,
+        engine=engine,
+        table=source_table,
+        memory_limit=memory_limit,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
+    ready = prepare(held.table, models)
+    classes, _ = statistics(ready, models, held.counts)
     return tuple(model.check(classes) for model in models)
+
+
+def _read(schema: Schema, models: tuple[Model, ...]) -> list[str]:
+    """The columns that the statistics of ``models`` are counted from."""
+    if not schema.quasi:
+        raise SchemaError(NO_QUASI)
+    names = [*schema.quasi, *(name for model in models for name in model.columns)]
+    names += [schema.policy[d] for model in models for d in model.policy if d in schema.policy]
+    return names if schema.person is None else [*names, schema.person]

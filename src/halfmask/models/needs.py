@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
+NO_QUASI = (
+    'No column is declared a quasi-identifier: give role = "quasi" to those that others '
+    "may know, or run `halfmask describe`."
+)
+
+
 def prepare(table: Table, models: Sequence[Model]) -> Table:
     """The table made ready for ``models``: everything they need is there.
 
@@ -56,11 +62,13 @@ def require_models(models: Sequence[Model]) -> None:
             raise ParameterError("models", type(model).__name__, "models, such as KAnonymity(5)")
 
 
-def statistics(table: Table, models: Sequence[Model]) -> tuple[Classes, NDArray[np.int32]]:
+def statistics(
+    table: Table, models: Sequence[Model], counts: NDArray[np.int64] | None = None
+) -> tuple[Classes, NDArray[np.int32]]:
     """The distinct tuples of a prepared table with what ``models`` read, and the tuple of each row.
 
     Histograms of sensitive columns are keyed by the column's name, those of personal demands by
-    ``"policy."`` and the demand.
+    ``"policy."`` and the demand. With ``counts``, each row of ``table`` stands for so many.
     """
     sensitive = list(dict.fromkeys(name for model in models for name in model.columns))
     demands = {
@@ -75,6 +83,7 @@ def statistics(table: Table, models: Sequence[Model]) -> tuple[Classes, NDArray[
         table.schema.quasi,
         columns=list(dict.fromkeys([*sensitive, *demands.values()])),
         population=populations[0] if populations else None,
+        counts=counts,
     )
     histograms = {name: classes.histograms[name] for name in sensitive}
     histograms |= {key: classes.histograms[name] for key, name in demands.items()}
@@ -95,10 +104,7 @@ def _table_faults(table: Table) -> list[str]:
         if name not in known
     ]
     if not table.schema.quasi:
-        found.append(
-            'No column is declared a quasi-identifier: give role = "quasi" to those that others '
-            "may know, or run `halfmask describe`."
-        )
+        found.append(NO_QUASI)
     if len(table) == 0:
         found.append("The table has no rows: there is nobody to protect.")
     return found

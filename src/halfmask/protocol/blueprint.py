@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Key
     from halfmask.protocol.commons import Commons
-    from halfmask.query.planned import Plan
+    from halfmask.query.planned import Plan, PlannedAggregate
 
 _PACKINGS: dict[str, Packing] = {
     "integer": "number",
@@ -39,7 +39,7 @@ class Blueprint:
     Attributes:
         plan: as ``hm.query`` makes it, over tables that nobody holds together.
         layout: the records.
-        aggregated: the columns whose values enter the answer; ``*`` where rows are counted.
+        aggregated: the columns whose values enter the answer; ``*`` where people are counted.
     """
 
     plan: Plan
@@ -146,7 +146,16 @@ def _by_person(plan: Plan) -> Plan:
 
 
 def _refuse_noise(made: Blueprint) -> None:
+    from sqlglot import exp
+
     plan, layout = made.plan, made.layout
+    if plan.request.source.find(exp.Where, exp.Join) is not None:
+        raise UnsupportedQueryError(
+            "With noise cells answer without WHERE and JOIN: who meets them would leave exactly. "
+            "Group by the column instead.",
+            text=plan.statement.text,
+            start=0,
+        )
     counts = all(a.states == (-1,) for a in plan.aggregates)
     domains = layout.keys and all(key.domain is not None for key in layout.keys)
     if not counts or not domains or len(plan.chain.levels) > 1 or plan.requirements[1:]:
@@ -189,19 +198,32 @@ def _packing(kind: pa.DataType, state: str) -> Packing:
 
 
 def _aggregated(plan: Plan) -> frozenset[str]:
+    """The columns whose values an answer could be subtracted from another for.
+
+    Where people are counted, in whatever words, every column that is read decides who is counted.
+    """
     from sqlglot import exp
 
     found: set[str] = set()
+    ways: dict[str, set[str]] = {}
+    counted = not plan.aggregates
     for aggregate in plan.aggregates:
-        if aggregate.states == (-1,):
-            found.add("*")
-        if aggregate.measure is not None:
-            measured = plan.measures[aggregate.measure].expression
-            found |= {c.name for c in measured.find_all(exp.Column)}
-        for state in aggregate.states:
-            if state >= 0:
-                columns: list[exp.Column] = list(
-                    plan.request.states[state].expression.find_all(exp.Column)
-                )
-                found |= {c.name for c in columns} or {"*"}
+        for of in _arguments(plan, aggregate):
+            found |= {column.name for column in of.find_all(exp.Column)}
+            # Of a bare column no count can be made; of an expression, such as s * 0 + 1, it can.
+            counted = counted or not isinstance(of, exp.Column)
+            if aggregate.kind not in ("min", "max"):
+                ways.setdefault(of.sql(), set()).add(aggregate.kind)
+        counted = counted or aggregate.kind in ("count", "distinct")
+    # SUM over AVG, and one kind of variance over the other, are counts as well.
+    if counted or any(len(kinds) > 1 for kinds in ways.values()):
+        read = [plan.request.source, *(key.expression for key in plan.request.keys)]
+        found |= {"*", *(column.name for part in read for column in part.find_all(exp.Column))}
     return frozenset(found)
+
+
+def _arguments(plan: Plan, aggregate: PlannedAggregate) -> list[exp.Expr]:
+    states = [plan.request.states[state].expression for state in aggregate.states if state >= 0]
+    if aggregate.measure is None:
+        return states
+    return [*states, plan.measures[aggregate.measure].expression]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,10 @@ class Entry:
         aggregated: the columns whose values could enter the answer.
         outcome: contributed, or why not.
         level: the level of the contribution.
-        revoked: the person took it back (before it was sent, or for later queries).
+        revoked: the person took it back; nothing more is sent but dummies.
         epsilon: what a contribution with noise cost.
+        slot: where it was sent to; a second slot would count the person twice.
+        record: what was sent, so that a second try sends the same.
     """
 
     query: bytes
@@ -38,10 +40,12 @@ class Entry:
     level: int | None = None
     revoked: bool = False
     epsilon: float = 0.0
+    slot: int = -1
+    record: bytes = field(default=b"", repr=False)
 
 
 def objects(
-    log: list[Entry], policy: Policy | None, name: bytes, aggregated: frozenset[str], now: float
+    log: list[Entry], policy: Policy | None, aggregated: frozenset[str], now: float
 ) -> str | None:
     """Why an earlier answer forbids this one: somebody could subtract the two.
 
@@ -53,24 +57,19 @@ def objects(
     earlier = [
         entry
         for entry in log
-        if entry.query != name
-        and entry.outcome == CONTRIBUTED
+        if entry.outcome == CONTRIBUTED
         and entry.aggregated & aggregated
         and now - entry.time < policy.days * DAY
     ]
-    if any(entry.query == name and entry.revoked for entry in log):
-        return "revoked"
     return "answered before" if len(earlier) >= policy.answers else None
 
 
-def exhausted(log: list[Entry], policy: Policy | None, name: bytes, now: float) -> str | None:
+def exhausted(log: list[Entry], policy: Policy | None, now: float) -> str | None:
     """Why a person's budget of epsilon forbids another answer with noise."""
     if policy is None or policy.epsilon is None:
         return None
     since = now - policy.days * DAY
-    spent = [e.epsilon for e in log if e.query != name and e.time > since]
-    if any(e.query == name and e.revoked for e in log):
-        return "revoked"
+    spent = [entry.epsilon for entry in log if entry.time > since]
     # Added up as exact fractions: rounding must not make room for one more.
     total = sum(map(Fraction, spent), Fraction(policy.epsilon))
     return "the budget is spent" if total > Fraction(policy.budget) else None

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
-from halfmask.errors import InternalError
+from halfmask.engines.side_by_side import comparable
+from halfmask.errors import InternalError, QueryError
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
     """Read the groups that an engine returned."""
     import pyarrow as pa
 
+    rows = _plain_keys(plan, rows)
     if plan.semantics != "selective":
         rows = _ordered(plan, rows)
     level = rows["level"].to_numpy().astype(np.int64)
@@ -202,6 +204,19 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
         int(people[level == WITHOUT_POLICY].sum()),
         _largest_refused(rows, level),
     )
+
+
+def _plain_keys(plan: Plan, rows: pa.Table) -> pa.Table:
+    """Keys in which equal values are the same, whichever the engine picked of them."""
+    import pyarrow as pa
+
+    for i, key in enumerate(plan.request.keys):
+        name = f"g{i}"
+        if key.kind == "float":
+            chunks = [comparable(c) for c in rows[name].chunks]
+            column = pa.chunked_array(chunks, rows[name].type)
+            rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows
 
 
 def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
@@ -254,9 +269,17 @@ def _distinct(rows: pa.Table, test: int, cap: int) -> Distinct:
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     open_groups = np.flatnonzero((counts < cap) & (counts > 0))
     lists = column.take(pa.array(open_groups))
-    flat = pc.list_flatten(lists)
-    if pa.types.is_dictionary(flat.type):
-        flat = flat.cast(flat.type.value_type)
+    flat = comparable(pc.list_flatten(lists)) if pa.types.is_list(lists.type) else lists
+    if (
+        not pa.types.is_list(lists.type)
+        or pa.types.is_nested(flat.type)
+        or pa.types.is_interval(flat.type)
+    ):
+        # Equal ones may look different: a month is thirty days.
+        raise QueryError(
+            "distinct values are counted of numbers, texts and dates, not of intervals, lists or "
+            "types of the database's own: CAST the column, or aggregate another one."
+        )
     codes = flat.dictionary_encode()
     lengths = np.zeros(len(counts), dtype=np.int64)
     lengths[open_groups] = counts[open_groups]

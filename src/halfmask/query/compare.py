@@ -130,6 +130,7 @@ def _placed(request: Request, table: str) -> exp.Select:
         .distinct()
         .from_(rows)
         .join(exp.to_table(table, alias="p"), on=match, join_type="inner")
+        .where(_column("who", "r").is_(exp.null()).not_())
     )
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from halfmask.errors import ParameterError
 from halfmask.query.run import Session
 from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
+    from halfmask.dp.budget import Number
     from halfmask.query.planned import Plan
+    from halfmask.query.private_explain import PrivateExplanation
 
 MEANINGS = {
     "selective": "what meets its guarantee is published where it stands, the rest moves up",
@@ -63,9 +66,19 @@ class Explanation:
 
 
 def explain(
-    table: object, sql: str, policies: object = None, engine: Any = None, *, schema: object = None
-) -> Explanation:
+    table: object,
+    sql: str,
+    policies: object = None,
+    engine: Any = None,
+    *,
+    schema: object = None,
+    epsilon: Number | None = None,
+    **private: Any,
+) -> Explanation | PrivateExplanation:
     """Say how a query would be answered, without reading rows; takes what ``hm.query`` takes.
+
+    Under differential privacy it says what each figure would cost and how far off it may be;
+    nothing is spent.
 
     Raises:
         QueryError: the query cannot be answered; says where and why.
@@ -77,7 +90,18 @@ def explain(
         ...                           "GUARANTEE k = 5")).splitlines()[0])
         Level 0: as grouped; by city; k >= 5, l >= 1
     """
+    from halfmask.query.private_clause import is_private
+
     with Session(table, engine=engine, schema=schema) as session:
+        if epsilon is not None or is_private(sql):
+            from halfmask.query.private_explain import explained_privately
+            from halfmask.query.private_prepare import prepare_privately
+
+            return explained_privately(
+                prepare_privately(session, sql, epsilon=epsilon, **private), session
+            )
+        if private:
+            raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
         plan = session.prepare(sql, policies).plan
         return explained(plan, session)
 

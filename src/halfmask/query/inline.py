@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _PER_ROW = {"expressions", "from", "from_", "joins", "where"}
+_PER_ROW_ONLY = (
+    "a query inside FROM may filter rows and compute from each row; sorting, cutting or repeating "
+    "them there would escape the guarantee. Do it in the outer query."
+)
+_GROUPED = (
+    "grouping inside FROM is refused, per person too: k and l are counted on the rows of the "
+    "table, and a figure made before that hides whose rows and how many values are in it. Group "
+    "in the outer query; to add up each person's rows first, make a table or view with one row "
+    "per person, declare its columns and ask that."
+)
+_JOINED = (
+    "a query can stand in FROM, not in JOIN: join the table itself and filter in WHERE. What is "
+    "grouped first belongs in a table or view of its own, with declared columns."
+)
 
 
 def inlined(text: str, select: exp.Select) -> exp.Select:
@@ -23,8 +37,13 @@ def inlined(text: str, select: exp.Select) -> exp.Select:
     Raises:
         UnsupportedQueryError: one of them groups, sorts, cuts or repeats rows.
     """
+    from sqlglot import exp
+
     select = select.copy()
     _expand_with(text, select)
+    for join in select.args.get("joins") or []:
+        if not isinstance(join.this, exp.Table):
+            fail(text, join.this, _JOINED)
     source = _source(select)
     if source is None or not _is_derived(source.this):
         return select
@@ -55,19 +74,22 @@ def _expand_with(text: str, select: exp.Select) -> None:
         if part.args["alias"].args.get("columns") or not isinstance(part.this, exp.Select):
             fail(text, part, "WITH takes name AS (SELECT ...): name the columns inside.")
         query = part.this.copy()
-        used |= _put(query, named)
+        used |= _put(text, query, named)
         named[part.alias.lower()] = query
     select.set("with_", None)
     select.set("with", None)
-    used |= _put(select, named)
+    used |= _put(text, select, named)
     for part in clause.expressions:
         if part.alias.lower() not in used:
             fail(text, part, f"{part.alias} is not used in FROM: leave it away (or ask it alone).")
 
 
-def _put(select: exp.Select, named: dict[str, exp.Expr]) -> set[str]:
+def _put(text: str, select: exp.Select, named: dict[str, exp.Expr]) -> set[str]:
     from sqlglot import exp
 
+    for join in select.args.get("joins") or []:
+        if isinstance(join.this, exp.Table) and join.this.name.lower() in named:
+            fail(text, join.this, _JOINED)
     source = _source(select)
     table = source.this if source is not None else None
     if not isinstance(table, exp.Table) or table.name.lower() not in named:
@@ -91,20 +113,17 @@ def _is_derived(node: exp.Expr) -> bool:
 def _check(text: str, inner: exp.Select) -> None:
     from sqlglot import exp
 
-    reason = (
-        "a query inside FROM may filter rows and compute from each row; grouping, sorting, "
-        "cutting or repeating them there would escape the guarantee. Do it in the outer query."
-    )
     for name, value in inner.args.items():
         if value and name not in _PER_ROW:
-            fail(text, value if hasattr(value, "walk") else inner, reason)
+            placed = isinstance(value, exp.Expr) and any("start" in n.meta for n in value.walk())
+            fail(text, value if placed else inner, _GROUPED if name == "group" else _PER_ROW_ONLY)
     for item in inner.expressions:
         star = item.find(exp.Star) if item.is_star else None
         if star is not None and any(star.args.values()):
             fail(text, item, "name the columns: * with exceptions is refused.")
         called = item.find(*vocabulary.aggregates())
         if called is not None:
-            fail(text, called, reason)
+            fail(text, called, _GROUPED)
 
 
 class _Merge:

@@ -1,7 +1,8 @@
 """What was answered before, and whether a new answer could be subtracted from it.
 
-Definition: take the rows of an earlier answer and of the new one as sets of people. Adding up some
-rows of one and subtracting some of the other leaves the people in which the two choices differ.
+Definition: take the rows and the said totals of an earlier answer and of the new one as sets of
+people. Adding up some of one and subtracting some of the other leaves the people in which the two
+choices differ.
 If that difference can be made non-empty and smaller than k, those people would be isolated. Every
 pair of answers is compared (``cuts``), then the latest ones all together (``combinations``).
 """
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.engines.request import Request
-    from halfmask.query.collect import Groups
-    from halfmask.query.filter import Published
     from halfmask.query.planned import Plan
     from halfmask.query.run import Session, Work
+    from halfmask.query.told import Told
 
 FORMAT = "halfmask.ledger/1"
 MOST_TOGETHER = 6
@@ -31,7 +31,7 @@ MOST_TOGETHER = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One earlier answer: the query, its table, and which groups made up each row."""
+    """One earlier answer: the query, its table, and which groups made up each row and total."""
 
     sql: str
     table: str
@@ -63,34 +63,29 @@ class Ledger:
         if self.on_danger not in ("refuse", "warn"):
             raise ParameterError("on_danger", self.on_danger, "'refuse' or 'warn'")
 
-    def check(
-        self, session: Session, work: Work, groups: Groups, published: Published
-    ) -> tuple[str, ...]:
+    def check(self, session: Session, work: Work, new: Told) -> tuple[str, ...]:
         """Compare a new answer with the earlier ones on the same table; what a reader should know.
 
         Raises:
             LedgerError: together with earlier answers fewer than k people would be isolated.
         """
-        from halfmask.query.aggregate import places
         from halfmask.query.cuts import smallest_cut
 
         table = _table(work.plan)
-        new = places(work.plan, groups, published)
-        mine = work.plan.chain.guarantees[0].k
         sides: list[tuple[Plan, pa.Table]] = []
-        numbers, largest = [], mine
+        numbers, largest = [], new.k
         for number, entry in enumerate(self.entries, start=1):
             if entry.table != table:
                 continue
-            k = max(entry.k, mine)
+            k = max(entry.k, new.k)
             earlier = session.prepare(entry.sql, work.policies).plan
-            if smallest_cut(_cells(session, earlier, entry.places, work.plan, new), k) < k:
+            if smallest_cut(_cells(session, earlier, entry.places, work.plan, new.places), k) < k:
                 self._danger([number], k)
             sides.append((earlier, entry.places))
             numbers.append(number)
             largest = max(largest, k)
         if len(sides) > 1:
-            latest = [*sides[-MOST_TOGETHER:], (work.plan, new)]
+            latest = [*sides[-MOST_TOGETHER:], (work.plan, new.places)]
             self._together(session, latest, numbers[-MOST_TOGETHER:], largest)
         return self._changed(session, table)
 
@@ -119,20 +114,11 @@ class Ledger:
         self.warnings.append(note)
         return (note,)
 
-    def enter(self, session: Session, plan: Plan, groups: Groups, published: Published) -> None:
+    def enter(self, session: Session, plan: Plan, new: Told) -> None:
         """Note an answer that left."""
-        from halfmask.query.aggregate import places
-
         table = _table(plan)
-        self.entries.append(
-            Entry(
-                plan.statement.text,
-                table,
-                plan.chain.guarantees[0].k,
-                places(plan, groups, published),
-                fingerprint(session, table),
-            )
-        )
+        printed = fingerprint(session, table)
+        self.entries.append(Entry(plan.statement.text, table, new.k, new.places, printed))
 
     def write(self, path: str | Path) -> None:
         """Write the ledger; it belongs beside the table, not to the asker."""
@@ -217,7 +203,7 @@ def _cells(
         _comparable([earlier, plan])
         query = by_row([earlier.request, plan.request])
     rows = session.engine.run(query).to_pylist()
-    return {(_place(r["p0"]), _place(r["p1"])): int(r["n"]) for r in rows}
+    return {(_place(r["p0"]), _place(r["p1"])): int(r["n"]) for r in rows if r["n"]}
 
 
 def _comparable(plans: list[Plan]) -> None:

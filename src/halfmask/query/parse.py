@@ -67,6 +67,7 @@ def parse(text: str) -> Statement:
     tokens = tokens_of(" " * start + text[start:])
     cut = _clause_start(tokens)
     if cut is None:
+        _check_brackets(text, tokens)
         refuse_private(text)
         raise QueryError(
             "the query promises nothing: add GUARANTEE k = ..., l = ... behind it, or WITH EPSILON "
@@ -181,10 +182,22 @@ def _offset(text: str, line: object, column: object, highlight: str) -> int:
 def _clause_start(tokens: Sequence[Token]) -> int | None:
     depth = 0
     for i, token in enumerate(tokens):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        depth += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
         if depth == 0 and token.token_type.name == "VAR" and token.text.upper() == "GUARANTEE":
             return _back_to_then(tokens, i)
     return None
+
+
+def _check_brackets(text: str, tokens: Sequence[Token]) -> None:
+    """Behind an open bracket the clause is not seen: say that first."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.token_type.name == "L_PAREN":
+            opened.append(token)
+        elif token.token_type.name == "R_PAREN" and opened:
+            opened.pop()
+    if opened:
+        raise QueryError("this bracket is never closed.", text=text, start=opened[-1].start)
 
 
 def _back_to_then(tokens: Sequence[Token], at: int) -> int:

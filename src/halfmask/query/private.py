@@ -6,22 +6,17 @@ get noise; select list, HAVING, ORDER BY and LIMIT see noisy figures only.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.answers import answer, require_confidence
-from halfmask.dp.budget import Approximate, Number, budget
-from halfmask.dp.declared import given_domains
+from halfmask.dp.answers import answer
 from halfmask.dp.ledger import BudgetLedger
-from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
-from halfmask.query.private_clause import PrivateStatement, parse_private
+from halfmask.errors import ParameterError, QueryError
 from halfmask.query.private_groups import Grouped, collected
-from halfmask.query.private_personal import Personal, asked, personal
-from halfmask.query.private_plan import PrivatePlan, plan_private
+from halfmask.query.private_prepare import prepare_privately
 from halfmask.release.seal_private import Draft, seal_private
 
 if TYPE_CHECKING:
@@ -31,11 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.answers import Answered
-    from halfmask.dp.budget import Budget
+    from halfmask.dp.budget import Budget, Number
+    from halfmask.query.private_personal import Personal
+    from halfmask.query.private_plan import PrivatePlan
     from halfmask.query.run import Session
     from halfmask.release.private import PrivateRelease
-
-T = TypeVar("T")
 
 
 def answer_privately(
@@ -66,33 +61,30 @@ def answer_privately(
         QueryError: noise cannot answer this; says where and what to do.
         BudgetExceededError: less than this is left; nothing was read.
     """
-    statement = parse_private(sql)
-    most = _stated("rows_per_person", statement.rows_per_person, rows_per_person, 1)
-    sure = _stated("confidence", statement.confidence, confidence, 0.95)
-    require_confidence(sure)
-    plan = plan_private(
-        statement,
-        session.catalog,
-        session.engine,
-        domains=given_domains(domains),
-        rows_per_person=most,
+    ready = prepare_privately(
+        session,
+        sql,
+        epsilon=epsilon,
+        delta=delta,
+        domains=domains,
+        rows_per_person=rows_per_person,
+        confidence=confidence,
     )
-    own = None
-    if epsilon == "personal" or (statement.personal and epsilon is None):
-        own = personal(plan, session.engine, statement)
-        epsilon, delta = own.threshold, statement.delta if delta is None else delta
-        statement = replace(statement, personal=False)
-    promise = _promise(statement, epsilon, delta)
-    _require_groups(plan, statement, promise)
-    allowance = _keeper(ledger, promise).allow(
-        promise, "query", rows_per_person=most, as_promised=not plan.public
+    if ready.statement.explain:
+        raise QueryError(
+            "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=sql, start=0
+        )
+    plan, own, most, sure = ready.plan, ready.own, ready.rows_per_person, ready.confidence
+    ready.views()  # what noise cannot serve is refused before it is paid
+    allowance = _keeper(ledger, ready.promise).allow(
+        ready.promise, "query", rows_per_person=most, as_promised=not plan.public
     )
     found = collected(plan, session.engine, own)
     told = answer(
-        plan.questions if own is None else asked(plan),
+        ready.questions,
         found.exact,
         allowance,
-        groups="public" if plan.public else "threshold",
+        groups=ready.groups,
         confidence=sure,
     )
     if own is not None:
@@ -105,7 +97,7 @@ def answer_privately(
         {
             "sql": sql,
             "engine": session.engine.name,
-            "groups": "public" if plan.public else "threshold",
+            "groups": ready.groups,
             "confidence": sure,
             "rows_per_person": most,
             **({} if own is None else {"personal": own.to_dict()}),
@@ -113,47 +105,6 @@ def answer_privately(
         _notes(plan, ledger, own),
     )
     return seal_private(draft, allowance.receipt())
-
-
-def _promise(statement: PrivateStatement, epsilon: Number | None, delta: Number | None) -> Budget:
-    """The budget, stated once: in the clause or in the call."""
-    if (statement.epsilon or statement.personal) and (epsilon is not None or delta is not None):
-        raise QueryError(
-            "the budget is stated twice, here and in the call: keep one.",
-            text=statement.text,
-            start=statement.start,
-            length=12,
-        )
-    if statement.epsilon:
-        return budget(statement.epsilon, statement.delta)
-    if epsilon is None:
-        raise QueryError(
-            "the query states no budget: add WITH EPSILON 1.0 behind it.",
-            text=statement.text,
-            start=statement.start,
-        )
-    return budget(epsilon, 0 if delta is None else delta)
-
-
-def _stated(name: str, written: T | None, given: T | None, default: T) -> T:
-    if written is not None and given is not None and written != given:
-        raise ParameterError(name, given, "it in the query or in the call, not both")
-    return written if written is not None else given if given is not None else default
-
-
-def _require_groups(plan: PrivatePlan, statement: PrivateStatement, promise: Budget) -> None:
-    """Groups that nobody declared need a delta."""
-    if plan.public or (isinstance(promise, Approximate) and promise.delta):
-        return
-    unknown = next(key.name for key in plan.keys if key.domain is None)
-    at = statement.text.lower().rfind(unknown.lower(), 0, statement.start)
-    raise UnsupportedQueryError(
-        f"the groups of {unknown} are not public: declare domain = [...] for it in the schema (or "
-        "domains=...), or add DELTA 1e-6, and only groups far above one person are shown.",
-        text=statement.text,
-        start=max(at, 0),
-        length=len(unknown),
-    )
 
 
 def _keeper(ledger: object, promise: Budget) -> Accountant:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,6 +32,7 @@ class PrivateStatement:
         confidence: of each interval; None where it is not stated.
         personal: whether every person's own epsilon is to be kept.
         start: where the clause begins.
+        explain: whether only the plan is asked for.
     """
 
     text: str
@@ -41,6 +43,7 @@ class PrivateStatement:
     confidence: float | None = None
     personal: bool = False
     start: int = 0
+    explain: bool = False
 
 
 def is_private(text: str) -> bool:
@@ -50,7 +53,7 @@ def is_private(text: str) -> bool:
     from halfmask.query.parse import tokens_of
 
     try:
-        return _clause_start(tokens_of(text)) is not None
+        return _clause_start(tokens_of(_without_explain(text))) is not None
     except QueryError:
         return False
 
@@ -64,8 +67,8 @@ def refuse_private(text: str) -> None:
     if is_private(text):
         start = text.upper().rindex("WITH")
         raise UnsupportedQueryError(
-            "a query with EPSILON is answered by hm.query; its plan is not explained, suggested or "
-            "sent to cells.",
+            "a query with EPSILON is answered by hm.query and explained by hm.explain; it is not "
+            "suggested or sent to cells.",
             text=text,
             start=start,
             length=4,
@@ -82,20 +85,30 @@ def parse_private(text: str) -> PrivateStatement:
 
     if not isinstance(text, str) or not text.strip():
         raise QueryError("there is no query.")
-    tokens = tokens_of(text)
+    plain = _without_explain(text)
+    explain = plain != text
+    tokens = tokens_of(plain)
     _refuse_guarantee(text, tokens)
     cut = _clause_start(tokens)
     if cut is None:
-        return PrivateStatement(text, select_of(text, text), start=len(text.rstrip()))
+        end = len(text.rstrip())
+        return PrivateStatement(text, select_of(text, plain), start=end, explain=explain)
     found = _Clause(text, tokens[cut:]).read()
-    plain = text[: tokens[cut].start]
-    return PrivateStatement(text, select_of(text, plain), **found, start=tokens[cut].start)
+    start = tokens[cut].start
+    select = select_of(text, plain[:start])
+    return PrivateStatement(text, select, **found, start=start, explain=explain)
+
+
+def _without_explain(text: str) -> str:
+    """The text with EXPLAIN blanked out, so that places in it stay as they are."""
+    asked = re.match(r"\s*EXPLAIN\b", text, re.IGNORECASE)
+    return text if asked is None else " " * asked.end() + text[asked.end() :]
 
 
 def _clause_start(tokens: Sequence[Token]) -> int | None:
     depth = 0
     for i, token in enumerate(tokens[:-1]):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        depth += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
         after = [t.text.upper() for t in tokens[i + 1 : i + 3]]
         if depth == 0 and token.text.upper() == "WITH" and "EPSILON" in after[:1]:
             return i

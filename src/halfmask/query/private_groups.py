@@ -44,14 +44,14 @@ class Grouped:
 
 def collected(plan: PrivatePlan, engine: Engine, own: Personal | None = None) -> Grouped:
     """Ask the engine for the totals, of everybody or of a sample, and put them at their groups."""
-    request = plan.tally
-    totals = engine.tally(request) if own is None else own.totals(request, engine, Sampler())
+    bounded = replace(plan.tally, person=None) if plan.once else plan.tally
+    totals = engine.tally(bounded) if own is None else own.totals(bounded, engine, Sampler())
     cells, keys = _cells(plan.keys, totals)
     size = len(keys[0]) if keys else 1
     exact = _summed(plan.labels, cells, totals, size)
     histograms = {}
     for label, place in plan.trees.items():
-        request = replace(plan.tally, keys=(*plan.tally.keys, place), parts=())
+        request = replace(bounded, keys=(*bounded.keys, place), parts=())
         histograms[label] = _histogram(plan.keys, keys, engine.tally(request), size)
     return Grouped(tuple(keys), replace(exact, histograms=histograms))
 
@@ -81,7 +81,10 @@ def _histogram(
     if some.num_rows:
         at = np.clip(some[f"g{len(keys)}"].cast(pa.int64()).to_numpy(), 0, INTERVALS - 1)
         cells = _known(keys, shown, some)
-        np.add.at(found, (cells, at), some["rows"].cast(pa.int64()).to_numpy())
+        rows = some["rows"].cast(pa.int64()).to_numpy()
+        # Rows of a person are drawn anew: a group may come up that has no count and stays hidden.
+        there = cells >= 0
+        np.add.at(found, (cells[there], at[there]), rows[there])
     return found
 
 
@@ -110,7 +113,7 @@ def _cells(keys: Sequence[PrivateKey], totals: pa.Table) -> tuple[Ints, list[pa.
 
 
 def _known(keys: Sequence[PrivateKey], shown: Sequence[pa.Array], totals: pa.Table) -> Ints:
-    """The groups of totals among groups that were found before, by their names."""
+    """The groups of totals among groups that were found before, by their names; -1 for others."""
     place = {group: i for i, group in enumerate(zip(*(v.to_pylist() for v in shown), strict=True))}
     named = []
     for i, key in enumerate(keys):
@@ -118,7 +121,7 @@ def _known(keys: Sequence[PrivateKey], shown: Sequence[pa.Array], totals: pa.Tab
         named.append(names.take(pa.array(code)).to_pylist())
     if not keys:
         return np.zeros(totals.num_rows, np.int64)
-    return np.array([place[group] for group in zip(*named, strict=True)], np.int64)
+    return np.array([place.get(group, -1) for group in zip(*named, strict=True)], np.int64)
 
 
 def _coded(key: PrivateKey, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:

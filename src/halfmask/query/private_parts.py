@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from halfmask.dp.declared import bounds_of
-from halfmask.dp.questions import INTERVALS, STEPS, Kind, Question, Scale
+from halfmask.dp.questions import Kind, Question, Scale
 from halfmask.engines.request import kind_of
 from halfmask.engines.tally import Part
 from halfmask.query import vocabulary
+from halfmask.query.private_steps import interval, whole
 from halfmask.query.scope import Scope, fail
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.dp.domain import Bins
+    from halfmask.query.safe.rows import SafeRows
 
-PEOPLE = "people"
+PEOPLE = "people, each once"
 _KINDS: dict[str, Kind] = {
     "count": "count",
     "sum": "sum",
@@ -50,8 +50,8 @@ class _One:
 class Asked:
     """Collects the aggregates of a question."""
 
-    def __init__(self, scope: Scope, declared: Mapping[str, object]) -> None:
-        self.scope, self.declared = scope, declared
+    def __init__(self, scope: Scope, declared: Mapping[str, object], safe: SafeRows) -> None:
+        self.scope, self.declared, self.safe = scope, declared, safe
         self._all: list[_One] = []
 
     def add(self, call: exp.Expr) -> None:
@@ -79,8 +79,9 @@ class Asked:
         kind, label, scale = _KINDS[name], _label(argument), None
         if kind != "count":
             argument, scale = self._bounded(call, argument)
+        argument = None if argument is None else self.safe(argument)
         if condition is not None and argument is not None:
-            argument = exp.Case().when(condition.copy(), argument.copy())
+            argument = exp.Case().when(self.safe.boolean(condition).node, argument)
             label = f"{label} where {_label(condition)}"
         one = _One(whole, kind, argument, label, scale)
         if kind != "count":
@@ -171,13 +172,13 @@ class Asked:
         found, inside = _clamped(argument)
         if found is None and isinstance(argument, exp.Column):
             stated = self.declared.get(argument.name)
-            found = None if stated is None else bounds_of(stated)
-        if found is None or not found[0] < found[1]:
+            found = bounds_of(stated)
+        if found is None or not found[0] < found[1] or bounds_of(found) is None:
             name = argument.name if isinstance(argument, exp.Column) else _label(argument)
             fail(
                 self.scope.text,
                 call,
-                f"{name} needs public bounds, known without looking at the rows: write "
+                f"{name} needs public bounds, finite and known without looking at the rows: write "
                 f"{call.key.upper()}(LEAST(GREATEST({name}, low), high)), or declare "
                 "domain = { low = ..., high = ... } for the column in the schema.",
             )
@@ -196,7 +197,7 @@ def _label(argument: exp.Expr | None) -> str:
         column.this.args["quoted"] = False
     if isinstance(plain, exp.Column):
         return plain.name
-    return re.sub(r"\s+", " ", plain.sql(dialect="duckdb"))
+    return plain.sql(dialect="duckdb")
 
 
 def _clamped(argument: exp.Expr) -> tuple[tuple[float, float] | None, exp.Expr]:
@@ -229,62 +230,3 @@ def _number(node: exp.Expr) -> float | None:
         if isinstance(value, exp.Literal) and not value.is_string:
             found.append(sign * float(value.name))
     return found[0] if len(found) == 1 and len(_operands(node)) == 2 else None
-
-
-def whole(argument: exp.Expr, scale: Scale) -> exp.Expr:
-    """A value as a whole number of steps from the center, clipped; null where it is missing."""
-    from sqlglot import exp
-
-    value = exp.cast(argument.copy(), "double")
-    shifted = exp.paren(value.copy() - _double(scale.center))
-    steps = exp.Div(this=shifted, expression=_double(scale.step), typed=True)
-    rounded = exp.Floor(this=steps + _double(0.5))
-    return _within(value, scale, rounded, (-STEPS, STEPS))
-
-
-def interval(argument: exp.Expr, scale: Scale) -> exp.Expr:
-    """The number of the interval that a value falls into; null where it is missing."""
-    from sqlglot import exp
-
-    value = exp.cast(argument.copy(), "double")
-    shifted = exp.paren(value.copy() - _double(scale.low))
-    width = _double((scale.high - scale.low) / INTERVALS)
-    place = exp.Floor(this=exp.Div(this=shifted, expression=width, typed=True))
-    return _within(value, scale, place, (0, INTERVALS - 1))
-
-
-def binned(argument: exp.Expr, domain: Bins) -> exp.Expr:
-    """The code of the public interval that a value falls into, as the domain has it."""
-    from sqlglot import exp
-
-    value = exp.cast(argument.copy(), "double")
-    last = len(domain.edges) - 2
-    case = exp.Case().when(value.is_(exp.null()), _integer(last + 1 if domain.missing else 0))
-    for code, edge in enumerate(domain.edges[1:-1]):
-        case = case.when(exp.LT(this=value.copy(), expression=_double(edge)), _integer(code))
-    return case.else_(_integer(last))
-
-
-def _within(value: exp.Expr, scale: Scale, inside: exp.Expr, ends: tuple[int, int]) -> exp.Expr:
-    from sqlglot import exp
-
-    low, high = ends
-    return (
-        exp.Case()
-        .when(value.is_(exp.null()), exp.null())
-        .when(exp.LTE(this=value.copy(), expression=_double(scale.low)), _integer(low))
-        .when(exp.GTE(this=value.copy(), expression=_double(scale.high)), _integer(high))
-        .else_(exp.cast(inside, "bigint"))
-    )
-
-
-def _double(value: float) -> exp.Expr:
-    from sqlglot import exp
-
-    return exp.cast(exp.Literal.number(repr(float(value))), "double")
-
-
-def _integer(value: int) -> exp.Expr:
-    from sqlglot import exp
-
-    return exp.cast(exp.Literal.number(str(value)), "bigint")

@@ -5,7 +5,7 @@ Everything is decided from the query, the schema and column types; no row is rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,8 @@ from halfmask.query.aggregates import Aggregates
 from halfmask.query.final import Final
 from halfmask.query.planned import PlannedKey
 from halfmask.query.private_scope import grouping, private_scope
+from halfmask.query.private_steps import binned
+from halfmask.query.safe.rows import SafeRows
 from halfmask.query.scope import fail
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class PrivatePlan:
         names: the columns of the answer.
         bare: per column of the answer, the aggregate that it shows as it is; None for others.
         sizes: per column that the query reads, how many public values it has.
+        once: whether nobody has two rows, so that none need be left out; a secret of the rows.
     """
 
     scope: Scope
@@ -79,6 +82,7 @@ class PrivatePlan:
     names: tuple[str, ...]
     bare: tuple[int | None, ...]
     sizes: Mapping[str, int]
+    once: bool = field(default=False, repr=False)
 
     @property
     def public(self) -> bool:
@@ -106,11 +110,13 @@ def plan_private(
     calls = Aggregates(scope.text, scope, select).calls()
     if not calls:
         fail(scope.text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
-    asked = parts.Asked(scope, declared)
+    safe = SafeRows(scope)
+    asked = parts.Asked(scope, declared, safe)
     for call in calls:
         asked.add(call)
-    rows = _rows(select)
-    types = _types(engine, rows, [e for _, e in keys], asked)
+    rows = _rows(select, safe)
+    expressions = [safe(expression) for _, expression in keys]
+    types = _types(engine, rows, expressions, asked)
     grouped = [
         _key(scope, name, expression, declared, kind)
         for (name, expression), kind in zip(keys, types, strict=True)
@@ -125,11 +131,11 @@ def plan_private(
         tally=Tally(
             rows,
             tuple(
-                parts.binned(expression, key.domain) if isinstance(key.domain, Bins) else expression
-                for (_, expression), key in zip(keys, grouped, strict=True)
+                binned(expression, key.domain) if isinstance(key.domain, Bins) else expression
+                for expression, key in zip(expressions, grouped, strict=True)
             ),
             asked.parts(),
-            scope.person if source.repeats is not False else None,
+            scope.person,
             rows_per_person,
         ),
         labels=asked.labels(),
@@ -138,6 +144,7 @@ def plan_private(
         names=tuple(names),
         bare=tuple(_place(item.unalias(), calls) for item in select.expressions),
         sizes=_sizes(scope, select, declared),
+        once=source.repeats is False,
     )
 
 
@@ -145,15 +152,16 @@ def _place(item: exp.Expr, calls: list[exp.Expr]) -> int | None:
     return calls.index(item) if item in calls else None
 
 
-def _rows(select: exp.Select) -> exp.Select:
+def _rows(select: exp.Select, safe: SafeRows) -> exp.Select:
     """FROM and WHERE of the query, without a select list."""
     from sqlglot import exp
 
     rows = exp.Select()
-    for part in ("from_", "from", "where"):
+    for part in ("from_", "from"):
         if select.args.get(part) is not None:
             rows.set(part, select.args[part].copy())
-    return rows
+    where = select.args.get("where")
+    return rows if where is None else rows.where(safe.boolean(where.this).node)
 
 
 def _types(
@@ -178,7 +186,7 @@ def _key(
     from sqlglot import exp
 
     column = expression.name if isinstance(expression, exp.Column) else name
-    stated = declared.get(name, declared.get(column))
+    stated = declared.get(column, declared.get(name))
     if stated is None:
         return PrivateKey(name, None, kind)
     try:

@@ -1,7 +1,4 @@
-"""What a question with noise may speak of: one table, and functions that cannot fail.
-
-A function that fails on some rows would tell, by failing, that such a row exists.
-"""
+"""What a question with noise may speak of: one table, and nothing that identifies people."""
 
 from __future__ import annotations
 
@@ -15,9 +12,6 @@ if TYPE_CHECKING:
 
     from halfmask.query.catalog import Catalog
     from halfmask.query.private_clause import PrivateStatement
-
-_MAY_FAIL = ("Cast", "TryCast", "Ln", "Sqrt", "Pow", "Exp", "DateAdd", "DateSub")
-_DIVISIONS = ("Div", "IntDiv", "Mod")
 
 
 def private_scope(statement: PrivateStatement, catalog: Catalog) -> tuple[Scope, exp.Select]:
@@ -42,7 +36,6 @@ def private_scope(statement: PrivateStatement, catalog: Catalog) -> tuple[Scope,
     _quantiles(text, select)
     scope, select = scope_of(text, select, catalog)
     _refuse_hidden(scope, select)
-    _refuse_failing(text, select)
     return scope, select
 
 
@@ -117,28 +110,4 @@ def _refuse_hidden(scope: Scope, select: exp.Select) -> None:
             column,
             f"{column.name} identifies people or holds their demands: it may only be counted "
             "(COUNT(DISTINCT person)).",
-        )
-
-
-def _refuse_failing(text: str, select: exp.Select) -> None:
-    """Refuse what may fail on some rows, in everything that is computed from rows."""
-    from sqlglot import exp
-
-    kinds = tuple(getattr(exp, name) for name in _MAY_FAIL if hasattr(exp, name))
-    divisions = tuple(getattr(exp, name) for name in _DIVISIONS)
-    aggregates = tuple(vocabulary.aggregates())
-    for node in select.find_all(*kinds, *divisions):
-        over_noise = node.find(*aggregates) is not None
-        if over_noise or not node.find(exp.Column):
-            continue
-        if isinstance(node, divisions):
-            below = node.expression
-            if isinstance(below, exp.Literal) and not below.is_string and float(below.name):
-                continue
-            fail(text, node, "divide by a number that is not 0: a failure would tell about a row.")
-        fail(
-            text,
-            node,
-            f"{node.key.upper()} is refused under EPSILON: it fails on some values, and a failure "
-            "would tell about a row. Prepare the column beforehand.",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from halfmask.errors import ParameterError, QueryError
@@ -140,6 +140,7 @@ class Session:
         from halfmask.query.collect import collect
         from halfmask.query.filter import choose, publish
         from halfmask.query.sealing import candidate_of
+        from halfmask.query.told import told
         from halfmask.release.seal_answer import seal_answer
 
         if recheck not in ("groups", "rows"):
@@ -155,23 +156,17 @@ class Session:
         groups = collect(plan, self.engine)
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
-        warned = ledger.check(self, work, groups, published) if ledger is not None else ()
         rows = aggregate(plan, groups, published, self.engine)
-        answer = seal_answer(
-            candidate_of(
-                plan,
-                groups,
-                choice,
-                published,
-                rows,
-                self.engine,
-                second_look=recheck == "rows",
-                warned=warned,
-            )
+        candidate = candidate_of(
+            plan, groups, choice, published, rows, self.engine, second_look=recheck == "rows"
         )
-        if ledger is not None:
-            ledger.enter(self, plan, groups, published)
-        return answer
+        answer = seal_answer(candidate)
+        if ledger is None:
+            return answer
+        new = told(plan, groups, published, answer.withheld)
+        warned = ledger.check(self, work, new)
+        ledger.enter(self, plan, new)
+        return seal_answer(replace(candidate, notes=(*candidate.notes, *warned)))
 
 
 def _open(table: object, engine: Any, schema: object) -> tuple[Engine, Catalog, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Measure
@@ -25,7 +26,6 @@ def candidate_of(
     engine: Engine,
     *,
     second_look: bool,
-    warned: tuple[str, ...] = (),
 ) -> AnswerCandidate:
     """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
     import pyarrow as pa
@@ -46,7 +46,8 @@ def candidate_of(
         gap=choice.gap,
         engine=engine.name,
         sql=plan.statement.text,
-        notes=(*_notes(plan, published), *warned),
+        notes=_notes(plan, published),
+        below=_below(plan, groups, published, engine) if plan.repeat else None,
         counted=_second_look(plan, groups, published, engine) if second_look else None,
     )
 
@@ -83,8 +84,25 @@ def _notes(plan: Plan, published: Published) -> tuple[str, ...]:
     if not len(published):
         notes.append("No group meets its guarantee: nothing could be published.")
     if plan.repeat:
-        notes.append("People with several rows count once per group.")
+        notes.append(
+            "People with several rows count once for each row of the answer they stand in."
+        )
     return tuple(notes)
+
+
+def _below(plan: Plan, groups: Groups, published: Published, engine: Engine) -> int:
+    """How many people have rows below the guarantee, each once however many groups there are."""
+    import numpy as np
+
+    from halfmask.query.aggregate import places
+
+    left = published.ids < 0
+    person = plan.request.person
+    if person is None or not left.any():
+        return 0
+    one = replace(published, ids=np.where(left, 0, -1))
+    found = engine.measure(plan.request, places(plan, groups, one), (Measure("distinct", person),))
+    return int(found["m0"][0].as_py())
 
 
 def _second_look(

@@ -5,20 +5,14 @@ Only ``halfmask.release.seal_answer`` makes one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.errors import PrivacyError
 from halfmask.release.document import plain
-from halfmask.release.files import whole_file
-from halfmask.release.frames import pandas_frame, polars_frame
-from halfmask.release.release import DOOR
-from halfmask.release.write import report_kind, write_table
+from halfmask.release.sealed import Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     import pyarrow as pa
 
@@ -39,7 +33,7 @@ class AnswerLevel:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Answer:
+class Answer(Sealed):
     """The checked rows of a query and what a reader must know of them.
 
     Attributes:
@@ -56,6 +50,8 @@ class Answer:
         sql: the query as asked.
     """
 
+    _made_by: ClassVar[str] = "An answer is made by checking rows: call halfmask.query."
+
     verdicts: tuple[Verdict, ...]
     levels: tuple[AnswerLevel, ...]
     people: int
@@ -69,36 +65,11 @@ class Answer:
     sql: str
     _arrow: pa.Table
     door: InitVar[object]
-
-    def __post_init__(self, door: object) -> None:
-        if door is not DOOR:
-            raise PrivacyError("An answer is made by checking rows: call halfmask.query.")
+    origin: str = "arrow"
 
     def __repr__(self) -> str:
         used = ", ".join(f"level {x.level}: {x.rows}" for x in self.levels if x.rows)
         return f"Answer({len(self):,} rows; {used or 'nothing could be published'})"
-
-    def __len__(self) -> int:
-        return int(self._arrow.num_rows)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise PrivacyError("An answer is not copied unchecked: write it to a file instead.")
-
-    def to_arrow(self) -> pa.Table:
-        """The published rows as an Arrow table: the selected columns, ``level``, ``guarantee``."""
-        return self._arrow
-
-    def to_pandas(self) -> Any:
-        """The published rows as a pandas frame."""
-        return pandas_frame(self._arrow, {})
-
-    def to_polars(self) -> Any:
-        """The published rows as a Polars frame."""
-        return polars_frame(self._arrow, {})
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the published rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self._arrow, path)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the answer but its rows, as plain values."""
@@ -121,14 +92,8 @@ class Answer:
             "sql": self.sql,
         }
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write what is known as ``.json``, or with the rows as a self-contained ``.html`` page."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            from halfmask.report.answers import render_answer
+    def _page(self) -> str:
+        from halfmask.report.answers import render_answer
 
-            rows = [list(row.values()) for row in self._arrow.to_pylist()]
-            text = render_answer(self.to_dict(), self._arrow.column_names, rows)
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        rows = [list(row.values()) for row in self._arrow.to_pylist()]
+        return render_answer(self.to_dict(), self._arrow.column_names, rows)

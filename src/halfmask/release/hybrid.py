@@ -20,8 +20,9 @@ from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import table_loss
 from halfmask.release.recheck import verdicts
-from halfmask.release.release import DOOR, Release
+from halfmask.release.release import Release
 from halfmask.release.seal import hold, published_rows
+from halfmask.release.sealed import DOOR
 from halfmask.release.sizes import ClassSizes
 from halfmask.table.table import encode
 

@@ -5,21 +5,14 @@ Only ``halfmask.release.seal_private`` makes one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.errors import InputError, PrivacyError
 from halfmask.release.document import plain
-from halfmask.release.files import whole_file
-from halfmask.release.frames import pandas_frame, polars_frame
-from halfmask.release.release import DOOR
-from halfmask.release.write import write_table
+from halfmask.release.sealed import Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     import pyarrow as pa
 
@@ -30,7 +23,7 @@ FORMAT = "halfmask.private/1"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PrivateRelease:
+class PrivateRelease(Sealed):
     """Rows or answers under differential privacy, and what a reader must know of them.
 
     Attributes:
@@ -45,6 +38,9 @@ class PrivateRelease:
             suppressed rows.
     """
 
+    _made_by: ClassVar[str] = (
+        "A private release needs the accountant's receipt: call halfmask.synthesize."
+    )
     verdicts: ClassVar[tuple[Any, ...]] = ()
     loss: ClassVar[None] = None
     levels: ClassVar[None] = None
@@ -60,12 +56,6 @@ class PrivateRelease:
     _arrow: pa.Table
     door: InitVar[object]
 
-    def __post_init__(self, door: object) -> None:
-        if door is not DOOR:
-            raise PrivacyError(
-                "A private release needs the accountant's receipt: call halfmask.synthesize."
-            )
-
     def __repr__(self) -> str:
         told = ", ".join(f"{b.column} {100 * b.after:.3g}%" for b in self.bounds)
         return (
@@ -73,37 +63,10 @@ class PrivateRelease:
             f"attacker's best chance: {told})"
         )
 
-    def __len__(self) -> int:
-        return int(self._arrow.num_rows)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise PrivacyError("A release is not copied unchecked: write it to a file instead.")
-
     @property
     def rows(self) -> int:
         """How many rows leave."""
         return len(self)
-
-    def to_arrow(self) -> pa.Table:
-        """The released rows as an Arrow table."""
-        return self._arrow
-
-    def to_pandas(self) -> Any:
-        """The released rows as a pandas frame."""
-        return pandas_frame(self._arrow, {})
-
-    def to_polars(self) -> Any:
-        """The released rows as a Polars frame."""
-        return polars_frame(self._arrow, {})
-
-    def native(self) -> Any:
-        """The released rows as the kind that came in."""
-        convert = {"pandas": self.to_pandas, "polars": self.to_polars}.get(self.origin)
-        return convert() if convert else self._arrow
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self._arrow, path)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""
@@ -126,21 +89,10 @@ class PrivateRelease:
         )
         return found
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".json", ".html", ".htm"):
-            raise InputError(
-                f"The report {Path(path).name!r} can be .json or .html: end its name in either."
-            )
-        if suffix == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            from halfmask.report.private_page import render_private
+    def _page(self) -> str:
+        from halfmask.report.private_page import render_private
 
-            text = render_private(self.to_dict())
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        return render_private(self.to_dict())
 
     def _outcome(self) -> str:
         member = self.bounds[0]

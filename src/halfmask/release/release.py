@@ -5,19 +5,15 @@ Only ``halfmask.release.seal`` makes one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.errors import PrivacyError
 from halfmask.release.columns import AS_IT_WAS
-from halfmask.release.files import whole_file
-from halfmask.release.frames import duckdb_relation, pandas_frame, polars_frame, restored
-from halfmask.release.write import report_kind, write_table
+from halfmask.release.frames import restored
+from halfmask.release.sealed import Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     import pyarrow as pa
 
@@ -27,11 +23,9 @@ if TYPE_CHECKING:
     from halfmask.release.sizes import ClassSizes
     from halfmask.table.incoming import Incoming
 
-DOOR = object()
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Release:
+class Release(Sealed):
     """Checked rows and what a reader must know of them.
 
     Attributes:
@@ -53,6 +47,8 @@ class Release:
         statement: what is claimed, what is not, and what was measured, where rows were perturbed.
     """
 
+    _made_by: ClassVar[str] = "A release is made by checking rows: call halfmask.anonymize."
+
     verdicts: tuple[Verdict, ...]
     models: tuple[Model, ...]
     loss: float
@@ -73,22 +69,12 @@ class Release:
     door: InitVar[object]
     statement: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self, door: object) -> None:
-        if door is not DOOR:
-            raise PrivacyError("A release is made by checking rows: call halfmask.anonymize.")
-
     def __repr__(self) -> str:
         promises = ", ".join(f"{v.model} {v.achieved:g}" for v in self.verdicts)
         return (
             f"Release({self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; "
             f"loss {self.loss:.4f})"
         )
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise PrivacyError("A release is not copied unchecked: write it to a file instead.")
 
     @property
     def levels(self) -> dict[str, int] | None:
@@ -104,35 +90,10 @@ class Release:
         kept = {c.name for c in self.columns if c.published and c.action == AS_IT_WAS}
         return {name: was for name, was in self.given.items() if name in kept or was.text}
 
-    def to_pandas(self) -> Any:
-        """The published rows as a pandas frame; whole numbers stay whole where some are missing."""
-        return pandas_frame(self.to_arrow(), self._dtypes("pandas"))
-
-    def to_polars(self) -> Any:
-        """The published rows as a Polars frame."""
-        return polars_frame(self.to_arrow(), self._dtypes("polars"))
-
-    def to_duckdb(self) -> Any:
-        """The published rows as a DuckDB relation."""
-        return duckdb_relation(self.to_arrow())
-
     def _dtypes(self, library: str) -> dict[str, Any]:
         if self.origin != library:
             return {}
         return {name: was.dtype for name, was in self._untouched().items()}
-
-    def native(self) -> Any:
-        """The published rows as the kind that came in."""
-        convert = {
-            "pandas": self.to_pandas,
-            "polars": self.to_polars,
-            "duckdb": self.to_duckdb,
-        }.get(self.origin, self.to_arrow)
-        return convert()
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the published rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self.to_arrow(), path)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""
@@ -140,13 +101,7 @@ class Release:
 
         return document(self)
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            from halfmask.report import render
+    def _page(self) -> str:
+        from halfmask.report import render
 
-            text = render(self.to_dict())
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        return render(self.to_dict())

@@ -17,7 +17,8 @@ from halfmask.release.loss import column_loss, table_loss
 from halfmask.release.partition import Partition
 from halfmask.release.recheck import covers, verdicts
 from halfmask.release.recoding import label_texts
-from halfmask.release.release import DOOR, Release
+from halfmask.release.release import Release
+from halfmask.release.sealed import DOOR
 from halfmask.release.sizes import ClassSizes
 from halfmask.table.table import encode
 

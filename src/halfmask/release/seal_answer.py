@@ -19,7 +19,7 @@ from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.answer import Answer, AnswerLevel
 from halfmask.release.document import versions
-from halfmask.release.release import DOOR
+from halfmask.release.sealed import DOOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class AnswerCandidate:
         first: the number that the finest level is shown with.
         refused: people whom no level satisfies, and the largest k among them.
         without_policy: people left out because they state none.
+        below: people below the guarantee, where somebody may stand in several groups.
         counted: what a second look at the rows found per place, where one was asked for:
             ``place``, then one column per promise, then the largest k and l.
     """
@@ -82,6 +83,7 @@ class AnswerCandidate:
     engine: str
     sql: str
     notes: tuple[str, ...] = ()
+    below: int | None = None
     counted: pa.Table | None = None
 
 
@@ -192,20 +194,23 @@ def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
         .join("places", on="groups.place = places.place")
     )
     shown = [exp.alias_(generalized(key, i), f"x{i}") for i, key in enumerate(keys)]
-    distinct = exp.select("place", "level", *shown, copy=False).distinct(copy=False)
-    distinct = distinct.from_(placed.subquery("a", copy=False), copy=False)
-    names = [exp.column(n) for n in ("level", *(f"x{i}" for i in range(len(keys))))]
-    # A row number among those with the same key: all must be the first.
-    nth = exp.Window(this=exp.RowNumber(), partition_by=names)
-    numbered = exp.select(exp.alias_(nth, "nth"), copy=False).from_(
-        distinct.subquery("d", copy=False), copy=False
+    placed = exp.select("place", "level", *shown, copy=False).from_(
+        placed.subquery("a", copy=False), copy=False
     )
+    # Each key in one place only, and as many keys as places: so each place has one key.
+    by_key = exp.select("MIN(place) AS lowest", "MAX(place) AS highest").from_(
+        placed.subquery("b", copy=False), copy=False
+    )
+    by_key = by_key.group_by("level", *(f"x{i}" for i in range(len(keys))), copy=False)
     found = engine.run(
-        exp.select("COUNT(*) AS n", "COALESCE(MAX(nth), 1) AS most").from_(
-            numbered.subquery("e", copy=False), copy=False
-        )
+        exp.select(
+            "COUNT(*) AS keys",
+            "COUNT(DISTINCT lowest) AS places",
+            "COUNT(*) FILTER (WHERE lowest <> highest) AS shared",
+        ).from_(by_key.subquery("c", copy=False), copy=False)
     )
-    if found["n"][0].as_py() != len(candidate.places) or found["most"][0].as_py() != 1:
+    n = len(candidate.places)
+    if found.to_pylist() != [{"keys": n, "places": n, "shared": 0}]:
         raise InternalError("Rows of the answer do not match the groups they are made of.")
 
 
@@ -299,12 +304,14 @@ def _released(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdic
 def _withheld(candidate: AnswerCandidate, published: int, unseen: int) -> dict[str, int | None]:
     """Totals of people left out, each said only where it hides them well enough by itself."""
     first = candidate.promises[0]
-    inside = int(np.sum(candidate.groups[first.count].to_numpy()))
+    below = candidate.below
+    if below is None:
+        below = int(np.sum(candidate.groups[first.count].to_numpy())) - published
     k = candidate.request.guarantees[-1][0]
     reasons = {
         "no level satisfies their demands": (candidate.refused[0], max(k, candidate.refused[1])),
         "no policy": (candidate.without_policy, k),
-        "below the guarantee": (inside - published, k),
+        "below the guarantee": (below, k),
     }
     said = {reason: n if n >= needed else None for reason, (n, needed) in reasons.items()}
     if unseen:

@@ -15,7 +15,7 @@ from halfmask.dp.budget import Approximate
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.document import versions
 from halfmask.release.private import PrivateRelease
-from halfmask.release.release import DOOR
+from halfmask.release.sealed import DOOR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,22 +6,17 @@ nothing leaves that must not, measures how near the rows come to real people, an
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.document import plain, versions
-from halfmask.release.files import whole_file
-from halfmask.release.frames import pandas_frame, polars_frame
 from halfmask.release.leaving import leaving
 from halfmask.release.measured import measured
-from halfmask.release.release import DOOR
-from halfmask.release.write import report_kind, write_table
+from halfmask.release.sealed import DOOR, Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from os import PathLike
 
     import numpy as np
     import pyarrow as pa
@@ -64,7 +59,7 @@ class SyntheticDraft:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SyntheticRelease:
+class SyntheticRelease(Sealed):
     """Synthetic rows, what was measured of them, and what is not claimed.
 
     Attributes:
@@ -77,6 +72,7 @@ class SyntheticRelease:
         verdicts, loss, levels, suppressed: as in every release; there is no promise to check.
     """
 
+    _made_by: ClassVar[str] = "A synthetic release is measured first: call halfmask.synthesize."
     verdicts: ClassVar[tuple[Any, ...]] = ()
     loss: ClassVar[None] = None
     levels: ClassVar[None] = None
@@ -91,18 +87,8 @@ class SyntheticRelease:
     _arrow: pa.Table
     door: InitVar[object]
 
-    def __post_init__(self, door: object) -> None:
-        if door is not DOOR:
-            raise PrivacyError("A synthetic release is measured first: call halfmask.synthesize.")
-
     def __repr__(self) -> str:
         return f"SyntheticRelease({len(self):,} rows; {self.method}; no formal guarantee)"
-
-    def __len__(self) -> int:
-        return int(self._arrow.num_rows)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise PrivacyError("A release is not copied unchecked: write it to a file instead.")
 
     @property
     def rows(self) -> int:
@@ -118,27 +104,6 @@ class SyntheticRelease:
             "not_claimed": list(NOT_CLAIMED),
             "measured": plain(dict(self.measured)),
         }
-
-    def to_arrow(self) -> pa.Table:
-        """The synthetic rows as an Arrow table."""
-        return self._arrow
-
-    def to_pandas(self) -> Any:
-        """The synthetic rows as a pandas frame."""
-        return pandas_frame(self._arrow, {})
-
-    def to_polars(self) -> Any:
-        """The synthetic rows as a Polars frame."""
-        return polars_frame(self._arrow, {})
-
-    def native(self) -> Any:
-        """The synthetic rows as the kind that came in."""
-        convert = {"pandas": self.to_pandas, "polars": self.to_polars}.get(self.origin)
-        return convert() if convert else self._arrow
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self._arrow, path)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""
@@ -157,16 +122,10 @@ class SyntheticRelease:
         )
         return found
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            from halfmask.report.pages import render_page
+    def _page(self) -> str:
+        from halfmask.report.pages import render_page
 
-            text = render_page(self.to_dict())
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        return render_page(self.to_dict())
 
     def _outcome(self) -> str:
         copies = self.measured["attribution"]["copies"]

@@ -283,13 +283,14 @@ def _associations(document: dict[str, Any]) -> dict[str, Any]:
         }
         for one in document["pairs"]
     ]
-    axis = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"tickCount": 5}}
+    low = -1 if any(min(one["before"], one["after"]) < -0.005 for one in data) else 0
+    axis = {"type": "quantitative", "scale": {"domain": [low, 1]}, "axis": {"tickCount": 5}}
     return plot(
         data,
         height=260,
         layer=[
             {
-                "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
+                "data": {"values": [{"x": low, "y": low}, {"x": 1, "y": 1}]},
                 "mark": {"type": "line", "strokeDash": [4, 4], "color": "#9aa5a8"},
                 "encoding": {
                     "x": {"field": "x", "type": "quantitative"},

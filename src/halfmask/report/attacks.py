@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.report.page import _percent
+from halfmask.report.figures import percent
 
 Line = dict[str, str]
 _KNOWS = "knows the quasi-identifiers of a person"
@@ -38,8 +38,8 @@ def _of_classes(document: dict[str, Any]) -> list[Line]:
             before, after = one["before"][key], one["after"][key]
             figure = "not known: nothing says which values are alike"
             if before is not None:
-                said = "not known" if after is None else _percent(after)
-                figure = f"{_percent(before)} → {said}"
+                said = "not known" if after is None else percent(after)
+                figure = f"{percent(before)} → {said}"
             out.append(_line(f"{name}: {one['before']['column']}", attacker, meaning, figure))
     return out
 
@@ -50,7 +50,12 @@ def _of_links(document: dict[str, Any], write: Any) -> list[Line]:
     if found["distance"]["value"] is None:
         return [_line("record linkage", attacker, "rows matched rightly", write(found["distance"]))]
     out = [
-        _line(f"record linkage, {how}", attacker, "rows matched rightly", write(found[key]))
+        _line(
+            f"record linkage, {how}",
+            attacker,
+            f"rows matched rightly. {found[key]['reason']}".strip(),
+            write(found[key]),
+        )
         for key, how in _LINKS
     ]
     if found["interval"]["value"] is not None:
@@ -71,9 +76,9 @@ def _of_making(document: dict[str, Any], write: Any) -> list[Line]:
         _line("membership", "knows a whole row and asks whether its person was in the original",
               "right answers (50 % is guessing)", write(present["area"])),
         _line("copies", "looks for rows of real people", "released rows that equal an original one",
-              _percent(shared["copies"])),
+              percent(shared["copies"])),
         _line("attribution", "knows everybody's row but one",
-              "released rows that are left for this one", _percent(shared["ratio"])),
+              "released rows that are left for this one", percent(shared["ratio"])),
         _line("minimality", "knows that the method loses as little as it can",
               "rows generalized more than their class size needs", write(document["minimality"])),
     ]  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from halfmask.report.figures import count, figure, percent
 from halfmask.report.plots import bin_label, plots, quasi
 from halfmask.report.words import effort, limits, words
 
@@ -39,7 +40,7 @@ def render(document: dict[str, Any]) -> str:
 def rendered(template: str, **facts: Any) -> str:
     """One self-contained page from a template and what it shows."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(count=_count, percent=_percent, figure=_figure, embed=_embed)
+    environment.filters.update(count=count, percent=percent, figure=figure, embed=_embed)
     return environment.from_string(_text(template)).render(
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
         scripts=[_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
@@ -62,18 +63,3 @@ def _embed(value: object) -> Markup:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704 - nothing in it is read as HTML
-
-
-def _count(value: float) -> str:
-    return f"{value:,}"
-
-
-def _percent(value: float) -> str:
-    return "under 0.1%" if 0 < value < 0.001 else f"{value:.1%}"
-
-
-def _figure(value: float | None) -> str:
-    """A required or achieved figure, in few digits."""
-    if value is None:
-        return "none"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -8,7 +8,8 @@ import jinja2
 from markupsafe import Markup
 
 from halfmask.report import assessment_plots, attacks, sentences
-from halfmask.report.page import _count, _embed, _figure, _percent, _script, _text
+from halfmask.report.figures import count, figure, percent
+from halfmask.report.page import _embed, _script, _text
 from halfmask.report.terms import term
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def render_page(document: dict[str, Any]) -> str:
         loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
     )
     environment.filters.update(
-        count=_count, percent=_percent, figure=_figure, embed=_embed, estimate=estimate
+        count=count, percent=percent, figure=figure, embed=_embed, estimate=estimate
     )
     return environment.get_template(template).render(
         document=document,
@@ -56,7 +57,7 @@ def estimate(value: dict[str, Any] | None, form: str = "percent") -> str:
         return "not measured"
     if value["value"] is None:
         return f"not known: {value['reason']}"
-    write = _percent if form == "percent" else _figure
+    write = percent if form == "percent" else figure
     text = write(value["value"])
     low, high = value["low"], value["high"]
     if low is not None and high is not None and (low, high) != (value["value"], value["value"]):

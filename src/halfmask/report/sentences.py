@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _MARKS = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"}
+_HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
 _STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
 
 
@@ -77,11 +78,21 @@ def frontier_outcome(document: dict[str, Any]) -> str:
     )
 
 
+def _way(steps: list[dict[str, Any]]) -> str:
+    """Several columns together, with the levels that they reach."""
+    levels = {one["column"]: one["level"] for one in steps}
+    said = ", ".join(f"{name} to level {level}" for name, level in levels.items())
+    alone = steps[-1]["unique_rows"]
+    first = "No step alone is enough. " if len(levels) > 1 else ""
+    return f"{first}Generalizing {said} leaves {alone:,} rows alone."
+
+
 def next_steps(document: dict[str, Any]) -> list[str]:
     """What to do next, in counts and column names, never values."""
     out = []
     helpful = [one for one in document["advice"] if one["one_level"] < one["unique_rows"]]
-    for one in helpful[:3]:
+    enough = [one for one in helpful if one["one_level"] <= (1 - _HELP) * one["unique_rows"]]
+    for one in (enough if document["way"] else helpful)[:3]:
         saved = one["unique_rows"] - one["one_level"]
         how = "Removing" if one["levels"] <= 1 else "Generalizing"
         level = "" if one["levels"] <= 1 else " by one level"
@@ -89,16 +100,8 @@ def next_steps(document: dict[str, Any]) -> list[str]:
             f"{how} {one['column']}{level} leaves {one['one_level']:,} rows alone instead of "
             f"{one['unique_rows']:,} ({saved:,} fewer)."
         )
-    if document["way"] and not helpful:
-        last = document["way"][-1]
-        levels: dict[str, int] = {}
-        for one in document["way"]:
-            levels[one["column"]] = one["level"]
-        said = ", ".join(f"{name} by {level}" for name, level in levels.items())
-        out.append(
-            f"No column alone is enough. Generalizing {said} level(s) leaves "
-            f"{last['unique_rows']:,} rows alone."
-        )
+    if len(document["way"]) > 1:
+        out.append(_way(document["way"]))
     sets = document["special_uniques"]["by_set"]
     if sets:
         names, rows = ", ".join(sets[0]["columns"]), sets[0]["rows"]
@@ -115,7 +118,10 @@ def next_steps(document: dict[str, Any]) -> list[str]:
         if one["homogeneity"] > 0
     ]
     if document["unique_rows"]:
-        out.append("Run `halfmask anonymize`, or `halfmask frontier` to see what it would cost.")
+        out.append(
+            "Anonymize it (halfmask anonymize), or look at what that would cost first (halfmask "
+            "frontier)."
+        )
     return out
 
 

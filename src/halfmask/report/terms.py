@@ -51,7 +51,8 @@ TERMS: dict[str, str] = {
     "telling apart": "A classifier tries to tell original and released rows apart: 50 % is "
     "perfect for the release, 100 % means that they look different.",
     "propensity": "pMSE: how far the chance to come from the release, as a model sees it, is from "
-    "a half. A ratio of 1 is what chance gives.",
+    "a half. A ratio of 1 is what rows drawn from a right model of the "
+    "original would give, 2 what other people of the same population would.",
     "membership": "Telling who was in the original by how near the released rows come: 50 % is "
     "guessing.",
     "minimality": "Classes that were generalized more than their size needs tell an attacker who "

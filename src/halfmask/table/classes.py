@@ -240,7 +240,7 @@ def distinct(
     if population is not None:
         others = np.bincount(ids[len(table) :], minlength=len(unique)).astype(np.int64)
         ids = ids[: len(table)]
-    members = _members(table, ids)
+    members = _members(table, ids, len(table) if counts is None else int(counts.sum()))
     people = rows
     if members is not None:
         same = np.arange(len(unique), dtype=np.int32)
@@ -306,11 +306,11 @@ def _keys(
     return keys
 
 
-def _members(table: Table, ids: NDArray[np.int32]) -> Members | None:
+def _members(table: Table, ids: NDArray[np.int32], rows: int) -> Members | None:
     if table.schema.person is None:
         return None
     person = table.encode(table.schema.person)
-    if len(person.values) == len(table):
+    if len(person.values) == rows:
         return None
     pairs = np.unique(person.codes.astype(np.int64) << 32 | ids.astype(np.int64))
     return Members((pairs & 0xFFFFFFFF).astype(np.int32), pairs >> 32)

@@ -99,8 +99,27 @@ def test_a_larger_table_is_cut_first_and_says_so(thesis_adult):
     release = solved(table, "dbil", block=20, time_limit=60)
     assert release.gap is None
     assert any("blocks" in note for note in release.notes)
-    mondrian = hm.anonymize(table, OWN, method="mondrian")
-    assert release.parameters["value"] <= mondrian.parameters["value"] + 1e-9
+    heuristic = hm.anonymize(table, OWN, method="personal")
+    assert release.parameters["value"] < heuristic.parameters["value"]
+
+
+@given(
+    ids=st.lists(st.integers(0, 12), min_size=41, max_size=60),
+    first=st.sampled_from([10, 20]),
+)
+@settings(max_examples=30)
+def test_blocks_hold_whole_classes(ids, first):
+    from halfmask.anonymize.partition.exact import _blocks
+    from halfmask.anonymize.partition.mend import numbered
+    from halfmask.anonymize.partition.task import task_of
+
+    given_ids = numbered(np.array(ids))
+    task = task_of(line(list(range(len(ids))), [2] * len(ids)), [OWN])
+    blocks = _blocks(task, given_ids, 20, first)
+    assert sorted(np.concatenate(blocks).tolist()) == list(range(len(ids)))
+    homes = [set(given_ids[rows].tolist()) for rows in blocks]
+    assert sum(map(len, homes)) == len(np.unique(given_ids))
+    assert all(len(rows) <= 20 or len(home) == 1 for rows, home in zip(blocks, homes, strict=True))
 
 
 def test_time_is_up_at_once_and_the_gap_is_honest(thesis_adult):

@@ -101,6 +101,27 @@ def test_linkage_into_classes_finds_one_of_those_in_the_class():
     assert found.probabilistic.value == pytest.approx(0.25, abs=0.1)
 
 
+def classed(sizes):
+    rows = pa.table({"a": [str(i) for i, size in enumerate(sizes) for _ in range(size)]})
+    table = hm.read(rows, schema={"a": "quasi"})
+    return sides(table, table)
+
+
+def test_matching_takes_whole_classes_and_says_so():
+    # Classes of seven: 28 whole classes hold 196 people, a 29th would go above 200.
+    found = linkage(classed([7] * 100), sample=200)
+    assert found.assignment.n == found.probabilistic.n == 196
+    for one in (found.assignment, found.probabilistic):
+        assert "196 people of 28 whole classes" in one.reason
+        assert "leans upward" in one.reason
+    every = linkage(classed([7] * 20), sample=200)
+    assert every.assignment.n == 140
+    assert "all 140 rows" in every.probabilistic.reason
+    large = linkage(classed([900, 900]), sample=200)
+    assert large.assignment.n == 200
+    assert "one class of 900" in large.assignment.reason
+
+
 def test_a_little_noise_lowers_linkage_and_interval_disclosure():
     table = people(0)
     random = np.random.default_rng(5)
@@ -137,6 +158,23 @@ def test_weights_of_probabilistic_linkage_are_recovered():
     found = fit(patterns, counts.astype(float), size)
     assert found[0] == pytest.approx(match, abs=0.15)
     assert found[1] == pytest.approx(other, abs=0.01)
+
+
+def test_weights_are_recovered_where_columns_often_agree_by_chance():
+    # Released classes cover much: most pairs agree somewhere, and one column says nothing.
+    from halfmask.metrics.risk.fellegi_sunter import fit
+
+    random = np.random.default_rng(1)
+    size = 400
+    match = np.array([0.95, 0.9, 0.85, 0.9, 0.6, 0.97])
+    other = np.array([0.3, 0.4, 0.25, 0.15, 0.6, 0.2])
+    bits = (random.random((size * size, 6)) < other).astype(int)
+    bits[:: size + 1] = random.random((size, 6)) < match
+    kinds, counts = np.unique(bits @ (1 << np.arange(6)), return_counts=True)
+    patterns = (kinds[:, None] >> np.arange(6) & 1).astype(float)
+    found = fit(patterns, counts.astype(float), size)
+    assert found[1] == pytest.approx(other, abs=0.01)
+    assert found[0] == pytest.approx(match, abs=0.15)
 
 
 def test_nearest_is_the_nearest():

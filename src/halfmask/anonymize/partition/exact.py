@@ -49,23 +49,60 @@ def divide(task: Task) -> Division:
         _compile(task, metric)
         deadline = time.monotonic() + PATIENCE
     largest = int(task.options.get("block", _WHOLE[metric]))
-    blocks = [np.arange(len(task))] if metric == "split" else blocks_of(task, largest)
-    if len(blocks) == 1:
+    if metric == "split" or len(task) <= largest:
         return _proven(task, optimum(task, metric, deadline), metric)
-    ids = np.full(len(task), -1, dtype=np.int64)
-    for number, rows in enumerate(blocks):
-        share = time.monotonic() + (deadline - time.monotonic()) / (len(blocks) - number)
-        part = optimum(task.take(rows), metric, share)
-        ids[rows] = part.ids + ids.max(initial=-1) + 1
+    ids = personal.divide(task).ids
+    # Blocks of the second round lie across the borders of the first.
+    for share, first in ((0.5, largest), (1.0, largest // 2)):
+        until = time.monotonic() + share * (deadline - time.monotonic())
+        blocks = _blocks(task, ids, largest, first)
+        ids = _improved(task, ids, blocks, metric, until)
     note = (
-        f"The table was first cut into {len(blocks)} blocks; each block is optimal by itself or "
-        "the best found in its time, the whole need not be."
+        f"The table was cut into {len(blocks)} blocks of near classes; each block is optimal by "
+        "itself or the best found in its time, the whole need not be."
     )
     return Division(mend(task, numbered(ids)), notes=(note,))
 
 
-def optimum(task: Task, metric: str, deadline: float) -> Optimum:
-    """The optimum of one block."""
+def _blocks(
+    task: Task, ids: NDArray[np.int64], largest: int, first: int
+) -> list[NDArray[np.int64]]:
+    """Near classes together, whole, up to ``largest`` rows a block and ``first`` in the first."""
+    rank = np.empty(len(task), dtype=np.int64)
+    rank[np.concatenate(blocks_of(task, largest))] = np.arange(len(task))
+    sizes = np.bincount(ids)
+    along = np.argsort(np.bincount(ids, weights=rank) / sizes, kind="stable")
+    order = np.argsort(np.argsort(along)[ids], kind="stable")
+    ends, room = [0], first
+    for size in sizes[along].tolist():
+        if size > room and ends[-1]:
+            ends.append(ends[-1])
+            room = largest
+        room -= size
+        ends[-1] += size
+    return [np.asarray(one) for one in np.split(order, ends[:-1])]
+
+
+def _improved(
+    task: Task,
+    ids: NDArray[np.int64],
+    blocks: list[NDArray[np.int64]],
+    metric: str,
+    deadline: float,
+) -> NDArray[np.int64]:
+    """Divide each block anew where that is better than its classes in ``ids``."""
+    ids = ids.copy()
+    for number, rows in enumerate(blocks):
+        share = time.monotonic() + (deadline - time.monotonic()) / (len(blocks) - number)
+        part = optimum(task.take(rows), metric, share, numbered(ids[rows]))
+        ids[rows] = part.ids + ids.max() + 1
+    return numbered(ids)
+
+
+def optimum(
+    task: Task, metric: str, deadline: float, known: NDArray[np.int64] | None = None
+) -> Optimum:
+    """The optimum of one block, never worse than a ``known`` division."""
     from halfmask.kernels import price
     from halfmask.kernels import space as kernels
 
@@ -74,7 +111,7 @@ def optimum(task: Task, metric: str, deadline: float) -> Optimum:
     instance = Instance(far, task.demands.k, deadline)
     if metric == "split":
         return largest_split(instance, int(task.options.get("classes", 2)))
-    starts = _starts(task)
+    starts = _starts(task) if known is None else [known, *_starts(task)]
     if metric == "diameter":
         return smallest_diameter(instance, starts, task.seed)
     return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)

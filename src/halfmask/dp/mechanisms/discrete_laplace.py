@@ -11,7 +11,7 @@ from math import ceil, exp, expm1, log, log1p
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Pure
-from halfmask.dp.sampling import laplace_grid
+from halfmask.dp.sampling import MOST_SCALE, laplace_grid
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class DiscreteLaplace:
             raise ParameterError("epsilon", str(self.epsilon), "above 0")
         if self.sensitivity < 1:
             raise ParameterError("sensitivity", self.sensitivity, "at least 1")
+        if self.scale.numerator >= MOST_SCALE:
+            raise ParameterError("epsilon", float(self.epsilon), "larger: the noise fits no word")
 
     @property
     def scale(self) -> Fraction:

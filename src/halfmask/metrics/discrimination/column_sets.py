@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.discrimination.inflation import Inflation
     from halfmask.metrics.walk import Units
     from halfmask.table.table import Table
 
@@ -37,6 +38,7 @@ class SetRate:
         rate: its rate; ``kind`` its class.
         identified_rows: rows whose combination leaves one outcome only.
         implied: whether it was not measured because a part of it is already an identifier.
+        inflation: what chance alone gives, where that was asked for.
     """
 
     columns: tuple[str, ...]
@@ -44,10 +46,14 @@ class SetRate:
     kind: Kind
     identified_rows: int
     implied: bool = False
+    inflation: Inflation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return asdict(self) | {"columns": list(self.columns)}
+        plain = asdict(self) | {"columns": list(self.columns)}
+        if self.inflation is not None:
+            plain["inflation"] = self.inflation.to_dict()
+        return plain
 
 
 def rank_column_sets(

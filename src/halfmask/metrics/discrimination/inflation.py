@@ -19,6 +19,8 @@ from halfmask.metrics.estimate import Estimate, failed, mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from halfmask.table.table import Table
 
 
@@ -53,8 +55,12 @@ def inflation(
     *,
     permutations: int = 20,
     seed: int = 0,
+    counts: NDArray[np.int64] | None = None,
 ) -> Inflation:
-    """Shuffle the target ``permutations`` times and compare."""
+    """Shuffle the target ``permutations`` times and compare.
+
+    With ``counts``, each row of ``table`` stands for so many.
+    """
     if permutations < 2:
         raise ParameterError("permutations", permutations, "at least 2")
     names = (keys,) if isinstance(keys, str) else tuple(keys)
@@ -62,10 +68,13 @@ def inflation(
     bound = bind(table, (target, *names), target, partition)
     x, size, _ = _column(table, target, bound.get(target))
     y, groups = joint([_column(table, name, bound.get(name))[:2] for name in names])
+    if counts is not None:
+        x, y = np.repeat(x, counts), np.repeat(y, counts)
     rate = measure(x, size, y, groups).rate
     if np.isnan(rate):
         reason = "The target never varies: there is nothing to discriminate."
         return Inflation(rate, failed(reason), failed(reason))
+    x, y = np.sort(x), np.sort(y)  # so that the order of rows does not matter
     random = np.random.default_rng(seed)
     shuffled = [measure(random.permutation(x), size, y, groups).rate for _ in range(permutations)]
     chance = mean(shuffled, f"{permutations} random shuffles of the target")

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from halfmask.engines.counted import counted
 from halfmask.errors import InputError, NotObservedError, ParameterError
 from halfmask.metrics.codes import joint, pairs
 from halfmask.metrics.discrimination.partition import Blocks, Cuts, Partition, partitioning
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -136,7 +139,7 @@ class Discrimination(Mapping[object, float]):
 
 
 def discrimination_rate(
-    table: Table,
+    table: Table | str | PathLike[str],
     target: str,
     keys: str | Sequence[str],
     partition: object = None,
@@ -144,11 +147,17 @@ def discrimination_rate(
     values: bool = False,
     suppressed: Suppressed = "keep",
     undefined: float = float("nan"),
+    schema: object = None,
+    engine: str | None = None,
+    source_table: str | None = None,
+    memory_limit: str | None = None,
 ) -> float | Discrimination:
     """Tell how far knowing ``keys`` shrinks what ``target`` can be: 0 not at all, 1 to one outcome.
 
     Args:
-        table: the rows; every column can be target or key, whatever its role.
+        table: the rows; every column can be target or key, whatever its role. Or the name of a
+            file or the address of a database, as for ``check``, with ``schema``, ``engine``,
+            ``source_table`` and ``memory_limit``.
         target: the column X whose outcomes are the anonymity set.
         keys: the column or columns Y that somebody knows.
         partition: which values count as one: blocks of the target's values (a mapping from block to
@@ -157,6 +166,10 @@ def discrimination_rate(
         suppressed: rows with a cell ``*`` are kept as a value of its own, dropped, or such cells
             count as missing.
         undefined: what a target that never varies gives.
+        schema: the schema of a file or database, as for ``read``.
+        engine: ``"duckdb"`` counts a file within ``memory_limit``; ``"memory"`` reads it.
+        source_table: which table of a database.
+        memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
 
     Raises:
         InputError: a column is not there, or a partition overlaps or leaves values out.
@@ -167,8 +180,24 @@ def discrimination_rate(
         >>> round(hm.discrimination_rate(people, "id", "age"), 4)
         0.5794
     """
+    names = (keys,) if isinstance(keys, str) else tuple(keys)
+    held = counted(
+        table,
+        lambda _: (target, *names),
+        schema=schema,
+        engine=engine,
+        table=source_table,
+        memory_limit=memory_limit,
+    )
     found = discriminate(
-        table, target, keys, partition, suppressed=suppressed, undefined=undefined, values=values
+        held.table,
+        target,
+        names,
+        partition,
+        suppressed=suppressed,
+        undefined=undefined,
+        values=values,
+        counts=held.counts,
     )
     return found if values else found.rate
 
@@ -182,8 +211,12 @@ def discriminate(
     suppressed: Suppressed = "keep",
     undefined: float = float("nan"),
     values: bool = True,
+    counts: NDArray[np.int64] | None = None,
 ) -> Discrimination:
-    """The rate with its class and, if ``values``, each value's figures."""
+    """The rate with its class and, if ``values``, each value's figures.
+
+    With ``counts``, each row of ``table`` stands for so many.
+    """
     require_table(table)
     names = (keys,) if isinstance(keys, str) else tuple(keys)
     _require(table, target, names, suppressed)
@@ -191,17 +224,19 @@ def discriminate(
     columns = {
         name: _column(table, name, bound.get(name)) for name in dict.fromkeys((target, *names))
     }
-    keep, left_out = _kept(table, (target, *names), suppressed, columns)
+    keep = _kept(table, (target, *names), suppressed, columns)
     x, size, _ = columns[target]
     y, groups = joint([(codes[keep], count) for codes, count, _ in (columns[n] for n in names)])
     notes = tuple(note for blocks in bound.values() for note in blocks.notes)
-    found = measure(x[keep], size, y, groups, undefined)
+    held = np.ones(len(table), dtype=np.int64) if counts is None else counts
+    weights = None if counts is None else counts[keep]
+    found = measure(x[keep], size, y, groups, undefined, weights)
     labels = _labels([columns[n] for n in names], y, keep, groups) if values else []
     details = tuple(_details(found, labels)) if values else ()
     places = {entry.value: i for i, entry in enumerate(details)}
     return Discrimination(
-        target, names, found.rate, found.kind, int(keep.sum()), left_out, found.entropy,
-        found.residual, int(found.pure.sum()), int(found.sizes[found.pure].sum()),
+        target, names, found.rate, found.kind, int(held[keep].sum()), int(held[~keep].sum()),
+        found.entropy, found.residual, int(found.pure.sum()), int(found.sizes[found.pure].sum()),
         details, notes, places,
     )  # fmt: skip
 
@@ -222,19 +257,22 @@ class Measured:
 
 def measure(
     x: NDArray[np.int32], size: int, y: NDArray[np.int64], groups: int,
-    undefined: float = float("nan"),
+    undefined: float = float("nan"), weights: NDArray[np.int64] | None = None,
 ) -> Measured:  # fmt: skip
-    """Measure how the groups ``y`` discriminate the outcomes ``x``; both are dense codes."""
-    owner, _, counts = pairs(y, x, size, groups)
-    sizes = np.bincount(y, minlength=groups).astype(np.int64)
+    """Measure how the groups ``y`` discriminate the outcomes ``x``; both are dense codes.
+
+    With ``weights``, each entry stands for so many rows.
+    """
+    owner, _, counts = pairs(y, x, size, groups, weights)
+    sizes = np.bincount(y, weights, minlength=groups).astype(np.int64)
     starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
     parts = counts / sizes[owner]
     inside = np.add.reduceat(-parts * np.log2(parts), starts) + 0.0
     pure = np.diff(np.append(starts, len(owner))) == 1
     inside[pure] = 0.0
     top = np.maximum.reduceat(counts, starts)
-    entropy = entropy_of(np.bincount(x, minlength=size))
-    residual = float(sizes @ inside) / len(x)
+    entropy = entropy_of(np.bincount(x, weights, minlength=size).astype(np.int64))
+    residual = float(sizes @ inside) / int(sizes.sum())
     rate, kind = _rate(entropy, residual, pure, undefined)
     return Measured(rate, kind, entropy, residual, sizes, inside, pure, top)
 
@@ -321,11 +359,11 @@ class _Lazy(Sequence[object]):
 
 def _kept(
     table: Table, names: Sequence[str], suppressed: Suppressed, columns: dict[str, _Column]
-) -> tuple[NDArray[np.bool_], int]:
+) -> NDArray[np.bool_]:
     """Which rows count; stars become missing values where that is asked for."""
     keep = np.ones(len(table), dtype=bool)
     if suppressed == "keep":
-        return keep, 0
+        return keep
     for name in dict.fromkeys(names):
         values = table.encode(name).values.to_pylist()
         if STAR not in values:
@@ -340,10 +378,9 @@ def _kept(
                 size,
                 labels,
             )
-    left_out = int((~keep).sum())
-    if left_out == len(table):
+    if not keep.any():
         raise InputError("Every row holds a suppressed cell in these columns: nothing is left.")
-    return keep, left_out
+    return keep
 
 
 def _labels(

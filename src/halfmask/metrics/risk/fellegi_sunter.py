@@ -58,11 +58,15 @@ def fellegi_sunter(
     left: NDArray[np.int64],
     right: NDArray[np.int64],
     random: np.random.Generator,
+    among: str = "",
     *,
     false: float = 0.001,
     missed: float = 0.05,
 ) -> tuple[Estimate, Bands, Weights]:
-    """Link the rows ``left`` of the original with ``right`` of the release, true ones in order."""
+    """Link the rows ``left`` of the original with ``right`` of the release, true ones in order.
+
+    The estimate says ``among`` whom.
+    """
     size = len(left)
     flat = np.stack([_agreement(c, left, right).ravel() for c in columns])
     pattern = (flat << np.arange(len(columns))[:, None]).sum(axis=0)
@@ -78,7 +82,7 @@ def fellegi_sunter(
     weights = tuple(
         (c.name, float(m), float(u)) for c, m, u in zip(columns, match, other, strict=True)
     )
-    return proportion(hits, size), bands, weights
+    return proportion(hits, size, among), bands, weights
 
 
 def _agreement(

@@ -95,7 +95,7 @@ def linkage(
         same_order: whether both tables hold the same people in the same order; else a released
             row may stand for anybody of its class, and synthetic rows for nobody.
         sample: how many people are looked for among all released rows; matching and odds are tried
-            on so many people of whole classes and their rows against each other.
+            on at most so many people of whole classes and their rows against each other.
         width: of the band of interval disclosure, in standard deviations.
         seed: repeats the random choices.
     """
@@ -110,17 +110,17 @@ def linkage(
     compared = space(columns)
     found, _ = compared.nearest(paired[0][some], k=2, seed=seed)
     own = found == paired[1][some][:, None]
-    chosen = _whole_classes(columns, paired[1], sample, random)
+    chosen, whom = _whole_classes(columns, paired[1], sample, random)
     left, right = paired[0][chosen], paired[1][chosen]
     # Random ties: a row that is as near as others is found with the chance it has among them.
     distances = compared.matrix(left, right)
     distances = distances + random.random(distances.shape) * 1e-9
-    probabilistic, bands, weights = fellegi_sunter(columns, left, right, random)
+    probabilistic, bands, weights = fellegi_sunter(columns, left, right, random, whom)
     among = f"Among {sides.after:,} released rows."
     return Linkage(
         proportion(int(own[:, 0].sum()), count, among),
         proportion(int(own[:, 1].sum()), count, among),
-        _assigned(distances),
+        _assigned(distances, whom),
         _interval(columns, paired, width),
         probabilistic,
         bands,
@@ -134,19 +134,34 @@ def _whole_classes(
     rows: NDArray[np.int64],
     sample: int,
     random: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Pairs of whole classes, so that who hides a person in the release does so in the sample."""
+) -> tuple[NDArray[np.int64], str]:
+    """Pairs of whole classes, so that who hides a person in the release does so in the sample.
+
+    Every class has the same chance to be drawn, and with it every person. Also says who they are.
+    """
     owner = Released(columns).ids[rows]
     turn = random.permutation(int(owner.max()) + 1)[owner]
     order = np.lexsort((random.random(len(rows)), turn))
-    return np.asarray(np.sort(order[:sample]))
+    ends = np.append(np.flatnonzero(np.diff(turn[order])) + 1, len(order))
+    fitting = int(np.searchsorted(ends, sample, side="right"))
+    if not fitting:
+        return np.sort(order[:sample]), (
+            f"Among {sample:,} people and rows of one class of {int(ends[0]):,}: among all of it "
+            "fewer would be found."
+        )
+    chosen = np.sort(order[: ends[fitting - 1]])
+    if fitting == len(ends):
+        return chosen, f"Among all {len(chosen):,} rows that stand for somebody."
+    return chosen, (
+        f"Among {len(chosen):,} people of {fitting:,} whole classes drawn at random and their rows "
+        "only: people and rows of other classes are not in the way, so it leans upward."
+    )
 
 
-def _assigned(distances: NDArray[np.float64]) -> Estimate:
+def _assigned(distances: NDArray[np.float64], among: str) -> Estimate:
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(distances)
-    among = f"Among {len(rows):,} people of whole classes and their rows."
     return proportion(int((rows == columns).sum()), len(rows), among)
 
 

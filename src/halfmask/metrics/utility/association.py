@@ -1,7 +1,7 @@
 """Pairs of columns: do tables of counts and associations survive?
 
 Definition: the contingency difference is the total variation of the two-way tables of shares.
-Association is |Pearson's correlation| of two numeric columns, Cramer's V of two others, and the
+Association is Pearson's correlation of two numeric columns, Cramer's V of two others, and the
 correlation ratio of a mixed pair, all on the same two-way tables.
 Source: Cramer, "Mathematical methods of statistics", 1946.
 """
@@ -30,7 +30,8 @@ class Pair:
     Attributes:
         columns: their names; ``kind`` the measure of association.
         contingency: the distance of the two-way tables, 0 to 1.
-        before: the association in the original; ``after`` in the release.
+        before: the association in the original; ``after`` in the release. A correlation has its
+            sign; the others are 0 to 1.
     """
 
     columns: tuple[str, str]
@@ -100,7 +101,7 @@ def _correlation(
     p, q = table.sum(axis=1), table.sum(axis=0)
     x, y = a - p @ a, b - q @ b
     spread = float((p @ x**2) * (q @ y**2))
-    return abs(float(x @ table @ y)) / np.sqrt(spread) if spread > 0 else 0.0
+    return float(x @ table @ y) / np.sqrt(spread) if spread > 0 else 0.0
 
 
 def cramer(table: NDArray[np.float64]) -> float:

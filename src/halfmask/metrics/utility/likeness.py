@@ -1,10 +1,10 @@
 """Can a classifier or a clustering tell the release from the original?
 
 Definition: pMSE is the mean of (p - c)^2, where p is the estimated propensity of a row to come from
-the release and c its share; 1 in the ratio is what chance gives. Indistinguishability is the area
-under the curve of such a classifier on rows it has not seen: 0.5 is perfect, 1 certain. Cluster
-agreement is the adjusted Rand index of the partitions of the original's rows by centers found on
-either side.
+the release and c its share; its ratio to what chance gives is 1 for rows drawn from a right model
+of the original, 2 for other people of the same population. Indistinguishability is the area under
+the curve of such a classifier on rows it has not seen: 0.5 is perfect, 1 certain. Cluster agreement
+is the adjusted Rand index of the partitions of the original's rows by centers found on either side.
 Source: Snoke et al., "General and specific utility measures for synthetic data", 2018; Hubert and
 Arabie, "Comparing partitions", 1985; Benkhelif, 2018, section 3.5.1.2 (the boosted trees are ours:
 naive Bayes sees the margins only).
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.sides import Sides
+
+
+_FEW = 10  # rows of either side below which no classifier is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,43 +58,53 @@ def likeness(sides: Sides, *, seed: int = 0) -> Likeness:
     after = random.permutation(sides.after)[:n]
     columns = list(sides.columns.values())
     left, right = features(columns, before, after, drawn=random)
-    pmse, ratio, area = _told_apart(left, right, seed)
-    return Likeness(pmse, ratio, area, _clusters(left, right, seed))
+    if n < _FEW:
+        nothing = failed("There are too few rows to train a classifier.", n)
+        return Likeness(nothing, None, nothing, _clusters(left, right, seed))
+    pmse, ratio = propensity(left, right)
+    return Likeness(pmse, ratio, _told_apart(left, right, seed), _clusters(left, right, seed))
 
 
-def _told_apart(
-    left: NDArray[np.float64], right: NDArray[np.float64], seed: int
-) -> tuple[Estimate, float | None, Estimate]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def propensity(
+    left: NDArray[np.float64], right: NDArray[np.float64]
+) -> tuple[Estimate, float | None]:
+    """The pMSE of as many rows of either side, and its ratio to what chance gives."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import cross_val_predict
 
-    x = np.vstack([left, right])
-    y = np.concatenate([np.zeros(len(left)), np.ones(len(right))])
-    if len(left) < 10:
-        nothing = failed("There are too few rows to train a classifier.", len(left))
-        return nothing, None, nothing
+    x, y = _stacked(left, right)
     with quiet():
         fitted = LogisticRegression(max_iter=100).fit(x, y)
         squares = (fitted.predict_proba(x)[:, 1] - 0.5) ** 2
+    value = float(squares.mean())
+    spread = 1.96 * float(squares.std(ddof=1)) / math.sqrt(len(squares))
+    rank = int(np.linalg.matrix_rank(x - x.mean(axis=0)))
+    expected = rank * 0.125 / len(y)  # (k - 1) (1 - c)^2 c / N with c = 1/2
+    found = Estimate(value, max(0.0, value - spread), value + spread, len(y))
+    return found, value / expected if expected else None
+
+
+def _stacked(
+    left: NDArray[np.float64], right: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.vstack([left, right]), np.concatenate([np.zeros(len(left)), np.ones(len(right))])
+
+
+def _told_apart(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) -> Estimate:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import cross_val_predict
+
+    x, y = _stacked(left, right)
+    with quiet():
         order = np.random.default_rng(seed).permutation(len(y))
         chances = np.empty(len(y))
         model = HistGradientBoostingClassifier(random_state=seed, **few_trees(2))
         chances[order] = cross_val_predict(model, x[order], y[order], cv=3, method="predict_proba")[
             :, 1
         ]
-    value = float(squares.mean())
-    spread = 1.96 * float(squares.std(ddof=1)) / math.sqrt(len(squares))
-    rank = int(np.linalg.matrix_rank(x - x.mean(axis=0)))
-    expected = rank * 0.125 / len(y)  # (k - 1) (1 - c)^2 c / N with c = 1/2
     area = float(roc_auc_score(y, chances))
     half = 1.96 * math.sqrt((2 * len(left) + 1) / (12 * len(left) * len(right)))
-    return (
-        Estimate(value, max(0.0, value - spread), value + spread, len(y)),
-        value / expected if expected else None,
-        Estimate(area, max(0.0, area - half), min(1.0, area + half), len(y)),
-    )
+    return Estimate(area, max(0.0, area - half), min(1.0, area + half), len(y))
 
 
 def _clusters(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) -> Estimate:

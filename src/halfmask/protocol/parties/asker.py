@@ -10,6 +10,7 @@ from halfmask.errors import (
     MessageError,
     ParameterError,
     PartyUnavailableError,
+    QueryError,
     RoomError,
     TamperedMessageError,
 )
@@ -140,6 +141,10 @@ def _trouble(reply: Reply) -> None:
     if isinstance(reply, Failed):
         if reply.code == RoomError.code:
             raise RoomError("There are more groups than the query has room for: ask with more.")
+        if reply.code == QueryError.code:
+            raise QueryError(
+                "An expression fails on the rows to be released: check HAVING, CAST and ranges."
+            )
         raise PartyUnavailableError(f"The cells could not finish the work: {reply.code}.")
     if isinstance(reply, Trouble):
         raise PartyUnavailableError(f"The relay refuses: {reply.code}. {reply.message}")

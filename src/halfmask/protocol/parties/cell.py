@@ -7,8 +7,10 @@ transport (or a test) can drive them. What must outlast a session goes through `
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
 
 from halfmask.errors import AuthenticationError, HalfmaskError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
@@ -31,8 +33,6 @@ from halfmask.protocol.parties.trust import believe, expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
 
     from halfmask.protocol.commons import Commons
     from halfmask.protocol.keys import GroupKey
@@ -60,8 +60,8 @@ class Home(Protocol):
         """What was answered before."""
         ...
 
-    def note(self, entry: Entry) -> None:
-        """Keep an entry, in place of an earlier one on the same query."""
+    def note(self, entry: Entry) -> Entry:
+        """Keep the first entry on a query, and give it back for good."""
         ...
 
     def settle(self, query: bytes, closing: bytes) -> bytes:
@@ -105,15 +105,19 @@ class Cell:
     def contribute(self, signed: Signed, now: float) -> Talk:
         """Answer one question: a slot first, then a record for it; real or dummy alike.
 
+        What was decided first stands: a second try sends the same record to the same slot.
+
         Raises:
             AuthenticationError: the question is not one that this cell answers.
+            MessageError: the relay would have it answer in two slots.
         """
         home = self.home
         if home is None:
             return None
         query = self.believe(signed, now)
         made = self._blueprint(query)
-        given = self._decide(signed.id, made, now)
+        known = next((entry for entry in home.log() if entry.query == signed.id), None)
+        entry = known or self._entry(signed.id, query, made, now)
         ticket = hmac.digest(home.secret, b"ticket" + signed.id, "sha256")
         reply = yield Join(signed.id, self.key.group, ticket)
         if isinstance(reply, Late):
@@ -122,26 +126,17 @@ class Cell:
         if slot < 0 or slot >= 1 << 32:
             raise MessageError("The relay names a slot that cannot be.")
         # Noted before it is sent: whatever happens then, it counts as answered.
-        home.note(
-            Entry(
-                signed.id,
-                query.certificate.name,
-                query.text,
-                int(now),
-                made.aggregated,
-                given.reason,
-                given.level,
-                epsilon=given.epsilon,
-            )
-        )
+        entry = known or home.note(replace(entry, slot=slot))
+        if entry.slot != slot:
+            raise MessageError("The relay gives one cell two slots of a query.")
+        record = made.layout.empty(1).tobytes() if entry.revoked else entry.record
         frames = FrameKey(self.key.secret, signed.id)
-        where = place(signed.id, OPEN, Address(-1, slot))
-        sealed = frames.seal(where, given.record)
+        sealed = frames.seal(place(signed.id, OPEN, Address(-1, slot)), record)
         reply = yield Contribute(signed.id, self.key.group, ticket, slot, sealed)
         if isinstance(reply, Late):
             return "late"
         expect(reply, Accepted)
-        return given.reason
+        return "revoked" if entry.revoked else entry.outcome
 
     def believe(self, signed: Signed, now: float) -> Query:
         """The question, if it is one for this cell.
@@ -166,18 +161,34 @@ class Cell:
         salt = derive(self.key.secret, b"", b"tokens")
         return blueprint(self.commons, query.text, query.terms, salt)
 
-    def _decide(self, name: bytes, made: Blueprint, now: float) -> Contribution:
+    def _entry(self, name: bytes, query: Query, made: Blueprint, now: float) -> Entry:
+        """What this cell decides to answer, and what the person can read about it."""
+        given = self._decide(made, now)
+        return Entry(
+            name,
+            query.certificate.name,
+            query.text,
+            int(now),
+            made.aggregated,
+            given.reason,
+            given.level,
+            epsilon=given.epsilon,
+            record=given.record,
+        )
+
+    def _decide(self, made: Blueprint, now: float) -> Contribution:
         home = self.home
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
         log = home.log()
         if made.layout.noisy:
-            objection = exhausted(log, policy, name, now)
+            objection = exhausted(log, policy, now)
         else:
-            objection = objects(log, policy, name, made.aggregated, now)
+            objection = objects(log, policy, made.aggregated, now)
         try:
             return contribution(made, home.tables(), policy, objection)
-        except HalfmaskError:
+        except (HalfmaskError, pa.ArrowException, ArithmeticError, TypeError, ValueError):
+            # A cell that fell silent here would tell the relay something about its rows.
             return contribution(
                 made, _nothing(self.commons), policy, "the rows do not suit the query"
             )

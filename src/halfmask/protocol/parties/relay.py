@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from halfmask.errors import AuthenticationError, HalfmaskError, MessageError
+from halfmask.errors import (
+    AuthenticationError,
+    HalfmaskError,
+    MessageError,
+    QueryError,
+    RoomError,
+)
 from halfmask.protocol import merkle
 from halfmask.protocol.crypto import Address, verify
 from halfmask.protocol.keys import SKEW
@@ -267,7 +273,9 @@ class Relay:
             self.store.start(room.query, room.group, following, stages[following].tasks)
 
     def _refused(self, room: Room, request: Refuse, lease: Lease) -> Reply:
-        if request.code == "protocol.room" or lease.attempts >= self.attempts:
+        # Every cell would come to the same where the groups or the query are at fault.
+        final = request.code in (RoomError.code, QueryError.code)
+        if final or lease.attempts >= self.attempts:
             self.store.set_state(room.query, room.group, "failed", request.code[:64])
         else:
             self.store.give_back(room.query, room.group, request.stage, request.task)

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from halfmask.errors import (
     AuthenticationError,
+    EngineError,
+    InternalError,
     MessageError,
+    QueryError,
     RoomError,
     TamperedMessageError,
 )
@@ -42,6 +45,16 @@ if TYPE_CHECKING:
     from halfmask.protocol.commons import Commons
     from halfmask.protocol.keys import GroupKey
 
+# What is wrong with a task, and no trouble of this cell's own.
+_REFUSED = (
+    TamperedMessageError,
+    AuthenticationError,
+    MessageError,
+    RoomError,
+    QueryError,
+    EngineError,
+    InternalError,
+)
 Talk = Generator[Request, Reply, "str | None"]
 
 
@@ -67,7 +80,7 @@ class Shift:
         grant = expect(reply, Grant)
         try:
             return (yield from self._task(grant, now))
-        except (TamperedMessageError, AuthenticationError, MessageError, RoomError) as error:
+        except _REFUSED as error:
             yield Refuse(grant.query.id, self.key.group, grant.stage, grant.task, error.code)
             return f"refused: {error.code}"
 

@@ -38,9 +38,9 @@ class MemoryHome:
         """What was answered before."""
         return list(self.entries.values())
 
-    def note(self, entry: Entry) -> None:
-        """Keep an entry."""
-        self.entries[entry.query] = entry
+    def note(self, entry: Entry) -> Entry:
+        """Keep the first entry on a query."""
+        return self.entries.setdefault(entry.query, entry)
 
     def settle(self, query: bytes, closing: bytes) -> bytes:
         """Keep the first closing that is seen of a query."""

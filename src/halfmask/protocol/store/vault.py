@@ -1,7 +1,8 @@
 """A cell's home on disk: one SQLite file in which everything of the person is encrypted.
 
-The key comes from a key file or a passphrase (scrypt). Names of entries are bound to them, so that
-nothing in the file can change places. Real hardware would keep the key where nobody can copy it.
+The key comes from a key file (bytes) or is a passphrase (text, by scrypt). Names of entries are
+bound to them, so that nothing in the file can change places. Real hardware would keep the key where
+nobody can copy it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import os
 import sqlite3
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,7 @@ FORMAT = b"halfmask.cell/1"
 class Vault:
     """One person's cell on disk."""
 
-    def __init__(self, path: str | Path, key: bytes) -> None:
+    def __init__(self, path: str | Path, key: bytes | str) -> None:
         self._path = Path(path)
         if not self._path.exists():
             raise InputError(f"There is no cell {self._path.name}: make one with cell init.")
@@ -55,7 +57,7 @@ class Vault:
     def create(
         cls,
         path: str | Path,
-        key: bytes,
+        key: bytes | str,
         group: GroupKey,
         commons: Mapping[str, object],
         folder: Path | None = None,
@@ -158,17 +160,20 @@ class Vault:
         entries = [msgspec.msgpack.decode(self._opened(n, d), type=Entry) for n, d in rows]
         return sorted(entries, key=lambda entry: entry.time)
 
-    def note(self, entry: Entry) -> None:
-        """Keep an entry, in place of an earlier one on the same query."""
-        self._put(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
+    def note(self, entry: Entry) -> Entry:
+        """Keep the first entry on a query, and give it back for good."""
+        kept = self._first(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
+        return msgspec.msgpack.decode(kept, type=Entry)
+
+    def revoke(self, entry: Entry) -> None:
+        """Have nothing more sent to a query of the log."""
+        self._put(
+            f"entry {entry.query.hex()}", msgspec.msgpack.encode(replace(entry, revoked=True))
+        )
 
     def settle(self, query: bytes, closing: bytes) -> bytes:
         """Keep the first closing that is seen of a query, and give it back for good."""
-        name = f"closing {query.hex()}"
-        known = self._get(name)
-        if known is None:
-            self._put(name, closing)
-        return known or closing
+        return self._first(f"closing {query.hex()}", closing)
 
     def _need(self, name: str) -> bytes:
         data = self._get(name)
@@ -187,6 +192,15 @@ class Vault:
                 "INSERT OR REPLACE INTO things VALUES (?, ?)",
                 (name, _sealed(self._cipher, name, data)),
             )
+
+    def _first(self, name: str, data: bytes) -> bytes:
+        """Keep what comes first under a name, also among processes, and give it back."""
+        with self._file() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO things VALUES (?, ?)",
+                (name, _sealed(self._cipher, name, data)),
+            )
+        return self._need(name)
 
     def _opened(self, name: str, data: bytes) -> bytes:
         try:
@@ -230,15 +244,18 @@ def new_key_file(path: str | Path) -> bytes:
 def read_key_file(path: str | Path) -> bytes:
     """The key in a key file."""
     try:
-        return bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
+        key = bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
     except (OSError, ValueError):
-        raise InputError(f"{Path(path).name} cannot be read as a cell's key file.") from None
+        key = b""
+    if len(key) != 32:
+        raise InputError(f"{Path(path).name} cannot be read as a cell's key file.")
+    return key
 
 
-def _stretched(key: bytes, salt: bytes) -> bytes:
-    if len(key) == 32:
+def _stretched(key: bytes | str, salt: bytes) -> bytes:
+    if isinstance(key, bytes):
         return hashlib.sha256(b"cell key" + salt + key).digest()
-    return hashlib.scrypt(key, salt=salt, n=2**14, r=8, p=1, dklen=32)
+    return hashlib.scrypt(key.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)
 
 
 def _sealed(cipher: AESGCM, name: str, data: bytes) -> bytes:

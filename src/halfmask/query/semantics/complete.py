@@ -7,21 +7,28 @@ Source: Michel 2019, section 4.4.
 
 F1 is decided in closed form. A node that fails with everybody below it can never be published; a
 node that passes with everybody below it can publish them all. So exactly the groups below (or at)
-some passing node are published, and the topmost passing nodes split the rest of the problem into
-independent parts. In each part F2 is a mixed-integer program (``program``), of which everything
-that cannot be part of an optimum is left out first.
+some passing node are published, and the topmost passing nodes split the rest into parts.
+
+F2 is decided from the leaves up. Of every node, the least loss (people x levels beyond each
+group's finest possible level) is sought that the groups below it can have, where whoever leaves
+the node finds a place one level up: a lower bound of what they lose in any solution. If the best
+solutions below meet the node's guarantee together, they are the node's best too. If not, whoever
+stands at the node may leave it, which shows how much better any other solution has to be; what
+cannot be part of one is left out of a small mixed-integer program (``program``), and mostly
+nothing remains. At the top of a part nobody can leave: its least loss is the optimum.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.query.collect import DROPPED
+from halfmask.query.collect import DROPPED, add
 from halfmask.query.filter import Choice
-from halfmask.query.semantics import complete_greedy, program, selective
+from halfmask.query.semantics import program, repair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,54 +39,125 @@ if TYPE_CHECKING:
 def choose(groups: Groups, *, time_limit: float | None = None) -> Choice:
     """The optimum, or with a time limit the best found and how far it may be from it."""
     until = None if time_limit is None else time.monotonic() + time_limit
-    lowest, part = parts(groups)
-    known = [selective.choose(groups).target, complete_greedy.choose(groups).target]
-    target = np.full(len(groups), DROPPED, dtype=np.int64)
-    bound_missed = 0
-    # Small parts first: if time runs out, only the largest ones keep a gap.
-    for members in sorted(_members(part), key=len):
-        found, missed = _best(groups, members, lowest[members], [k[members] for k in known], until)
-        target[members] = found
-        bound_missed += missed
-    choice = Choice(target, 0.0)
-    depth = choice.depth(groups)
-    gap = bound_missed / (depth + bound_missed) if bound_missed else 0.0
-    return Choice(target, gap)
+    finest, coarsest = limits(groups)
+    state = _State(groups, finest, coarsest, until)
+    for level in range(groups.top + 1):
+        _climb(state, level)
+    choice = Choice(state.target, 0.0)
+    missed = state.lost(np.flatnonzero(finest != DROPPED)) - state.proven
+    return Choice(state.target, missed / (choice.depth(groups) + missed) if missed else 0.0)
 
 
-def parts(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Per group, the finest level it can be published at, and its independent part (-1: none)."""
-    lowest = np.full(len(groups), DROPPED, dtype=np.int64)
-    part = np.full(len(groups), -1, dtype=np.int64)
-    offset = 0
+def limits(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per group, the finest and the coarsest level at which a node above it passes (-1: none)."""
+    finest = np.full(len(groups), DROPPED, dtype=np.int64)
+    coarsest = np.full(len(groups), DROPPED, dtype=np.int64)
     for level in range(groups.top, -1, -1):
         inside = np.flatnonzero(groups.level <= level)
         ids, first = groups.nodes(level, inside)
-        holds = groups.passes(level, inside, ids, len(first))[ids]
-        lowest[inside[holds]] = level
-        new = holds & (part[inside] < 0)
-        part[inside[new]] = ids[new] + offset
-        offset += len(first)
-    return lowest, part
+        holds = inside[groups.passes(level, inside, ids, len(first))[ids]]
+        finest[holds] = level
+        coarsest[holds] = np.maximum(coarsest[holds], level)
+    return finest, coarsest
 
 
-def _members(part: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    kept = np.flatnonzero(part >= 0)
-    order = kept[np.argsort(part[kept], kind="stable")]
-    cuts = np.flatnonzero(np.diff(part[order])) + 1
-    return np.split(order, cuts) if len(order) else []
+@dataclass(slots=True)
+class _State:
+    """What is known of the levels so far.
+
+    Attributes:
+        target: the best place of each group as far as looked.
+        room: so much more than the bounds of all parts below its node may moving a group cost.
+        node: per level, the number of each group's node (-1: not a choice), different in all levels.
+        first: one group of each node of the level below.
+        bound: the proven loss of each node of the level below.
+        shared: the nodes where shared values are told apart.
+        proven: the bounds of the finished parts.
+    """
+
+    groups: Groups
+    finest: NDArray[np.int64]
+    coarsest: NDArray[np.int64]
+    until: float | None
+    target: NDArray[np.int64] = field(init=False)
+    room: NDArray[np.int64] = field(init=False)
+    node: list[NDArray[np.int64]] = field(default_factory=list)
+    first: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    bound: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    shared: set[int] = field(default_factory=set)
+    proven: int = 0
+
+    def __post_init__(self) -> None:
+        self.target = self.finest.copy()
+        self.room = np.zeros(len(self.groups), dtype=np.int64)
+
+    def lost(self, members: NDArray[np.int64]) -> int:
+        moved = self.target[members] - self.finest[members]
+        return int((self.groups.people[members] * moved).sum())
 
 
-def _best(
-    groups: Groups,
+def _climb(state: _State, level: int) -> None:
+    """Decide the nodes of one level, given those below."""
+    groups = state.groups
+    inside = np.flatnonzero(
+        (state.finest != DROPPED) & (state.finest <= level) & (level <= state.coarsest)
+    )
+    ids, first = groups.nodes(level, inside)
+    offset = max((int(n.max(initial=-1)) for n in state.node), default=-1) + 1
+    number = np.full(len(groups), -1, dtype=np.int64)
+    number[inside] = ids + offset
+    state.node.append(number)
+    below = number[state.first] >= 0
+    children, bounds = state.first[below], state.bound[below]
+    parents = number[children] - offset
+    sums = add(parents, bounds, len(first))
+    proven = sums.copy()
+    here = state.target[inside] == level
+    holds = groups.passes(level, inside[here], ids[here], len(first))
+    failing = np.flatnonzero((np.bincount(ids[here], minlength=len(first)) > 0) & ~holds)
+    order, by_parent = np.argsort(ids, kind="stable"), np.argsort(parents, kind="stable")
+    starts = np.searchsorted(ids[order], [failing, failing + 1])
+    kids = np.searchsorted(parents[by_parent], [failing, failing + 1])
+    for v, a, b, c, d in zip(failing.tolist(), *starts.tolist(), *kids.tolist(), strict=True):
+        members, mine = inside[order[a:b]], by_parent[c:d]
+        parts = [
+            (state.node[level - 1][g], int(bounds[i]))
+            for g, i in zip(children[mine], mine, strict=True)
+        ]
+        proven[v] = _decide(state, level, members, int(sums[v]), parts)
+    done = state.coarsest[inside[first]] == level
+    state.proven += int(proven[done].sum())
+    state.room[inside] = np.minimum(state.room[inside] + (proven - sums)[ids], proven[ids])
+    state.first, state.bound = inside[first], proven
+
+
+def _decide(
+    state: _State,
+    level: int,
     members: NDArray[np.int64],
-    ideal: NDArray[np.int64],
-    known: list[NDArray[np.int64]],
-    until: float | None,
-) -> tuple[NDArray[np.int64], int]:
-    """The best targets of one part and by how much F2 may still be better."""
-    if program.feasible(groups, members, ideal):
-        return ideal, 0
-    whole = [program.repaired(groups, members, k) for k in known]
-    costs = [int((groups.people[members] * w).sum()) for w in whole]
-    return program.solve(groups, members, ideal, whole[int(np.argmin(costs))], until)
+    least: int,
+    parts: list[tuple[int, int]],
+) -> int:
+    """Improve the solution of a node that fails as it stands; returns its proven loss."""
+    top = int(state.coarsest[members[0]]) == level
+    here = members[state.target[members] == level]
+    if top:
+        state.target[here] = DROPPED
+        state.target[members] = repair.repaired(state.groups, members, state.target[members], level)
+    else:
+        state.target[here] = level + 1
+    # Search close to the bound first: the less may be lost, the less has to be looked at.
+    problem = program.Problem(
+        state.groups, members, state.finest, state.node, level, not top, state.room, parts, least
+    )
+    more = 4
+    while (known := state.lost(members)) > least:
+        limit = min(problem.least + more, known - 1) if top else known - 1
+        found, bound = program.solve(problem, limit, state.shared, state.until)
+        if found is not None:
+            state.target[members] = found
+        least = max(least, bound)
+        if least <= limit:
+            break  # Found it, or time is over.
+        more *= 4
+    return least

@@ -1,304 +1,279 @@
-"""One part of the complete semantics as a mixed-integer program, solved by HiGHS.
+"""The least loss below one node as a mixed-integer program, solved by HiGHS.
 
-Variables: x[g, t] = group g is published at level t; y[v] = node v is published.
-Minimize the people x levels that are lost against each group's finest possible level, such that
-every group stands at one level, x[g, t] <= y[v], and every published node reaches its thresholds:
-counts add up, and so do distinct values at first, as if no two groups shared one: a relaxation.
-Where a solution reaches a threshold only by that, the node is told exactly and the program solved
-again: z[v, a] <= the x of the groups that hold value a. A group that reaches a threshold alone
-counts as reaching it, so that no list of it is needed.
+Groups that choose among the same nodes and count the same are one kind. Variables: x[i, t] = how
+many groups of kind i are published at level t; y[v, a] = node v receives a group that counts a.
+Minimize the people x levels that are lost, such that every group stands somewhere, x[i, t] is 0
+where y is, and where y[v, a] is 1, the others at v count what a lacks: each at most that much, so
+that a large group stands in for no more than is missing. Counts add up, and so do distinct values
+at first, as if no two groups shared one: a relaxation. Where a solution reaches a threshold only
+by that, the node is told exactly and the program solved again: z[v, b] <= the x of the groups that
+hold value b. A group that reaches a threshold alone counts as reaching it, so that no list of it
+is needed.
+
+What is known of the nodes below bounds the program from both sides: each loses at least its bound,
+and at most what the limit leaves if all the others lose no more than theirs.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.query.collect import Distinct
+from halfmask.query.semantics.rows import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.query.collect import Groups
 
-
-def feasible(groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64]) -> bool:
-    """Tell whether every node that ``target`` uses meets its guarantee."""
-    for level in np.unique(target).tolist():
-        inside = members[target == level]
-        ids, first = groups.nodes(level, inside)
-        if not groups.passes(level, inside, ids, len(first)).all():
-            return False
-    return True
+OPTIMAL, INFEASIBLE = 0, 2
 
 
-def repaired(
-    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """A solution that leaves nobody out: who is, goes to the top with the cheapest company.
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What may happen below a node.
 
-    The top of a part passes with everybody, so taking enough of the others along always helps.
+    Attributes:
+        groups: all groups.
+        members: those below the node.
+        finest: per group, the finest level it can be published at.
+        node: per level, the number of each group's node.
+        level: the level of the node.
+        leave: whether groups may leave the node for the next level, whatever happens there.
+        room: per group, what moving it may cost if nothing beyond the bounds is lost elsewhere.
+        parts: the nodes one level below with their bounds.
+        least: the sum of these bounds.
     """
-    left_out = target < 0
-    if not left_out.any():
-        return target
-    target = target.copy()
-    top = _top(groups, members)
-    target[left_out] = top
-    cost = groups.people[members] * (top - target)
-    order = np.argsort(cost, kind="stable")
-    order = order[target[order] < top]
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high) // 2
-        trial = target.copy()
-        trial[order[:middle]] = top
-        if _top_passes(groups, members, trial, top):
-            high = middle
-        else:
-            low = middle + 1
-    target[order[:high]] = top
-    return _mended(groups, members, target, top)
 
-
-def _top(groups: Groups, members: NDArray[np.int64]) -> int:
-    """The level of the part's topmost node: the coarsest at which all members share it and pass."""
-    for level in range(groups.top, -1, -1):
-        if (groups.level[members] > level).any():
-            break
-        ids, first = groups.nodes(level, members)
-        if len(first) == 1 and groups.passes(level, members, ids, 1)[0]:
-            return level
-    return groups.top
-
-
-def _top_passes(
-    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
-) -> bool:
-    inside = members[target == top]
-    return bool(groups.passes(top, inside, np.zeros(len(inside), dtype=np.int64), 1)[0])
-
-
-def _mended(
-    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
-) -> NDArray[np.int64]:
-    """Rows that lost too much by that go up as well."""
-    for level in range(top):
-        inside = np.flatnonzero(target == level)
-        if len(inside):
-            ids, first = groups.nodes(level, members[inside])
-            holds = groups.passes(level, members[inside], ids, len(first))
-            target[inside[~holds[ids]]] = top
-    return target
+    groups: Groups
+    members: NDArray[np.int64]
+    finest: NDArray[np.int64]
+    node: list[NDArray[np.int64]]
+    level: int
+    leave: bool
+    room: NDArray[np.int64]
+    parts: list[tuple[int, int]]
+    least: int
 
 
 def solve(
-    groups: Groups,
-    members: NDArray[np.int64],
-    ideal: NDArray[np.int64],
-    best: NDArray[np.int64],
-    until: float | None,
-) -> tuple[NDArray[np.int64], int]:
-    """The best levels for ``members``, and by how much F2 may at most be better.
+    problem: Problem, limit: int, shared: set[int], until: float | None
+) -> tuple[NDArray[np.int64] | None, int]:
+    """The best levels that lose at most ``limit``, if found, and what is lost at least.
 
-    ``best`` is a known solution; what costs more than it is left out of the program.
+    Nodes that turn out to be short of values only because some are shared are added to ``shared``.
     """
-    people = groups.people[members]
-    known = int((people * (best - ideal)).sum())
-    left = None if until is None else until - time.monotonic()
-    if known == 0 or (left is not None and left <= 0):
-        return best, known
-    exact: set[tuple[int, int]] = set()
-    bound = 0
-    while True:
-        model = _build(groups, members, ideal, known, exact)
-        result = _run(model, known, None if until is None else until - time.monotonic())
-        bound = max(bound, _bound(result.mip_dual_bound))
-        if result.x is None:
-            return best, max(0, known - bound)
-        target = model.targets(result.x, ideal)
-        broken = _broken(groups, members, target, model)
-        if not broken:
+    bound = problem.least
+    while until is None or time.monotonic() < until:
+        model = _Model(problem, limit, shared)
+        status, x, value = model.run(limit, until)
+        if status == INFEASIBLE:
+            return None, limit + 1
+        bound = max(bound, value)
+        if x is None:
             break
-        if broken <= exact or (until is not None and time.monotonic() >= until):
-            return best, max(0, known - bound)
-        exact |= broken
-    lost = int((people * (target - ideal)).sum())
-    return (target, max(0, lost - bound)) if lost < known else (best, max(0, known - bound))
+        target = model.targets(x)
+        short = _short(problem, target)
+        if not short:
+            lost = problem.groups.people[problem.members] * (target - problem.finest[problem.members])
+            return target, int(lost.sum()) if status == OPTIMAL else bound
+        if short <= shared:
+            break
+        shared |= short
+    return None, bound
 
 
-def _broken(
-    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], model: _Model
-) -> set[tuple[int, int]]:
-    """The nodes whose groups reach a threshold only if shared values are counted twice."""
-    broken = set()
-    for level in np.unique(target).tolist():
-        inside = np.flatnonzero(target == level)
-        ids, first = groups.nodes(level, members[inside])
-        holds = groups.passes(level, members[inside], ids, len(first))
-        broken |= {model.nodes[level, int(inside[first[i]])] for i in np.flatnonzero(~holds)}
-    return broken
+def _short(problem: Problem, target: NDArray[np.int64]) -> set[int]:
+    """The nodes that do not meet their guarantee."""
+    short: set[int] = set()
+    for level in range(problem.level + 1):
+        inside = problem.members[target == level]
+        numbers, ids = np.unique(problem.node[level][inside], return_inverse=True)
+        holds = problem.groups.passes(level, inside, ids, len(numbers))
+        short |= set(numbers[~holds].tolist())
+    return short
 
 
-def _bound(value: float | None) -> int:
+class _Model:
+    """The program: columns x, then y, then z."""
+
+    def __init__(self, problem: Problem, limit: int, shared: set[int]) -> None:
+        self.problem = problem
+        self.rows = Rows()
+        self._kinds(shared)
+        self._places(limit - problem.least)
+        self._types()
+        self._thresholds()
+        self._bounds(limit)
+        for v in shared:
+            self._tell_apart(v)
+
+    def _kinds(self, shared: set[int]) -> None:
+        """Groups alike; where shared values are told apart, each is its own kind."""
+        p = self.problem
+        counts = [c.counts if isinstance(c, Distinct) else c for c in p.groups.counts]
+        most = p.groups.thresholds.max(axis=0)
+        capped = [np.minimum(c[p.members], m) for c, m in zip(counts, most, strict=True)]
+        finest = p.finest[p.members]
+        home = np.array(p.node)[finest, p.members]
+        own = np.zeros(len(p.members), dtype=np.int64)
+        if shared:
+            wanted = np.array(sorted(shared))
+            apart = np.isin(np.array(p.node)[:, p.members], wanted).any(axis=0)
+            own[apart] = np.arange(1, 1 + apart.sum())
+        key = np.column_stack([home, own, p.groups.people[p.members], *capped])
+        _, first, kind, self.many = np.unique(
+            key, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.kind = kind.reshape(-1)
+        self.one = p.members[first]
+        self.counts = np.column_stack(capped)[first]
+
+    def _places(self, more: int) -> None:
+        """The levels of each kind that cost no more than its room and ``more``."""
+        p = self.problem
+        finest, people = p.finest[self.one], p.groups.people[self.one]
+        levels = np.arange(p.level + 1 + p.leave)
+        cost = people[:, None] * (levels[None, :] - finest[:, None])
+        able = (levels >= finest[:, None]) & (cost <= p.room[self.one][:, None] + more)
+        self.of, self.at = np.nonzero(able)
+        self.cost = cost[able]
+        self.columns = len(self.of)
+        self.rows.add(
+            self.of, np.arange(self.columns), np.ones(self.columns), self.many, self.many
+        )
+
+    def _types(self) -> None:
+        """Who counts the same at a node; y links them to its thresholds."""
+        p = self.problem
+        inner = np.flatnonzero(self.at <= p.level)
+        node = np.array(p.node)[self.at[inner], self.one[self.of[inner]]]
+        needed = p.groups.thresholds[self.at[inner]]
+        counted = np.minimum(self.counts[self.of[inner]], needed)
+        types, first, which = np.unique(
+            np.column_stack([node, counted]), axis=0, return_index=True, return_inverse=True
+        )
+        self.inner, self.which = inner, which.reshape(-1)
+        self.node, self.counted, self.needed = types[:, 0], types[:, 1:], needed[first]
+        lacking = (self.counted < self.needed).any(axis=1)
+        self.y = np.full(len(types), -1)
+        self.y[lacking] = self.columns + np.arange(lacking.sum())
+        linked = np.flatnonzero(lacking[self.which])
+        rows, x = np.arange(len(linked)), inner[linked]
+        many = self.many[self.of[x]]
+        self.rows.add(
+            np.concatenate((rows, rows)),
+            np.concatenate((x, self.y[self.which[linked]])),
+            np.concatenate((np.ones(len(x)), -many)),
+            np.full(len(x), -np.inf),
+            np.zeros(len(x)),
+        )
+        self.columns += int(lacking.sum())
+
+    def _thresholds(self) -> None:
+        """Where a type is present, all at its node count what it lacks, and itself."""
+        order = np.argsort(self.node[self.which], kind="stable")
+        nodes = self.node[self.which][order]
+        for r in range(self.needed.shape[1]):
+            types = np.flatnonzero(self.counted[:, r] < self.needed[:, r])
+            low, high = np.searchsorted(nodes, [self.node[types], self.node[types] + 1])
+            size = high - low
+            row = np.repeat(np.arange(len(types)), size)
+            entry = order[np.arange(size.sum()) + np.repeat(low - (np.cumsum(size) - size), size)]
+            lack = (self.needed - self.counted)[types, r]
+            itself = np.minimum(self.counted[types, r], lack)
+            self.rows.add(
+                np.concatenate((row, np.arange(len(types)))),
+                np.concatenate((self.inner[entry], self.y[types])),
+                np.concatenate(
+                    (np.minimum(self.counted[self.which[entry], r], lack[row]), -lack - itself)
+                ),
+                np.zeros(len(types)),
+                np.full(len(types), np.inf),
+            )
+
+    def _bounds(self, limit: int) -> None:
+        """What the nodes below lose, and everybody together."""
+        p = self.problem
+        moved = np.flatnonzero(self.cost > 0)
+        self.rows.add(
+            np.zeros(len(moved)), moved, self.cost[moved], np.array([p.least]), np.array([limit])
+        )
+        if p.level == 0:
+            return
+        below = p.node[p.level - 1][self.one[self.of[moved]]]
+        names = np.array([v for v, _ in p.parts], dtype=np.int64)
+        least = np.array([b for _, b in p.parts], dtype=np.int64)
+        order = np.argsort(names)
+        at = np.searchsorted(names[order], below)
+        inside = (below >= 0) & (p.finest[self.one[self.of[moved]]] < p.level)
+        part = order[np.minimum(at, len(order) - 1)] if len(order) else at
+        moved, part = moved[inside], part[inside]
+        self.rows.add(part, moved, self.cost[moved], least, least + limit - p.least)
+
+    def _tell_apart(self, v: int) -> None:
+        """Shared values count once at node ``v``."""
+        x = self.inner[self.node[self.which] == v]
+        types = np.flatnonzero((self.node == v) & (self.y >= 0))
+        if not len(types):
+            return
+        groups = self.one[self.of[x]]
+        for r, count in enumerate(self.problem.groups.counts):
+            if not isinstance(count, Distinct):
+                continue
+            needed = int(self.needed[types[0], r])
+            alone = count.counts[groups] >= needed
+            entries = dict.fromkeys(x[alone].tolist(), needed)
+            holders: dict[int, list[int]] = {}
+            for g, column in zip(groups[~alone].tolist(), x[~alone].tolist(), strict=True):
+                for value in count.values[count.starts[g] : count.starts[g + 1]].tolist():
+                    holders.setdefault(value, []).append(column)
+            for held in holders.values():
+                z, self.columns = self.columns, self.columns + 1
+                self.rows.one([z, *held], [1, *[-1] * len(held)], -np.inf, 0)
+                entries[z] = 1
+            for y in self.y[types].tolist():
+                self.rows.one([*entries, y], [*entries.values(), -needed], 0, np.inf)
+
+    def run(
+        self, limit: int, until: float | None
+    ) -> tuple[int, NDArray[np.int64] | None, int]:
+        """The status, the number of groups per place, and a lower bound of the loss."""
+        from scipy.optimize import Bounds, milp
+
+        upper = np.ones(self.columns)
+        upper[: len(self.of)] = self.many[self.of]
+        cost = np.zeros(self.columns)
+        cost[: len(self.of)] = self.cost
+        # A gap below one half proves a whole number optimal.
+        options: dict[str, float] = {"mip_rel_gap": 0.5 / max(1, limit)}
+        if until is not None:
+            options["time_limit"] = max(0.0, until - time.monotonic())
+        # All columns are declared whole, also those that would be anyway: HiGHS 1.8 has been seen
+        # to cut off the optimum where it had to find that out by itself.
+        result = milp(
+            cost,
+            constraints=self.rows.constraint(self.columns),
+            integrality=np.ones(self.columns),
+            bounds=Bounds(0, upper),
+            options=options,
+        )
+        x = None if result.x is None else np.rint(result.x[: len(self.of)]).astype(np.int64)
+        return int(result.status), x, _whole(result.mip_dual_bound)
+
+    def targets(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The level of each member."""
+        target = np.empty(len(self.problem.members), dtype=np.int64)
+        target[np.argsort(self.kind, kind="stable")] = np.repeat(self.at, x)
+        return target
+
+
+def _whole(value: float | None) -> int:
     """Losses are whole numbers, so a lower bound may be rounded up (tolerances aside)."""
     if value is None or not np.isfinite(value):
         return 0
     return max(0, int(np.ceil(value - 1e-4)))
-
-
-@dataclass(slots=True)
-class _Model:
-    """The program as it is built up: columns with costs, rows as triplets."""
-
-    cost: list[float] = field(default_factory=list)
-    group: list[int] = field(default_factory=list)
-    level: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    whole: list[int] = field(default_factory=list)
-    nodes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-
-    def column(self, cost: float, *, group: int = -1, level: int = -1, whole: bool = True) -> int:
-        self.cost.append(cost)
-        self.group.append(group)
-        self.level.append(level)
-        self.whole.append(int(whole))
-        return len(self.cost) - 1
-
-    def row(self, entries: list[tuple[int, float]], lower: float, upper: float) -> None:
-        at = len(self.lower)
-        for column, value in entries:
-            self.rows.append(at)
-            self.columns.append(column)
-            self.values.append(value)
-        self.lower.append(lower)
-        self.upper.append(upper)
-
-    def targets(self, x: NDArray[np.float64], ideal: NDArray[np.int64]) -> NDArray[np.int64]:
-        target = ideal.copy()
-        for column in np.flatnonzero(np.array(self.group) >= 0).tolist():
-            if x[column] > 0.5:
-                target[self.group[column]] = self.level[column]
-        return target
-
-
-def _build(
-    groups: Groups,
-    members: NDArray[np.int64],
-    ideal: NDArray[np.int64],
-    known: int,
-    exact: set[tuple[int, int]],
-) -> _Model:
-    model = _Model()
-    people = groups.people[members]
-    # Moving a group further than this costs more than the whole known solution loses.
-    reach = np.minimum(groups.top, ideal + known // np.maximum(people, 1))
-    choices: list[list[int]] = [[] for _ in members]
-    for level in range(groups.top + 1):
-        able = np.flatnonzero((ideal <= level) & (level <= reach))
-        if not len(able):
-            continue
-        ids, first = groups.nodes(level, members[able])
-        usable = groups.passes(level, members[able], ids, len(first))
-        order = np.argsort(ids, kind="stable")
-        for node, inside in enumerate(np.split(able[order], np.cumsum(np.bincount(ids))[:-1])):
-            if usable[node]:
-                lost = groups.people[members[inside]] * (level - ideal[inside])
-                columns = [
-                    model.column(float(c), group=int(g), level=level)
-                    for g, c in zip(inside.tolist(), lost.tolist(), strict=True)
-                ]
-                name = (level, int(inside[0]))
-                for g, column in zip(inside.tolist(), columns, strict=True):
-                    choices[g].append(column)
-                    model.nodes[level, g] = name
-                _node(model, groups, members[inside], columns, level, exact=name in exact)
-    for columns in choices:
-        model.row([(c, 1.0) for c in columns], 1.0, 1.0)
-    return model
-
-
-def _node(
-    model: _Model,
-    groups: Groups,
-    own: NDArray[np.int64],
-    columns: list[int],
-    level: int,
-    *,
-    exact: bool,
-) -> None:
-    """The thresholds of one node; shared values are told apart only where that is ``exact``."""
-    if groups.alone(level, own).all():
-        return
-    used = model.column(0.0)
-    for column in columns:
-        model.row([(column, 1.0), (used, -1.0)], -np.inf, 0.0)
-    known: list[tuple[NDArray[np.int64], int]] = []
-    for count, threshold in zip(groups.counts, groups.thresholds[level].tolist(), strict=True):
-        if isinstance(count, Distinct) and exact:
-            entries = _distinct_entries(model, count, own, columns, threshold)
-        else:
-            every = (count.counts if isinstance(count, Distinct) else count)[own]
-            numbers = np.minimum(every, threshold)
-            if any(
-                t >= threshold and (numbers >= np.minimum(n, threshold)).all() for n, t in known
-            ):
-                continue  # Implied by an earlier one.
-            known.append((every, threshold))
-            entries = list(zip(columns, numbers.astype(float).tolist(), strict=True))
-        model.row([*entries, (used, -float(threshold))], 0.0, np.inf)
-
-
-def _distinct_entries(
-    model: _Model,
-    count: Distinct,
-    own: NDArray[np.int64],
-    columns: list[int],
-    threshold: int,
-) -> list[tuple[int, float]]:
-    entries: list[tuple[int, float]] = []
-    holders: dict[int, list[int]] = {}
-    for g, column in zip(own.tolist(), columns, strict=True):
-        if count.counts[g] >= threshold:
-            entries.append((column, float(threshold)))
-        else:
-            for value in count.values[count.starts[g] : count.starts[g + 1]].tolist():
-                holders.setdefault(value, []).append(column)
-    for held in holders.values():
-        if len(held) == 1:
-            entries.append((held[0], 1.0))
-            continue
-        counted = model.column(0.0, whole=False)
-        model.row([(counted, 1.0), *((c, -1.0) for c in held)], -np.inf, 0.0)
-        entries.append((counted, 1.0))
-    merged: dict[int, float] = {}
-    for column, value in entries:
-        merged[column] = min(float(threshold), merged.get(column, 0.0) + value)
-    return list(merged.items())
-
-
-def _run(model: _Model, known: int, left: float | None):  # type: ignore[no-untyped-def]
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array
-
-    matrix = csr_array(
-        (model.values, (model.rows, model.columns)), shape=(len(model.lower), len(model.cost))
-    )
-    # A gap below one half proves a whole number optimal.
-    options: dict[str, float | bool] = {"mip_rel_gap": 0.5 / max(1, known)}
-    if left is not None:
-        options["time_limit"] = left
-    return milp(
-        model.cost,
-        constraints=LinearConstraint(matrix, model.lower, model.upper),
-        integrality=model.whole,
-        bounds=Bounds(0, 1),
-        options=options,
-    )

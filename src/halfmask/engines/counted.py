@@ -1,0 +1,146 @@
+"""A table as its distinct tuples and how many rows hold each, counted by an engine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from halfmask.engines.open import is_address
+from halfmask.errors import ParameterError
+from halfmask.table.normalize import normalize
+from halfmask.table.read import bind, declared_schema, read, typed
+from halfmask.table.table import Table, require_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from halfmask.table.schema import Schema
+
+LARGE = 2 << 30  # files of more bytes are counted by the engine without being asked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What is measured: rows, or distinct tuples with their counts.
+
+    Attributes:
+        table: the rows or tuples; of tuples only the columns that were counted.
+        counts: how many rows hold each tuple; None where the table holds the rows themselves.
+        note: what a reader should know, or nothing.
+    """
+
+    table: Table
+    counts: NDArray[np.int64] | None = None
+    note: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.table) if self.counts is None else int(self.counts.sum())
+
+
+def counted(
+    source: object,
+    columns: Callable[[Schema], Sequence[str]],
+    *,
+    schema: object = None,
+    engine: str | None = None,
+    table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> Counted:
+    """Read a small source; have DuckDB or PostgreSQL count a large one.
+
+    Args:
+        source: a table, the name of a file, or the address of a database.
+        columns: which columns are counted. People count one by one where their column is among
+            them, so that every distinct tuple of a person comes back.
+        schema: as for ``read``.
+        engine: see ``stays``.
+        table: which table of a database.
+        memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of a text file; None: detected.
+        encoding: the character encoding of a text file; None: detected.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return Counted(require_table(source))
+    place = os.fspath(source)
+    declared = declared_schema(source, schema)
+    if not stays(place, engine, memory_limit):
+        return Counted(read(place, declared, delimiter=delimiter, encoding=encoding))
+    from halfmask.engines.large import counted_tuples, open_large
+
+    names = list(dict.fromkeys(columns(declared)))
+    used = _used(declared, names)
+    if used.policy_file is not None:  # the demands stand in a file of their own
+        names = [name for name in names if name not in used.policy.values()]
+    opened = open_large(
+        place,
+        table=table,
+        memory_limit=memory_limit,
+        delimiter=delimiter or declared.delimiter,
+        encoding=encoding or declared.encoding,
+    )
+    with opened as (running, name):
+        tuples, counts = counted_tuples(running, name, names)
+    return _bound(place, used, tuples, counts, running.name)
+
+
+def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:
+    """Whether the rows of a source stay where they are and are counted by an engine.
+
+    A database counts its own rows, DuckDB those of a large file or where a memory limit is given.
+
+    Raises:
+        ParameterError: there is no such engine, or it does not go with the source.
+    """
+    if engine not in (None, "duckdb", "postgres", "memory"):
+        raise ParameterError("engine", engine, "duckdb, postgres or memory")
+    if is_address(place):
+        if engine == "memory":
+            raise ParameterError("engine", engine, "nothing: a database counts its own rows")
+        return True
+    if engine == "postgres":
+        raise ParameterError("engine", engine, "a postgres:// address in place of the file")
+    if engine is None and memory_limit is not None:
+        return True
+    if engine is None:
+        return Path(place).is_file() and Path(place).stat().st_size > LARGE
+    return engine == "duckdb"
+
+
+def _used(schema: Schema, names: Sequence[str]) -> Schema:
+    """What the schema says of the columns that are counted."""
+    policy = {demand: name for demand, name in schema.policy.items() if name in names}
+    return replace(
+        schema,
+        columns={name: column for name, column in schema.columns.items() if name in names},
+        person=schema.person if schema.person in names else None,
+        policy=policy,
+        policy_file=schema.policy_file if policy else None,
+    )
+
+
+def _bound(
+    place: str, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64], engine: str
+) -> Counted:
+    """Make a table of distinct tuples, with the types that its rows would have."""
+    from halfmask.engines.large import is_parquet
+
+    texts = schema.missing or ()
+    if not is_address(place) and not is_parquet(place):
+        tuples = typed(normalize(tuples, texts or ("",)), schema)  # CSV
+    found = bind(normalize(tuples, texts), schema, "arrow")
+    return Counted(
+        found,
+        counts,
+        f"The rows were counted by {engine}: {len(found):,} distinct tuples stand for "
+        f"{int(counts.sum()):,} rows. Every figure is counted on all rows.",
+    )

@@ -1,0 +1,341 @@
+"""Rows that an engine counts give the figures of rows that are read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+
+import halfmask as hm
+from halfmask.errors import EngineError, InputError, ParameterError, SchemaError
+
+SCHEMA = {
+    "columns": {
+        "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+        "sex": "quasi",
+        "zip": {"role": "quasi", "kind": "nominal", "hierarchy": {"mask": 2}},
+        "ill": "sensitive",
+    }
+}
+
+
+def rows(size, seed=0):
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": pa.array(random.integers(20, 70, size), mask=random.random(size) < 0.05),
+            "sex": random.choice(["f", "m"], size),
+            "zip": random.choice(["01", "02", "13"], size),
+            "ill": random.choice(["flu", "gout", "cold"], size, p=[0.7, 0.2, 0.1]),
+            "note": np.arange(size),
+        }
+    )
+
+
+def same(one, two):
+    one, two = one.to_dict(), two.to_dict()
+    one.pop("notes"), two.pop("notes")
+    assert json.loads(json.dumps(one), parse_float=lambda x: round(float(x), 9)) == json.loads(
+        json.dumps(two), parse_float=lambda x: round(float(x), 9)
+    )
+
+
+@pytest.fixture
+def sources(tmp_path):
+    import duckdb
+
+    table = rows(500)
+    pq.write_table(table, tmp_path / "people.parquet")
+    csv.write_csv(table, tmp_path / "people.csv")
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as database:
+        database.register("arrow", table)
+        database.execute("CREATE TABLE people AS SELECT * FROM arrow")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
+def test_figures_agree_with_those_of_rows_in_memory(sources, kind):
+    read = hm.assess(hm.read(sources / "people.csv", SCHEMA), fraction=0.2)
+    options = {"source_table": "people"} if kind == "duckdb" else {"engine": "duckdb"}
+    found = hm.assess(sources / f"people.{kind}", schema=SCHEMA, fraction=0.2, **options)
+    same(read, found)
+    assert "500 rows" in found.notes[0]
+    assert found.rows == 500
+
+
+PROMISES = (
+    hm.KAnonymity(3),
+    hm.LDiversity(2, "ill", kind="entropy"),
+    hm.TCloseness(0.4, "ill"),
+    hm.BetaLikeness(2, "ill"),
+    hm.AverageRisk(0.2),
+    hm.SampleUniques(0.1),
+)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
+def test_promises_are_checked_on_counted_rows(sources, kind):
+    options = {"source_table": "people"} if kind == "duckdb" else {"engine": "duckdb"}
+    found = hm.check(sources / f"people.{kind}", *PROMISES, schema=SCHEMA, **options)
+    assert found == hm.check(hm.read(sources / "people.csv", SCHEMA), *PROMISES)
+
+
+@pytest.mark.parametrize("partition", [None, {"likely": ["flu"], "rare": ["gout", "cold"]}])
+def test_discrimination_rates_are_measured_on_counted_rows(sources, partition):
+    keys = ["age", "zip"]
+    read = hm.read(sources / "people.csv", SCHEMA)
+    expected = hm.discrimination_rate(read, "ill", keys, partition, values=True)
+    found = hm.discrimination_rate(
+        sources / "people.parquet", "ill", keys, partition,
+        values=True, schema=SCHEMA, engine="duckdb",
+    )  # fmt: skip
+    assert found.rate == pytest.approx(expected.rate, abs=1e-12)
+    assert (found.kind, found.rows, found.identified_rows) == (
+        expected.kind, expected.rows, expected.identified_rows,
+    )  # fmt: skip
+    assert dict(found) == pytest.approx(dict(expected))
+    assert {v.value: v.count for v in found.details} == {v.value: v.count for v in expected.details}
+
+
+def visits(size=400):
+    """Rows of people with up to five rows each, some of them equal, with their own demands."""
+    random = np.random.default_rng(1)
+    person = random.integers(0, size // 3, size)
+    return pa.table(
+        {
+            "age": 20 + person % 7 + (random.random(size) < 0.1),
+            "sex": np.array(["f", "m"])[person % 2],
+            "ill": random.choice(["flu", "gout"], size),
+            "who": [f"person {i}" for i in person],
+            "own_k": 2 + person % 3,
+        }
+    )
+
+
+VISITS = {
+    "table": {"person": "who"},
+    "columns": {"age": "quasi", "sex": "quasi", "ill": "sensitive"},
+    "policy": {"k": "own_k"},
+}
+
+
+def test_people_with_several_rows_count_once(tmp_path):
+    pq.write_table(visits(), tmp_path / "visits.parquet")
+    read = hm.read(tmp_path / "visits.parquet", VISITS)
+    same(
+        hm.assess(read),
+        hm.assess(tmp_path / "visits.parquet", schema=VISITS, engine="duckdb"),
+    )
+    promises = (hm.KAnonymity(5), hm.PersonalKAnonymity())
+    found = hm.check(tmp_path / "visits.parquet", *promises, schema=VISITS, engine="duckdb")
+    assert found == hm.check(read, *promises)
+
+
+def test_equal_rows_of_one_person_are_one_person(tmp_path):
+    rows = pa.table({"age": [30, 30, 41], "who": [1, 1, 2]})
+    pq.write_table(rows, tmp_path / "two.parquet")
+    schema = {"table": {"person": "who"}, "columns": {"age": "quasi"}}
+    found = hm.assess(tmp_path / "two.parquet", schema=schema, engine="duckdb")
+    assert (found.rows, found.people, found.unique_rows) == (3, 2, 3)
+
+
+def test_demands_from_a_file_are_joined(tmp_path):
+    rows = visits()
+    pq.write_table(rows.drop_columns(["own_k"]), tmp_path / "visits.parquet")
+    demands = rows.select(["who", "own_k"]).group_by(["who", "own_k"]).aggregate([])
+    csv.write_csv(demands, tmp_path / "demands.csv")
+    (tmp_path / "visits.toml").write_text(
+        '[table]\nperson = "who"\n[policy]\nfile = "demands.csv"\nk = "own_k"\n'
+        '[columns]\nage = "quasi"\nsex = "quasi"\n'
+    )
+    found = hm.check(tmp_path / "visits.parquet", hm.PersonalKAnonymity(), engine="duckdb")
+    assert found == hm.check(hm.read(tmp_path / "visits.parquet"), hm.PersonalKAnonymity())
+
+
+def test_a_population_goes_with_counted_rows(sources):
+    everybody = hm.read(rows(3000, seed=5), SCHEMA)
+    read = hm.read(sources / "people.parquet", SCHEMA)
+    how = {"schema": SCHEMA, "engine": "duckdb"}
+    same(
+        hm.assess(read, population=everybody),
+        hm.assess(sources / "people.parquet", population=everybody, **how),
+    )
+    promise = hm.KMap(3, population=everybody)
+    assert hm.check(sources / "people.parquet", promise, **how) == hm.check(read, promise)
+
+
+def test_postgres_counts_where_the_rows_are(postgres, sources, capfd):
+    import psycopg
+
+    table = rows(500)
+    with psycopg.connect(postgres) as database, database.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS counted_people")
+        cursor.execute(
+            "CREATE TABLE counted_people (age int, sex text, zip text, ill text, note int)"
+        )
+        with cursor.copy("COPY counted_people FROM STDIN") as copy:
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                copy.write_row(row)
+    read = hm.read(table, SCHEMA)
+    how = {"schema": SCHEMA, "source_table": "counted_people"}
+    found = hm.assess(postgres, fraction=0.2, **how)
+    same(hm.assess(read, fraction=0.2), found)
+    assert "postgres" in found.notes[0]
+    assert hm.check(postgres, *PROMISES, **how) == hm.check(read, *PROMISES)
+    assert hm.discrimination_rate(postgres, "ill", "age", **how) == pytest.approx(
+        hm.discrimination_rate(read, "ill", "age")
+    )
+    assert command(
+        "check", postgres, "--table", "counted_people", "--quasi", "age,sex", "--k", "3", "--json"
+    ) == (
+        2
+        if not hm.check(hm.read(table, {"age": "quasi", "sex": "quasi"}), hm.KAnonymity(3))[0].holds
+        else 0
+    )
+    assert json.loads(capfd.readouterr().out)["verdicts"]
+    with pytest.raises(InputError, match="no table called"):
+        hm.assess(postgres, schema=SCHEMA, source_table="nowhere")
+
+
+def command(*words):
+    from halfmask.cli.main import run
+
+    with pytest.raises(SystemExit) as stop:
+        run(list(words))
+    return stop.value.code
+
+
+def test_a_declared_delimiter_and_encoding_hold(tmp_path, capfd):
+    (tmp_path / "odd.csv").write_bytes("age;city\n30;M\xfcnster, West\n30;Bonn\n".encode("latin-1"))
+    schema = {"age": "quasi", "city": "quasi"}
+    how = {"delimiter": ";", "encoding": "latin-1"}
+    found = hm.assess(tmp_path / "odd.csv", schema=schema, engine="duckdb", **how)
+    assert (found.rows, found.classes) == (2, 2)
+    code = command(
+        "check", str(tmp_path / "odd.csv"), "--engine", "duckdb", "--quasi", "age", "--k", "2",
+        "--delimiter", ";", "--encoding", "latin-1",
+    )  # fmt: skip
+    assert code == 0
+    assert "holds" in capfd.readouterr().out
+
+
+def test_the_memory_limit_also_holds_for_a_database(sources):
+    with pytest.raises(ParameterError, match="500MB"):
+        hm.assess(
+            sources / "people.duckdb", schema=SCHEMA, source_table="people", memory_limit="lots"
+        )
+
+
+def test_a_memory_limit_has_duckdb_count(sources):
+    found = hm.assess(sources / "people.parquet", schema=SCHEMA, memory_limit="100MB")
+    assert "counted by duckdb" in found.notes[0]
+    with pytest.raises(ParameterError, match="counts its own rows"):
+        hm.assess(sources / "people.duckdb", schema=SCHEMA, engine="memory")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "broken.duckdb").write_text("canary")
+    with pytest.raises(EngineError, match="cannot read") as caught:
+        hm.check(tmp_path / "broken.duckdb", hm.KAnonymity(2), schema=SCHEMA, source_table="t")
+    assert "canary" not in str(caught.value)
+
+
+def test_checks_name_what_the_schema_lacks(sources):
+    with pytest.raises(SchemaError, match="quasi"):
+        hm.check(sources / "people.parquet", hm.KAnonymity(2), engine="duckdb")
+    with pytest.raises(InputError, match="nothing"):
+        hm.discrimination_rate(sources / "people.parquet", "nothing", "age", engine="duckdb")
+
+
+def test_a_small_file_is_read(sources):
+    same(
+        hm.assess(sources / "people.csv", schema=SCHEMA),
+        hm.assess(hm.read(sources / "people.csv", SCHEMA)),
+    )
+
+
+def test_the_command_counts_with_roles_from_options(sources, capfd):
+    code = command(
+        "assess", str(sources / "people.parquet"), "--engine", "duckdb", "--quasi", "age,sex",
+        "--sensitive", "ill", "--memory-limit", "100MB", "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert json.loads(capfd.readouterr().out)["rows"] == 500
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"engine": "abacus"}, ParameterError, "duckdb"),
+        ({"engine": "postgres"}, ParameterError, "postgres://"),
+        ({"memory_limit": "lots"}, ParameterError, "500MB"),
+        ({"engine": "duckdb", "memory_limit": "lots"}, ParameterError, "500MB"),
+        ({"engine": "duckdb", "schema": {"nothing": "quasi"}}, InputError, "nothing"),
+        ({"engine": "duckdb", "schema": {"age": "other"}}, SchemaError, "quasi"),
+    ],
+)
+def test_faults_say_what_to_do(sources, options, error, words):
+    with pytest.raises(error, match=words):
+        hm.assess(sources / "people.parquet", **({"schema": SCHEMA} | options))
+
+
+def test_a_database_needs_the_name_of_a_table(sources):
+    with pytest.raises(ParameterError, match="table"):
+        hm.assess(sources / "people.duckdb", schema=SCHEMA)
+
+
+def test_too_many_distinct_tuples_are_refused(sources):
+    from halfmask.engines.large import counted_tuples, open_large
+
+    with (
+        open_large(str(sources / "people.parquet")) as (engine, name),
+        pytest.raises(InputError, match="more than 10 distinct"),
+    ):
+        counted_tuples(engine, name, ["age", "zip"], most=10)
+
+
+PROGRAM = """
+import json, resource, sys
+import halfmask as hm
+schema = {name: "quasi" for name in ("a", "b", "c", "d")} | {"s": "sensitive"}
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+hm.assess(hm.read({name: [1, 2] for name in "abcds"}, schema))  # compile first
+import duckdb, tempfile
+before = peak()
+found = hm.assess(sys.argv[1], schema=schema, engine=sys.argv[2], memory_limit="60MB")
+print(json.dumps({"grown": peak() - before, "rows": found.rows, "unique": found.unique_rows,
+                  "rate": found.disclosures[0].discrimination, "mean": found.mean_risk}))
+"""
+
+
+@pytest.mark.slow
+def test_a_table_larger_than_the_memory_limit_is_counted_in_bounded_memory(tmp_path):
+    path = tmp_path / "large.parquet"
+    random = np.random.default_rng(0)
+    names = ("a", "b", "c", "d", "s", "u", "v", "w")
+    with pq.ParquetWriter(path, pa.schema([(n, pa.int64()) for n in names])) as writer:
+        for _ in range(12):
+            part = {n: random.integers(0, 12, 250_000) for n in names[:5]}
+            part |= {n: random.integers(0, 1 << 60, 250_000) for n in names[5:]}
+            writer.write_table(pa.table(part))
+    found = {}
+    for engine in ("duckdb", "memory"):
+        ran = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-c", PROGRAM, str(path), engine],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        found[engine] = json.loads(ran.stdout)
+    counted, read = found["duckdb"], found["memory"]
+    assert counted["rows"] == read["rows"] == 3_000_000
+    assert counted["unique"] == read["unique"]
+    assert counted["mean"] == pytest.approx(read["mean"])
+    assert counted["rate"] == pytest.approx(read["rate"])
+    size = 3_000_000 * 8 * 8 / 2**20  # 183 MB in memory, three times the limit
+    assert counted["grown"] < size
+    assert counted["grown"] < read["grown"]

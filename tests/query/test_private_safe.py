@@ -1,0 +1,207 @@
+"""Nothing that is computed from rows under EPSILON can fail: a failure would tell about a row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from itertools import product
+
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.dp import BudgetLedger, Pure
+from halfmask.engines.duckdb import DuckDB
+from halfmask.query.private_clause import parse_private
+from halfmask.query.private_groups import collected
+from halfmask.query.private_plan import plan_private
+from halfmask.query.run import Session
+
+BIG = 2**63 - 1
+ODD = pa.table(
+    {
+        "tiny": pa.array([3, 127, -128, None], pa.int8()),
+        "n": pa.array([3, BIG, -BIG - 1, None]),
+        "w": [1.5, 1e308, float("-inf"), 5e-324],
+        "money": pa.array([Decimal("1.10"), Decimal(10) ** 15, None, None], pa.decimal128(18, 2)),
+        "born": pa.array([0, 2**31 - 1, 1 - 2**31, None], pa.int32()).cast(pa.date32()),
+        "seen": pa.array([0, BIG, 1 - BIG, None]).cast(pa.timestamp("us")),
+        "city": ["Lille", "", "12", None],
+        "flag": [True, False, None, None],
+    }
+)
+
+
+def ask(sql: str, **options):
+    """Ask a database: files with such dates are refused when they are read."""
+    return hm.query("t", sql, engine=DuckDB({"t": ODD}), **options)
+
+
+def totals(sql: str, **options) -> list[int]:
+    """The exact counts behind a question; noise is not what these tests are about."""
+    with Session("t", engine=DuckDB({"t": ODD})) as session:
+        plan = plan_private(
+            parse_private(sql), session.catalog, session.engine, domains=options, rows_per_person=1
+        )
+        return collected(plan, session.engine).exact.counts.tolist()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "city = 5",
+        "city IN (5, 6)",
+        "city BETWEEN 1 AND 2",
+        "city + 1 > 2",
+        "city",
+        "NOT city",
+        "city IS TRUE",
+        "city AND n > 1",
+        "flag = city",
+        "flag = 1",
+        "born = city",
+        "born < TIMESTAMP '2000-01-01 12:00:00'",
+        "born < seen",
+        "born + INTERVAL '1' YEAR > DATE '2000-01-01'",
+        "born + 1 > DATE '2000-01-01'",
+        "seen - seen > 1",
+        "COALESCE(city, 0) = 1",
+        "NULLIF(city, 5) = '5'",
+        "CASE WHEN n > 1 THEN city ELSE 3 END = 12",
+        "CASE n WHEN 'a' THEN 1 END = 1",
+        "IF(city, 1, 2) = 1",
+        "GREATEST(n, city) > 5",
+        "UPPER(n) = 'A'",
+        "city LIKE city",
+        "LEFT(city, n) = 'L'",
+        "SUBSTRING(city, n) = 'L'",
+        "YEAR(city) = 2000",
+        "DATE(city) > DATE '2000-01-01'",
+        "DATE_TRUNC(city, born) > DATE '2000-01-01'",
+        "DATE_DIFF('microsecond', seen, seen) > 1",
+        "CAST(city AS INT) = 1",
+        "TRY_CAST(city AS INT) = 1",
+        "n / n > 1",
+        "n % n > 1",
+        "n / 0 > 1",
+        "w // 3 > 1",
+        "LN(w) > 1",
+        "w * w * w * w * w * w * w > 1",
+        "w * 1e300 > 1",
+        "(n, city) = (1, 'a')",
+    ],
+)
+def test_what_could_fail_on_a_row_is_refused_and_costs_nothing(condition: str, tmp_path) -> None:
+    ledger = BudgetLedger.create(tmp_path / "budget", Pure(1))
+    with pytest.raises(hm.errors.QueryError):
+        ask(f"SELECT COUNT(*) FROM t WHERE {condition}", epsilon=1, ledger=ledger)
+    with pytest.raises(hm.errors.QueryError):
+        ask(f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM t", epsilon=1, ledger=ledger)
+    assert ledger.spent() == Pure(0)
+
+
+NUMBERS = ("tiny", "n", "w", "money", "7", "0.001")
+
+
+@pytest.mark.parametrize(("left", "right"), list(product(NUMBERS[:4], NUMBERS)))
+def test_arithmetic_never_leaves_its_type(left: str, right: str) -> None:
+    """Rows with the largest and smallest numbers are added up like any others."""
+    shapes = ["{a} + {b}", "{a} - {b}", "-{a} * {b}", "ABS({a}) * {b} - {a}", "({a} + {b}) / 3"]
+    shapes += ["COALESCE({a}, {b}) + {a}", "GREATEST({a}, {b}) - 1", "FLOOR({a} * {b}) + 1"]
+    shapes += ["CASE WHEN {a} > {b} THEN {a} ELSE {b} END + {b}", "ROUND({a} * {b})", "SIGN({a})"]
+    conditions = [shape.format(a=left, b=right) + " > 0" for shape in shapes]
+    columns = ", ".join(f"COUNT(*) FILTER (WHERE {c}) AS c{i}" for i, c in enumerate(conditions))
+    assert totals(f"SELECT {columns} FROM t") == [4]
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("n + 1 = 4", 1),
+        ("n % 2 = 1", 1),  # what is beyond 2**62 counts as 2**62
+        ("n // 2 = 1", 1),
+        ("tiny * 2 > 200", 1),
+        ("tiny * 2 = -256", 1),
+        ("n / 2 = 1.5", 1),
+        ("money = 1.1", 1),
+        ("money * 10 = 11", 1),
+        ("w > 1e30", 1),
+        ("w * 2 = 3", 1),
+        ("n > 2.5", 2),
+        ("n < 0.1234567890123456789012345", 1),
+        ("tiny IN (3, 1000)", 1),
+        ("tiny BETWEEN -1000 AND 3", 2),
+        ("born = '1970-01-01'", 1),
+        ("born > DATE '2000-01-01'", 1),
+        ("seen = DATE '1970-01-01'", 1),
+        ("YEAR(born) = 1970", 1),
+        ("EXTRACT(YEAR FROM seen) >= 9999", 1),
+        ("DATE_TRUNC('month', born) = TIMESTAMP '1970-01-01'", 1),
+        ("DATE_DIFF('day', born, DATE '1970-01-03') = 2", 1),
+        ("DATE(seen) = DATE '1970-01-01'", 1),
+        ("city LIKE 'L%' AND LENGTH(city) = 5", 1),
+        ("UPPER(city) || 'x' = 'LILLEx'", 1),
+        ("city IS NULL OR NOT flag", 2),
+        ("flag IS TRUE", 1),
+        ("COALESCE(city, '?') = '?'", 1),
+        ("CASE city WHEN 'Lille' THEN 1 WHEN '12' THEN 2 END > 0", 2),
+    ],
+)
+def test_what_is_answered_means_what_sql_means(condition: str, rows: int) -> None:
+    assert totals(f"SELECT COUNT(*) FROM t WHERE {condition}") == [rows]
+
+
+def test_a_group_that_only_a_quantile_drew_stays_hidden() -> None:
+    """Each total draws a person's rows anew; the name of such a group stood in an error once."""
+    people = 300
+    table = pa.table(
+        {
+            "id": [i for i in range(people) for _ in (0, 1)],
+            "ward": [
+                f"common{j}" if i < 200 else f"rare{i}-{j}" for i in range(people) for j in (0, 1)
+            ],
+            "x": [50.0] * (2 * people),
+        }
+    )
+    schema = {
+        "table": {"person": "id"},
+        "columns": {
+            "id": "identifier",
+            "ward": "quasi",
+            "x": {"role": "sensitive", "domain": {"low": 0, "high": 100}},
+        },
+    }
+    sql = "SELECT ward, MEDIAN(x) AS m FROM t GROUP BY ward WITH EPSILON 20 DELTA 1e-6"
+    found = hm.query(hm.read(table, schema), sql).to_arrow()
+    assert found["ward"].to_pylist() == ["common0", "common1"]
+    assert found["m"].to_pylist() == pytest.approx([50, 50], abs=2)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        {"low": float("-inf"), "high": float("inf")},
+        {"low": 0, "high": 1e308},
+        {"low": float("nan"), "high": 1},
+        {"low": "a", "high": "b"},
+        [dt.date(2000, 1, 1), 3],
+    ],
+)
+def test_bounds_that_cannot_be_computed_with_are_refused(domain) -> None:
+    with pytest.raises(hm.errors.QueryError, match="public bounds"):
+        ask("SELECT AVG(w) FROM t", epsilon=1, domains={"w": domain})
+
+
+def test_labels_tell_conditions_apart() -> None:
+    """Two conditions that differ in blanks only, and a column named like the count of people."""
+    table = pa.table({"a": ["x y"] * 60 + ["x  y"] * 30, "people": [1] * 80 + [None] * 10})
+    (row,) = (
+        hm.query(
+            table,
+            "SELECT COUNT(*) FILTER (WHERE a = 'x y') AS one, COUNT(*) FILTER (WHERE a = 'x  y') "
+            "AS two, COUNT(people) AS some FROM t WITH EPSILON 1000",
+        )
+        .to_arrow()
+        .to_pylist()
+    )
+    assert [row["one"], row["two"], row["some"]] == pytest.approx([60, 30, 80], abs=1)
