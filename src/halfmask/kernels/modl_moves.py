@@ -53,7 +53,7 @@ def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> float:
+def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
     """What a value with ``w`` observations adds to the cost of a part's own counts."""
     return lf[count + held + w] - lf[held] + lf[held - 1] - lf[count + held - 1]
 
