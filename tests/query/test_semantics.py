@@ -62,6 +62,49 @@ def test_complete_equals_brute_force(tree: tuple[Groups, list[set[int]] | None])
     assert choice.gap == 0.0
 
 
+@st.composite
+def deep_chains(draw: st.DrawFn) -> tuple[Groups, list[set[int]] | None]:
+    """Up to six groups that meet pair by pair on the way up five or six levels."""
+    levels = draw(st.integers(5, 6))
+    parents = [[leaf >> min(i, 2) for leaf in range(4)] for i in range(1, levels)]
+    ks = sorted(draw(st.lists(st.integers(2, 12), min_size=levels, max_size=levels)))
+    ls = sorted(draw(st.lists(st.integers(1, 5), min_size=levels, max_size=levels)))
+    places = st.tuples(st.integers(0, levels - 1), st.integers(0, 3))
+    chosen = draw(
+        st.lists(places, min_size=2, max_size=6, unique_by=lambda p: (p[0], p[1] >> min(p[0], 2)))
+    )
+    members = [(level, leaf, draw(st.integers(1, 6))) for level, leaf in chosen]
+    values = None
+    if draw(st.booleans()):
+        values = [
+            set(draw(st.lists(st.integers(0, 5), min_size=1, max_size=m[2]))) for m in members
+        ]
+    return trees.groups_of(
+        parents, [list(t) for t in zip(ks, ls, strict=True)], members, values
+    ), values
+
+
+@settings(max_examples=60, deadline=None)
+@given(deep_chains())
+def test_complete_equals_brute_force_on_deep_chains(
+    tree: tuple[Groups, list[set[int]] | None],
+) -> None:
+    test_complete_equals_brute_force.hypothesis.inner_test(tree)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("seed", "branching", "ks"), [(1, 4, [5, 6, 8, 10, 12]), (2, 2, [5, 6, 8, 9, 9, 10, 11, 14])]
+)
+def test_complete_equals_one_program_of_the_whole_tree(
+    seed: int, branching: int, ks: list[int]
+) -> None:
+    groups = trees.random_tree(seed, 150, branching, ks, 12, 0.5)
+    choice = complete.choose(groups)
+    publish(groups, choice)
+    assert choice.gap == 0.0
+    assert choice.depth(groups) == trees.whole_program(groups)
+
+
 @settings(max_examples=60)
 @given(small_trees())
 def test_greedy_publishes_as_many_people_as_complete(

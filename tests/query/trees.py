@@ -87,6 +87,39 @@ def _meets(groups: Groups, values: list[set[int]] | None, level: int, inside: li
     return len(set().union(*(values[g] for g in inside))) >= groups.thresholds[level][1]
 
 
+def whole_program(groups: Groups) -> int:
+    """F2 of the optimum that leaves nobody out, by one textbook program (counts only)."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    key, ks = groups.keys[0], groups.thresholds[:, 0]
+    places = [(g, t) for g in range(len(groups)) for t in range(groups.level[g], groups.top + 1)]
+    names = [(t, int(key.maps[t][key.codes[g]])) for g, t in places]
+    nodes = {v: len(places) + i for i, v in enumerate(dict.fromkeys(names))}
+    width = len(places) + len(nodes)
+    stands = np.zeros((len(groups), width))
+    linked = np.zeros((len(places), width))
+    enough = np.zeros((len(nodes), width))
+    cost = np.zeros(width)
+    for column, ((g, t), v) in enumerate(zip(places, names, strict=True)):
+        cost[column] = -(groups.top - t) * groups.people[g]
+        stands[g, column] = 1
+        linked[column, [column, nodes[v]]] = 1, -1
+        enough[nodes[v] - len(places), column] = groups.people[g]
+        enough[nodes[v] - len(places), nodes[v]] = -ks[t]
+    result = milp(
+        cost,
+        constraints=[
+            LinearConstraint(stands, 1, 1),
+            LinearConstraint(linked, -np.inf, 0),
+            LinearConstraint(enough, 0, np.inf),
+        ],
+        integrality=np.ones(width),
+        bounds=Bounds(0, 1),
+        options={"mip_rel_gap": 0.0},
+    )
+    return round(-result.fun)
+
+
 def random_tree(
     seed: int, leaves: int, branching: int, ks: list[int], largest: int, inner: float
 ) -> Groups:

@@ -67,8 +67,8 @@ class _State:
 
     Attributes:
         target: the best place of each group as far as looked.
-        room: so much more than the bounds of all parts below its node may moving a group cost.
-        node: per level, the number of each group's node (-1: not a choice), different in all levels.
+        room: what moving a group may cost if nothing beyond the bounds is lost elsewhere.
+        node: per level, the number of each group's node (-1: none); no two levels share one.
         first: one group of each node of the level below.
         bound: the proven loss of each node of the level below.
         shared: the nodes where shared values are told apart.
@@ -150,9 +150,9 @@ def _decide(
     problem = program.Problem(
         state.groups, members, state.finest, state.node, level, not top, state.room, parts, least
     )
-    more = 4
+    more = 1
     while (known := state.lost(members)) > least:
-        limit = min(problem.least + more, known - 1) if top else known - 1
+        limit = min(problem.least + more, known - 1)
         found, bound = program.solve(problem, limit, state.shared, state.until)
         if found is not None:
             state.target[members] = found

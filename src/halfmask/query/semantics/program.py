@@ -79,7 +79,9 @@ def solve(
         target = model.targets(x)
         short = _short(problem, target)
         if not short:
-            lost = problem.groups.people[problem.members] * (target - problem.finest[problem.members])
+            lost = problem.groups.people[problem.members] * (
+                target - problem.finest[problem.members]
+            )
             return target, int(lost.sum()) if status == OPTIMAL else bound
         if short <= shared:
             break
@@ -131,7 +133,8 @@ class _Model:
         )
         self.kind = kind.reshape(-1)
         self.one = p.members[first]
-        self.counts = np.column_stack(capped)[first]
+        self.tests = _needed_tests(p.groups.thresholds, np.column_stack(capped)[first])
+        self.counts = np.column_stack(capped)[first][:, self.tests]
 
     def _places(self, more: int) -> None:
         """The levels of each kind that cost no more than its room and ``more``."""
@@ -143,16 +146,14 @@ class _Model:
         self.of, self.at = np.nonzero(able)
         self.cost = cost[able]
         self.columns = len(self.of)
-        self.rows.add(
-            self.of, np.arange(self.columns), np.ones(self.columns), self.many, self.many
-        )
+        self.rows.add(self.of, np.arange(self.columns), np.ones(self.columns), self.many, self.many)
 
     def _types(self) -> None:
         """Who counts the same at a node; y links them to its thresholds."""
         p = self.problem
         inner = np.flatnonzero(self.at <= p.level)
         node = np.array(p.node)[self.at[inner], self.one[self.of[inner]]]
-        needed = p.groups.thresholds[self.at[inner]]
+        needed = p.groups.thresholds[self.at[inner]][:, self.tests]
         counted = np.minimum(self.counts[self.of[inner]], needed)
         types, first, which = np.unique(
             np.column_stack([node, counted]), axis=0, return_index=True, return_inverse=True
@@ -222,10 +223,10 @@ class _Model:
         if not len(types):
             return
         groups = self.one[self.of[x]]
-        for r, count in enumerate(self.problem.groups.counts):
+        thresholds = self.problem.groups.thresholds[self.at[x[0]]].tolist()
+        for needed, count in zip(thresholds, self.problem.groups.counts, strict=True):
             if not isinstance(count, Distinct):
                 continue
-            needed = int(self.needed[types[0], r])
             alone = count.counts[groups] >= needed
             entries = dict.fromkeys(x[alone].tolist(), needed)
             holders: dict[int, list[int]] = {}
@@ -239,9 +240,7 @@ class _Model:
             for y in self.y[types].tolist():
                 self.rows.one([*entries, y], [*entries.values(), -needed], 0, np.inf)
 
-    def run(
-        self, limit: int, until: float | None
-    ) -> tuple[int, NDArray[np.int64] | None, int]:
+    def run(self, limit: int, until: float | None) -> tuple[int, NDArray[np.int64] | None, int]:
         """The status, the number of groups per place, and a lower bound of the loss."""
         from scipy.optimize import Bounds, milp
 
@@ -263,6 +262,9 @@ class _Model:
             options=options,
         )
         x = None if result.x is None else np.rint(result.x[: len(self.of)]).astype(np.int64)
+        # Stopped early, HiGHS may hand out what is no solution.
+        if x is not None and (np.bincount(self.of, x, len(self.many)) != self.many).any():
+            x = None
         return int(result.status), x, _whole(result.mip_dual_bound)
 
     def targets(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -270,6 +272,20 @@ class _Model:
         target = np.empty(len(self.problem.members), dtype=np.int64)
         target[np.argsort(self.kind, kind="stable")] = np.repeat(self.at, x)
         return target
+
+
+def _needed_tests(thresholds: NDArray[np.int64], counts: NDArray[np.int64]) -> list[int]:
+    """The requirements that no earlier one implies, as if values were not shared."""
+    needed: list[int] = []
+    for r in range(counts.shape[1]):
+        most = thresholds[:, r].max()
+        if not any(
+            (thresholds[:, e] >= thresholds[:, r]).all()
+            and (counts[:, r] >= np.minimum(counts[:, e], most)).all()
+            for e in needed
+        ):
+            needed.append(r)
+    return needed
 
 
 def _whole(value: float | None) -> int:
