@@ -95,6 +95,16 @@ def test_two_numeric_variables_by_hand():
     assert Criterion(observed).cost(grid) == pytest.approx(expected)
 
 
+def test_a_number_that_repeats_costs_the_rows_and_not_its_values():
+    sides = [Variable("x", "numeric", 2), Variable("c", "categorical", 2)]
+    observed = observe(sides, [np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 1])])
+    f = math.lgamma
+    own = math.log(5) + f(4) + f(3)  # intervals of 3 and 2 rows
+    other = 2 * math.log(2) + f(3) + f(4) - f(3) - f(4)  # values of 2 and 3 rows, each apart
+    cells = math.log(math.comb(8, 3)) + f(6) - 2 * f(3)  # 2, 1, 0 and 2 rows
+    assert Criterion(observed).cost(partition([0, 1], [0, 1])) == pytest.approx(own + other + cells)
+
+
 def test_a_weight_counts_as_repeated_rows():
     sides = [Variable("a", "categorical", 3), Variable("b", "numeric", 3)]
     codes = [np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2])]

@@ -103,6 +103,10 @@ def test_simplification_stops_at_the_limit(grid, limits, parts):
 def test_limits_that_nothing_meets_are_refused(grid):
     with pytest.raises(ParameterError):
         simplify(grid, smallest={"row": 151})
+    with pytest.raises(ParameterError, match="cells = 0 is not possible: give 1 or more"):
+        simplify(grid, cells=0)
+    with pytest.raises(ParameterError, match=r"information = 7 .* from 0 to 1"):
+        simplify(grid, information=7)
     with pytest.raises(InputError, match="no variable"):
         simplify(grid, parts={"person": 2})
 

@@ -58,6 +58,17 @@ def test_worst_guess() -> None:
     assert locked.worst([right, Guess(("q",), np.array([9, 9, 9]), penalty=100)], Pure(50)) == 0
 
 
+@pytest.mark.parametrize(("rows_per_person", "chance"), [(1, 0.881), (2, 0.731)])
+def test_choices_are_as_noisy_as_their_scores_are_sensitive(rows_per_person, chance) -> None:
+    """Scores are 4 apart: e^2 / (e^2 + 1) where a person moves them by 1 (3 for dependence)."""
+    locked = make(Pure(10**6), rows_per_person, p=["a", "b"] * 4, q=["x", "y"] * 4)
+    guesses = [Guess(("p",), np.array([4, 4])), Guess(("p",), np.array([4, 8]))]
+    worst = np.mean([locked.worst(guesses, Pure(1)) for _ in range(250)])
+    families = [((), "p"), (("p",), "q")]
+    dependent = np.mean([locked.dependent(families, Pure(3)) for _ in range(250)])
+    assert [worst, dependent] == pytest.approx([chance, chance], abs=0.1)
+
+
 def test_most_dependent_family() -> None:
     rows = 200
     locked = make(Pure(1000), p=["a", "b"] * (rows // 2), q=["x", "y"] * (rows // 2))

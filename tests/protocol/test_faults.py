@@ -207,11 +207,14 @@ class Repeating(RelayStore):
 
 
 def test_a_closing_that_repeats_contributions_is_refused() -> None:
-    alone = [{"a": 1, "b": "x", "s": 1, "k": 1}]
-    assert outcome(Town(alone, terms=SMALL, store=Repeating())) in (
-        "protocol.unavailable",
-        "pending",
-    )
+    """One slot stays empty, so that the numbers of slots and contributions fit."""
+    town = Town(PEOPLE[:2], terms=SMALL, store=Repeating())
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    town.send(encode(next(town.cells[0].contribute(question, town.clock))))
+    assert drive(town.cells[1].take_part(town.clock), town.send) == "contributed"
+    town.clock += 61
+    assert drive(town.cells[0].work(town.clock), town.send) == "refused: protocol.tampered"
 
 
 class Exchanging(RelayStore):

@@ -177,6 +177,19 @@ def test_somebody_in_two_groups_is_one_person_in_the_merged_one() -> None:
         assert [r["s"] for r in answer.to_arrow().to_pylist()] == [30]
 
 
+def test_having_looks_at_rows_that_may_be_published_only() -> None:
+    """Two groups of two leave as one of four: HAVING sees the four, never the twos."""
+    rows = pa.table({"g": ["a"] * 2 + ["b"] * 2 + ["c"] * 5, "s": list(range(9))})
+    text = (
+        "SELECT g, COUNT(*) AS n FROM t GROUP BY g HAVING COUNT(*) {} "
+        "GUARANTEE k = 3 THEN g -> del GUARANTEE k = 4"
+    )
+    for condition, expected in (("> 2", {"c": 5, "*": 4}), ("= 4", {"*": 4}), ("= 2", {})):
+        answer = hm.query(rows, text.format(condition))
+        assert {r["g"]: r["n"] for r in answer.to_arrow().to_pylist()} == expected
+        assert answer.people == 9
+
+
 @pytest.mark.parametrize("engine", ["duckdb", "reference"])
 def test_somebody_in_many_withheld_groups_is_one_withheld_person(engine: str) -> None:
     schema = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -234,6 +235,27 @@ def test_dates_are_drawn_inside_their_intervals():
     drawn = rows["born"].cast(pa.int32()).to_numpy()
     early = np.array(rows["group"].to_pylist()) == 0
     assert drawn[early].mean() < 2000 < drawn[~early].mean()
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(12, 2), pa.uint64(), pa.int64(), pa.timestamp("ns")]
+)
+def test_numbers_of_every_type_are_drawn_inside_their_intervals(kind):
+    random = np.random.default_rng(1)
+    hidden = random.integers(0, 2, 300)
+    base = {"decimal128(12, 2)": 0, "uint64": 2**63}.get(str(kind), 2**60)
+    numbers = [base + int(n) for n in hidden * 10**6 + random.integers(0, 10**5, 300)]
+    column = pa.array([Decimal(n) if pa.types.is_decimal(kind) else n for n in numbers], kind)
+    columns = {"x": column, "group": hidden, "again": hidden, "third": hidden}
+    table = hm.read(pa.table(columns), dict.fromkeys(columns, "quasi"))
+    release = hm.synthesize(table, method="cocluster", k=50, seed=1)
+    rows = release.to_arrow()
+    assert rows["x"].type == kind
+    drawn = rows["x"].cast(pa.int64(), safe=False) if pa.types.is_temporal(kind) else rows["x"]
+    high = np.array([int(n) - base > 5 * 10**5 for n in drawn.to_pylist()])
+    assert np.mean(high == np.array(rows["group"].to_pylist())) > 0.8
+    assert {int(n) - base < 11 * 10**5 for n in drawn.to_pylist()} == {True}
+    assert hm.compare(table, release, learn=False, attacks=20) is not None
 
 
 def test_a_synthetic_release_can_be_compared(iris, release, tmp_path):

@@ -75,7 +75,7 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
             time.sleep(0.1)
     send.close()
     whole, reason = asker.together(sql, found) if len(found) > 1 else (None, "")
-    silent = sorted({int(group) for group in asker.key.groups} - set(found))
+    silent = _silent(asker.key, found)
     if as_json:
         show.document("ask", _document(found, whole, silent))
         return
@@ -97,6 +97,11 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
         show.say(f"{received.rows.num_rows:,} rows; {received.contributions:,} cells took part.")
     if len(found) > 1:
         show.say(f"The groups' answers stay apart: {reason}.")
+
+
+def _silent(key: Any, found: Any) -> list[int]:
+    """The groups of cells that were asked and gave no answer."""
+    return sorted({int(group) for group in key.groups} - set(found))
 
 
 def _show(title: str, rows: Any) -> None:

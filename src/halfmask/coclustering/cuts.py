@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.criterion import Partition
 
 _SMALL, _LARGE = Decimal("1e-12"), Decimal("1e17")  # beyond, numbers are written as 1.5E+20
-_NOISE = 1e-14
+_NOISE = 1e-9  # of the gap between two values
 _LOWERED = Decimal(
     "0.001"
 )  # the first bound is lowered so that the least value is inside, as printed
@@ -102,8 +102,9 @@ def equal_frequency(numbers: NDArray[np.float64], parts: int) -> Cuts:
     _require(numbers, parts)
     values = np.unique(numbers)
     bounds = np.quantile(numbers, np.linspace(0, 1, parts + 1))
-    above = values[np.minimum(np.searchsorted(values, bounds), len(values) - 1)]
-    close = np.isclose(bounds, above, rtol=_NOISE, atol=0.0)  # a value, but for its last digits
+    place = np.minimum(np.searchsorted(values, bounds), len(values) - 1)
+    above, below = values[place], values[np.maximum(place - 1, 0)]
+    close = above - bounds <= _NOISE * (above - below)  # a value, but for the last digits
     return _cuts(np.unique(np.where(close, above, bounds)))
 
 

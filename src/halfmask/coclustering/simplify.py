@@ -41,6 +41,10 @@ def simplify(
     Raises:
         ParameterError: no level meets the limits.
     """
+    if cells is not None and cells < 1:
+        raise ParameterError("cells", cells, "1 or more")
+    if information is not None and not 0 <= information <= 1:
+        raise ParameterError("information", information, "a share from 0 to 1")
     levels = grid if isinstance(grid, MergeHierarchy) else hierarchy(grid)
     counts = levels.parts()
     fits = np.ones(len(levels), dtype=bool)

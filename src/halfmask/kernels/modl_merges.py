@@ -107,6 +107,13 @@ def _first_pairs(
 
 
 @njit(cache=True, nogil=True)
+def _more(left: Any, right: Any, x: int, y: int, lf: Any) -> float:
+    """What joining x and y gains more once the cells at their left and right are one."""
+    apart = _both(left[x], left[y], lf) + _both(right[x], right[y], lf)
+    return _both(left[x] + right[x], left[y] + right[y], lf) - apart
+
+
+@njit(cache=True, nogil=True)
 def _other_pairs(
     codes: Any,
     counts: Any,
@@ -154,19 +161,11 @@ def _other_pairs(
             if ordered:
                 y = following[x]
                 if y >= 0:
-                    together[x, 0] += (
-                        _both(left[x] + right[x], left[y] + right[y], lf)
-                        - _both(left[x], left[y], lf)
-                        - _both(right[x], right[y], lf)
-                    )
+                    together[x, 0] += _more(left, right, x, y, lf)
             else:
                 for q in range(p + 1, m):
                     y = present[q]
-                    gain = (
-                        _both(left[x] + right[x], left[y] + right[y], lf)
-                        - _both(left[x], left[y], lf)
-                        - _both(right[x], right[y], lf)
-                    )
+                    gain = _more(left, right, x, y, lf)
                     together[x, y] += gain
                     together[y, x] += gain
         for p in range(m):

@@ -53,6 +53,91 @@ def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
+    """What a value with ``w`` observations adds to the cost of a part's own counts."""
+    return lf[count + held + w] - lf[held] + lf[held - 1] - lf[count + held - 1]
+
+
+@njit(cache=True, nogil=True)
+def _tally(
+    starts: Any, cells: Any, counts: Any, part: Any, room: int, n_cells: int
+) -> tuple[Any, Any, Any]:
+    """(cells, parts) the counts of values that have a part; per part its count and its values."""
+    inside = np.zeros((n_cells, room), np.int64)
+    total = np.zeros(room, np.int64)
+    held = np.zeros(room, np.int64)
+    for v in range(len(part)):
+        if part[v] >= 0:
+            held[part[v]] += 1
+            for e in range(starts[v], starts[v + 1]):
+                inside[cells[e], part[v]] += counts[e]
+                total[part[v]] += counts[e]
+    return inside, total, held
+
+
+@njit(cache=True, nogil=True)
+def _weights(starts: Any, counts: Any) -> Any:
+    """The observations of each value."""
+    weight = np.zeros(len(starts) - 1, np.int64)
+    for v in range(len(weight)):
+        for e in range(starts[v], starts[v + 1]):
+            weight[v] += counts[e]
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _logs(inside: Any, parts: int) -> Any:
+    """Log(inside + 1): what one more observation brings."""
+    logs = np.zeros(inside.shape)
+    for c in range(len(inside)):
+        for j in range(parts):
+            logs[c, j] = np.log(inside[c, j] + 1.0)
+    return logs
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _gains(
+    cells: Any, counts: Any, first: int, last: int, parts: int, inside: Any, logs: Any, lf: Any,
+    gain: Any,
+) -> None:  # fmt: skip
+    """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
+    gain[:parts] = 0.0
+    for e in range(first, last):
+        c, n = cells[e], counts[e]
+        if n == 1:
+            for j in range(parts):
+                gain[j] += logs[c, j]
+        else:
+            for j in range(parts):
+                gain[j] += lf[inside[c, j] + n] - lf[inside[c, j]]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _put(
+    cells: Any, counts: Any, first: int, last: int, j: int, sign: int, inside: Any, logs: Any
+) -> None:
+    """Add a value's observations to a part, or take them out of it."""
+    for e in range(first, last):
+        c = cells[e]
+        inside[c, j] += sign * counts[e]
+        logs[c, j] = np.log(inside[c, j] + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, logs: Any) -> int:
+    """Give the place of the empty part ``a`` to the last one; returns how many parts are left."""
+    parts -= 1
+    held[a], total[a] = held[parts], total[parts]
+    held[parts], total[parts] = 0, 0
+    for c in range(len(inside)):
+        inside[c, a], logs[c, a] = inside[c, parts], logs[c, parts]
+    for u in range(len(part)):
+        if part[u] == parts:
+            part[u] = a
+    return parts
+
+
+@njit(cache=True, nogil=True)
 def move_values(
     starts: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -74,20 +159,8 @@ def move_values(
     Returns the number of parts and the change of the cost.
     """
     room = len(level) - 1
-    inside = np.zeros((n_cells, room), np.int64)
-    logs = np.zeros((n_cells, room))  # log(inside + 1): what one more observation brings
-    total = np.zeros(room, np.int64)
-    held = np.zeros(room, np.int64)
-    weight = np.zeros(len(part), np.int64)
-    for v in range(len(part)):
-        held[part[v]] += 1
-        for e in range(starts[v], starts[v + 1]):
-            inside[cells[e], part[v]] += counts[e]
-            total[part[v]] += counts[e]
-            weight[v] += counts[e]
-    for c in range(n_cells):
-        for j in range(parts):
-            logs[c, j] = np.log(inside[c, j] + 1.0)
+    inside, total, held = _tally(starts, cells, counts, part, room, n_cells)
+    weight, logs = _weights(starts, counts), _logs(inside, parts)
     gain = np.empty(room)
     change = 0.0
     for _ in range(sweeps):
@@ -96,16 +169,10 @@ def move_values(
             v = order[o]
             a = part[v]
             first, last, w = starts[v], starts[v + 1], weight[v]
-            gain[:parts] = 0.0
+            _gains(cells, counts, first, last, parts, inside, logs, lf, gain)
             leaving, alone = 0.0, 0.0
             for e in range(first, last):
                 c, n = cells[e], counts[e]
-                if n == 1:
-                    for j in range(parts):
-                        gain[j] += logs[c, j]
-                else:
-                    for j in range(parts):
-                        gain[j] += lf[inside[c, j] + n] - lf[inside[c, j]]
                 leaving += lf[inside[c, a]] - lf[inside[c, a] - n]
                 alone += lf[n]
             single = held[a] == 1
@@ -115,9 +182,7 @@ def move_values(
             best, target = -tolerance, -1
             for j in range(parts):
                 if j != a:
-                    here = lf[total[j] + held[j] + w] - lf[held[j]]
-                    here += lf[held[j] - 1] - lf[total[j] + held[j] - 1]
-                    here += base + shrink - gain[j]
+                    here = _join_cost(w, total[j], held[j], lf) + base + shrink - gain[j]
                     if here < best:
                         best, target = here, j
             if not single and parts < room:
@@ -137,21 +202,10 @@ def move_values(
             held[target] += 1
             total[a] -= w
             total[target] += w
-            for e in range(first, last):
-                c, n = cells[e], counts[e]
-                inside[c, a] -= n
-                inside[c, target] += n
-                logs[c, a] = np.log(inside[c, a] + 1.0)
-                logs[c, target] = np.log(inside[c, target] + 1.0)
-            if held[a] == 0:  # the last part takes the free place
-                parts -= 1
-                held[a], total[a] = held[parts], total[parts]
-                held[parts], total[parts] = 0, 0
-                for c in range(n_cells):
-                    inside[c, a], logs[c, a] = inside[c, parts], logs[c, parts]
-                for u in range(len(part)):
-                    if part[u] == parts:
-                        part[u] = a
+            _put(cells, counts, first, last, a, -1, inside, logs)
+            _put(cells, counts, first, last, target, 1, inside, logs)
+            if held[a] == 0:
+                parts = _closed(a, parts, part, total, held, inside, logs)
         if before - change <= tolerance:
             break
     return parts, change
@@ -177,20 +231,8 @@ def anneal_values(
     order of the values and a number from 0 to 1 for each. ``part`` is changed in place; returns the
     number of parts.
     """
-    inside = np.zeros((n_cells, parts), np.int64)
-    logs = np.zeros((n_cells, parts))
-    total = np.zeros(parts, np.int64)
-    held = np.zeros(parts, np.int64)
-    weight = np.zeros(len(part), np.int64)
-    for v in range(len(part)):
-        held[part[v]] += 1
-        for e in range(starts[v], starts[v + 1]):
-            inside[cells[e], part[v]] += counts[e]
-            total[part[v]] += counts[e]
-            weight[v] += counts[e]
-    for c in range(n_cells):
-        for j in range(parts):
-            logs[c, j] = np.log(inside[c, j] + 1.0)
+    inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
+    weight, logs = _weights(starts, counts), _logs(inside, parts)
     gain = np.empty(parts)
     for s in range(len(temperatures)):
         heat = temperatures[s]
@@ -200,24 +242,12 @@ def anneal_values(
             first, last, w = starts[v], starts[v + 1], weight[v]
             held[a] -= 1
             total[a] -= w
-            for e in range(first, last):
-                c = cells[e]
-                inside[c, a] -= counts[e]
-                logs[c, a] = np.log(inside[c, a] + 1.0)
-            gain[:parts] = 0.0
-            for e in range(first, last):
-                c, n = cells[e], counts[e]
-                if n == 1:
-                    for j in range(parts):
-                        gain[j] += logs[c, j]
-                else:
-                    for j in range(parts):
-                        gain[j] += lf[inside[c, j] + n] - lf[inside[c, j]]
+            _put(cells, counts, first, last, a, -1, inside, logs)
+            _gains(cells, counts, first, last, parts, inside, logs, lf, gain)
             top = -np.inf
             for j in range(parts):
                 if held[j] > 0:
-                    gain[j] -= lf[total[j] + held[j] + w] - lf[held[j]]
-                    gain[j] -= lf[held[j] - 1] - lf[total[j] + held[j] - 1]
+                    gain[j] -= _join_cost(w, total[j], held[j], lf)
                 else:
                     gain[j] -= lf[w] + level[parts] - level[parts - 1]
                 top = max(top, gain[j])
@@ -233,19 +263,9 @@ def anneal_values(
             part[v] = b
             held[b] += 1
             total[b] += w
-            for e in range(first, last):
-                c = cells[e]
-                inside[c, b] += counts[e]
-                logs[c, b] = np.log(inside[c, b] + 1.0)
+            _put(cells, counts, first, last, b, 1, inside, logs)
             if held[a] == 0 and a != b:
-                parts -= 1
-                held[a], total[a] = held[parts], total[parts]
-                held[parts], total[parts] = 0, 0
-                for c in range(n_cells):
-                    inside[c, a], logs[c, a] = inside[c, parts], logs[c, parts]
-                for u in range(len(part)):
-                    if part[u] == parts:
-                        part[u] = a
+                parts = _closed(a, parts, part, total, held, inside, logs)
     return parts
 
 
@@ -260,25 +280,14 @@ def place_values(
     n_cells: int,
 ) -> None:
     """Give each value without a part (-1) the part of those that have one that costs least."""
-    inside = np.zeros((n_cells, parts), np.int64)
-    total = np.zeros(parts, np.int64)
-    held = np.zeros(parts, np.int64)
-    for v in range(len(part)):
-        if part[v] >= 0:
-            held[part[v]] += 1
-            for e in range(starts[v], starts[v + 1]):
-                inside[cells[e], part[v]] += counts[e]
-                total[part[v]] += counts[e]
+    inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
+    weight = _weights(starts, counts)
     for v in range(len(part)):
         if part[v] >= 0:
             continue
-        w = 0
-        for e in range(starts[v], starts[v + 1]):
-            w += counts[e]
         best, target = np.inf, 0
         for j in range(parts):
-            here = lf[total[j] + held[j] + w] - lf[held[j]]
-            here += lf[held[j] - 1] - lf[total[j] + held[j] - 1]
+            here = _join_cost(weight[v], total[j], held[j], lf)
             for e in range(starts[v], starts[v + 1]):
                 n = counts[e]
                 here -= lf[inside[cells[e], j] + n] - lf[inside[cells[e], j]]

@@ -210,7 +210,8 @@ def _add_table(scope: Scope, table: exp.Table, catalog: Catalog) -> None:
     source = catalog.find(table.name)
     if source is None:
         known = ", ".join(s.name for s in catalog.sources.values())
-        fail(scope.text, table, f"there is no table {table.name}; there are: {known}.")
+        others = f"; there are: {known}" if known else ""
+        fail(scope.text, table, f"there is no table {table.name}{others}.")
     alias = table.alias or table.name
     if alias.lower() in (a.lower() for a in scope.tables):
         fail(scope.text, table, f"{alias} stands twice: give one of them another name.")

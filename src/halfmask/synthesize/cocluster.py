@@ -16,6 +16,7 @@ import pyarrow as pa
 from halfmask.coclustering.columns import cocluster_columns
 from halfmask.coclustering.generator import generator
 from halfmask.coclustering.held import Held
+from halfmask.coclustering.numbers import is_number
 from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.release.leaving import leaving
@@ -134,8 +135,7 @@ def _require_repeating(table: Table, names: tuple[str, ...]) -> None:
     faults = []
     for name in names:
         values = table.encode(name).values
-        text = not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
-        if text and len(values) > max(20, len(table) / 2) and not _temporal(values.type):
+        if not is_number(values.type) and len(values) > max(20, len(table) / 2):
             faults.append(name)
     if faults:
         words = ", ".join(repr(name) for name in faults)
@@ -143,10 +143,6 @@ def _require_repeating(table: Table, names: tuple[str, ...]) -> None:
             f"Column(s) {words}: most values occur once, so that drawing them would publish real "
             "values. Declare them as identifiers."
         )
-
-
-def _temporal(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_temporal(kind))
 
 
 def _owners(table: Table) -> NDArray[np.int32] | None:

@@ -37,6 +37,8 @@ def values_of(
         first = np.where(inside == 0, np.ceil(low), np.floor(low) + 1)
         last = np.maximum(np.floor(high), first)
         drawn = first + np.floor(random.random(len(parts)) * (last - first + 1))
+        if pa.types.is_uint64(values.type):
+            return pa.array(drawn.astype(np.uint64), mask=missing)
         numbers = pa.array(drawn.astype(np.int64), mask=missing)
         if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
             numbers = numbers.cast(pa.int32())

@@ -177,6 +177,24 @@ def test_weights_are_recovered_where_columns_often_agree_by_chance():
     assert found[0] == pytest.approx(match, abs=0.15)
 
 
+def test_bands_keep_the_allowed_errors_by_hand():
+    # Three patterns: the worst holds 3 % of the matches, the next 4 %; 5 % may be missed.
+    from halfmask.metrics.risk.fellegi_sunter import _bands
+
+    found = _bands(
+        np.array([-3.0, -1.0, 2.0]),
+        np.array([0.03, 0.04, 0.93]),
+        np.array([0.9, 0.0995, 0.0005]),
+        np.array([900, 100, 10]),
+        np.array([1, 2, 9]),
+        0.001,
+        0.05,
+    )
+    assert (found.links, found.correct_links, found.upper) == (10, 9, 2.0)
+    assert (found.possible, found.correct_possible) == (100, 2)
+    assert (found.non_links, found.missed, found.lower) == (900, 1, -3.0)
+
+
 def test_nearest_is_the_nearest():
     from halfmask.metrics.risk.space import space
 
