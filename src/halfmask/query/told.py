@@ -53,6 +53,8 @@ def told(
     rest = {name: pa.nulls(len(said), table.schema.field(name).type) for name in names[1:]}
     rest["level"] = pa.array(list(said.values()), table.schema.field("level").type)
     rest["place"] = pa.array(range(len(published) + 1, len(published) + 1 + len(said)), pa.int64())
+    # Made anew from its columns, because Spark says of some that they are never null.
+    table = pa.table(table.columns, names=table.column_names)
     table = pa.concat_tables([table, pa.table(rest).select(table.column_names)])
     guarantees = plan.request.guarantees
     used = {0, *published.level.tolist()}
