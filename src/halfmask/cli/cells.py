@@ -11,6 +11,8 @@ import click
 from halfmask.cli import show
 from halfmask.cli.options import as_json
 
+_ABOVE_0 = click.FloatRange(min=0, min_open=True)
+
 
 @click.group("cells")
 def command() -> None:
@@ -99,12 +101,12 @@ def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
 @click.option(
     "--ram", type=int, default=196 << 10, show_default=True, help="Bytes of a cell's memory."
 )
-@click.option("--link", type=float, default=7.9, show_default=True, help="Megabits a second.")
+@click.option("--link", type=_ABOVE_0, default=7.9, show_default=True, help="Megabits a second.")
 @click.option(
-    "--flash-read", type=float, default=1.6, show_default=True, help="Megabytes a second."
+    "--flash-read", type=_ABOVE_0, default=1.6, show_default=True, help="Megabytes a second."
 )
 @click.option(
-    "--flash-write", type=float, default=0.6, show_default=True, help="Megabytes a second."
+    "--flash-write", type=_ABOVE_0, default=0.6, show_default=True, help="Megabytes a second."
 )
 @click.option(
     "--present",
