@@ -13,7 +13,7 @@ MOST_ROWS = 500
 def render_answer(document: dict[str, Any], columns: list[str], rows: list[list[object]]) -> str:
     """The page for the document of an answer and its rows; long answers are cut and say so."""
     return rendered(
-        "templates/answer.html",
+        "answer.html",
         document=document,
         columns=columns,
         rows=[[_shown(value) for value in row] for row in rows[:MOST_ROWS]],

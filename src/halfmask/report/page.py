@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
@@ -13,6 +13,9 @@ from markupsafe import Markup
 from halfmask.report.figures import count, figure, percent
 from halfmask.report.plots import bin_label, plots, quasi
 from halfmask.report.words import effort, limits, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 _HOME = resources.files("halfmask.report")
 
@@ -26,7 +29,7 @@ def render(document: dict[str, Any]) -> str:
         '<!doctype html>...'
     """
     return rendered(
-        "templates/release.html",
+        "release.html",
         document=document,
         quasi=quasi(document),
         plots=plots(document),
@@ -37,11 +40,18 @@ def render(document: dict[str, Any]) -> str:
     )
 
 
-def rendered(template: str, **facts: Any) -> str:
+def rendered(
+    template: str, filters: Mapping[str, Callable[..., str]] | None = None, **facts: Any
+) -> str:
     """One self-contained page from a template and what it shows."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
+    )
     environment.filters.update(count=count, percent=percent, figure=figure, embed=_embed)
-    return environment.from_string(_text(template)).render(
+    environment.filters.update(filters or {})
+    return environment.get_template(template).render(
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
         scripts=[_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
         **facts,

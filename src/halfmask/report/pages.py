@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import jinja2
-from markupsafe import Markup
-
 from halfmask.report import assessment_plots, attacks, sentences
-from halfmask.report.figures import count, figure, percent
-from halfmask.report.page import _embed, _script, _text
+from halfmask.report.figures import figure, percent
+from halfmask.report.page import rendered
 from halfmask.report.terms import term
 
 if TYPE_CHECKING:
@@ -32,22 +29,14 @@ def render_page(document: dict[str, Any]) -> str:
         '<!doctype html>...'
     """
     template, plots = _KINDS[document["format"].split("/")[0]]
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
-    )
-    environment.filters.update(
-        count=count, percent=percent, figure=figure, embed=_embed, estimate=estimate
-    )
-    return environment.get_template(template).render(
+    return rendered(
+        template,
+        {"estimate": estimate},
         document=document,
         plots=plots(document),
         attacks=attacks.lines(document, estimate) if template == "comparison.html" else (),
         say=sentences,
         term=term,
-        style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
-        scripts=[_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
     )
 
 

@@ -17,7 +17,7 @@ SCENARIOS = {
 def render_policies(document: dict[str, Any]) -> str:
     """The page for the document of a comparison of policies."""
     return rendered(
-        "templates/policies.html",
+        "policies.html",
         document=document,
         scenarios=SCENARIOS,
         plots={"plot-gains": gains(document)},
