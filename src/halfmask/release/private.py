@@ -90,9 +90,9 @@ class PrivateRelease(Sealed):
         return found
 
     def _page(self) -> str:
-        from halfmask.report.private_page import render_private
+        from halfmask.report.page import rendered
 
-        return render_private(self.to_dict())
+        return rendered("private.html", document=self.to_dict())
 
     def _outcome(self) -> str:
         member = self.bounds[0]
