@@ -12,7 +12,7 @@ import numpy as np
 
 from halfmask.assessment.comparison import Comparison, Finding, NeedMet
 from halfmask.errors import ParameterError
-from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.covering import finding_chance
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
@@ -183,9 +183,8 @@ def _classes(table: Table, paired: Sides) -> Any:
 
 
 def _finding(paired: Sides) -> Finding:
-    fits = covering_rows(paired.quasi)
-    chance = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0)
-    return Finding(float(chance.mean()), float(chance.max()), float((fits == 0).mean()))
+    chance = finding_chance(paired.quasi)
+    return Finding(float(chance.mean()), float(chance.max()), float((chance == 0).mean()))
 
 
 def _need(need: Need, original: Table, released: Table) -> NeedMet:
