@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.assessment.comparison import Comparison, Finding, NeedMet
-from halfmask.errors import ParameterError
+from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.covering import finding_chance
+from halfmask.metrics.discrimination.attacks import Need
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
@@ -37,6 +38,7 @@ from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
 from halfmask.metrics.utility.sql_queries import sql_queries, statements
 from halfmask.table.classes import classes_of
+from halfmask.table.read import rows_of
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table, require_table
 
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from halfmask.metrics.discrimination.attacks import Need
     from halfmask.metrics.discrimination.rate import Discrimination
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
@@ -55,10 +56,10 @@ _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
 
 def compare(
     original: Table,
-    release: Published | Table,
+    release: Published | Table | Any,
     *,
-    control: Table | None = None,
-    earlier: Published | Table | None = None,
+    control: Table | Any | None = None,
+    earlier: Published | Table | Any | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
     needs: Sequence[Need] = (),
@@ -72,8 +73,8 @@ def compare(
 
     Args:
         original: the rows it was made from; its schema and hierarchies count.
-        release: a release, or a table read from one.
-        control: rows of people who are not in the original, with the same columns.
+        release: a release, or a table, frame or file of its rows.
+        control: rows of people who are not in the original, with the same columns; likewise.
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
@@ -91,10 +92,18 @@ def compare(
         0
     """
     require_table(original)
-    if not hasattr(release, "to_arrow"):
-        require_table(release)
+    release = release if hasattr(release, "to_arrow") else rows_of(release)
+    control = None if control is None else rows_of(control)
+    if not (earlier is None or hasattr(earlier, "to_arrow")):
+        earlier = rows_of(earlier)
     if attacks < 1:
         raise ParameterError("attacks", attacks, "at least 1")
+    if seed < 0:
+        raise ParameterError("seed", seed, "0 or more")
+    if not all(isinstance(need, Need) for need in needs):
+        raise InputError(
+            "A need is written as Need(target, keys): what is to be learned from what."
+        )
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
     asked = [] if queries is None else statements(queries)
@@ -153,6 +162,7 @@ def _predictions(
     attacked: Targets, names: Sequence[str] | None, *, wanted: bool, seed: int
 ) -> tuple[Prediction, ...]:
     paired = attacked.sides
+    names = [names] if isinstance(names, str) else names
     if names:
         learning.require()
     elif not wanted or len(paired.columns) < 2:
