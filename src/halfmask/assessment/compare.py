@@ -155,10 +155,8 @@ def _predictions(
     elif not wanted or len(paired.columns) < 2:
         return ()
     chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
-    outside = np.arange(attacked.size, paired.before) if len(attacked.control) else None
-    return tuple(
-        one for name in chosen for one in predict(paired, name, outside=outside, seed=seed)
-    )
+    inside = attacked.size if len(attacked.control) else None
+    return tuple(one for name in chosen for one in predict(paired, name, inside=inside, seed=seed))
 
 
 def _released(paired: Sides) -> Table:
