@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.engines.open import is_address
-from halfmask.errors import ParameterError
+from halfmask.errors import InputError, ParameterError
 from halfmask.table.normalize import normalize
 from halfmask.table.read import bind, declared_schema, read, typed
 from halfmask.table.table import Table, require_table
@@ -35,7 +35,7 @@ class Counted:
         counts: how many rows hold each tuple; None where the table holds the rows themselves.
         note: what a reader should know, or nothing.
         engine: who counted; nothing where rows were read.
-        left_out: the columns of the source that were not counted.
+        left_out: the columns of the source that were not counted and could leave.
     """
 
     table: Table
@@ -65,7 +65,7 @@ def counted(
     memory_limit: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    lacking: Literal["refuse", "leave out"] = "refuse",
+    optional: Sequence[str] = (),
 ) -> Counted:
     """Read a small source; have DuckDB or PostgreSQL count a large one.
 
@@ -79,7 +79,7 @@ def counted(
         memory_limit: how much memory DuckDB may take.
         delimiter: what stands between the fields of a text file; None: detected.
         encoding: the character encoding of a text file; None: detected.
-        lacking: what becomes of columns that the source does not have.
+        optional: columns that are counted too where the source has them and they may leave.
     """
     if not isinstance(source, str | os.PathLike):
         return Counted(require_table(source))
@@ -99,14 +99,17 @@ def counted(
     )
     with opened as (running, name):
         there = list(running.columns(name) or ())
-        if lacking == "leave out":
-            names = [one for one in names if one in there]
+        held = set(there) - {*names, *declared.private}
+        names += [one for one in dict.fromkeys(optional) if one in held]
+        if not names:
+            raise InputError("The source has none of the columns that are compared: check it.")
         used = _used(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
             names = [one for one in names if one not in used.policy.values()]
         tuples, counts = counted_tuples(running, name, names)
     found = _bound(place, used, tuples, counts, running.name)
-    return replace(found, left_out=tuple(one for one in there if one not in names))
+    used_up = {*names, *declared.private}
+    return replace(found, left_out=tuple(one for one in there if one not in used_up))
 
 
 def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:

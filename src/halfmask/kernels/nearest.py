@@ -54,7 +54,7 @@ def nearest(
                 continue
             held = starts[j + 1] - starts[j]
             chance = _mixed(j, i + seed)
-            turn = 0.0
+            turn: Any = 0.0
             for t in range(min(k, held)):
                 # The smallest of `held` random numbers, then the second smallest ...
                 part = np.float64(chance) * _UNIT
@@ -66,7 +66,7 @@ def nearest(
                     break
                 if total > far[i, place]:
                     break
-                chance = _mixed(np.int64(chance >> np.uint64(2)), t + 1)
+                chance = _mixed(chance >> np.uint64(2), t + 1)
                 row = starts[j] + (_start(j, i + seed, held) + t) % held
                 while place > 0 and (
                     total < far[i, place - 1]
@@ -83,9 +83,11 @@ def nearest(
 
 
 @njit(cache=True, nogil=True)
-def _mixed(one: int, two: int) -> Any:
+def _mixed(one: Any, two: Any) -> Any:
     """A number that looks random but repeats."""
-    chance = (np.uint64(one + 1) * _MIX) ^ (np.uint64(two + 1) * np.uint64(0xC2B2AE3D27D4EB4F))
+    chance = (np.uint64(one) + np.uint64(1)) * _MIX ^ (
+        (np.uint64(two) + np.uint64(1)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    )
     return (chance ^ (chance >> np.uint64(31))) * _MIX
 
 

@@ -72,9 +72,7 @@ def shared_column(
     leaf_rows = tally(own.codes, known + len(fresh), counts[0])
     label_rows = tally(published.codes, len(labels), counts[1])
     numbers = _numbers(original, name, own.values, published.values, fresh, labels)
-    lost = (
-        None if foreign.any() else _loss(hierarchy, levels, labels, places, covers, label_rows)
-    )
+    lost = None if foreign.any() else _loss(hierarchy, levels, labels, places, covers, label_rows)
     bin_of, bins = _binned(numbers, leaf_rows)
     coarse_of, coarse = _coarse(bin_of, bins, leaf_rows)
     return SharedColumn(

@@ -130,7 +130,7 @@ def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
 
 
 def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
-    """Per entry of the original, the released class whose labels cover it most tightly; -1 where none."""
+    """Per entry of the original, the released class that covers it most tightly; -1: none."""
     ids, leaves = _distinct(columns)
     released = Released(columns)
     size = released.leaves

@@ -242,9 +242,7 @@ def sorted_classes(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
     return order.astype(np.int64), np.append(first, len(order)).astype(np.int64)
 
 
-def _rows(
-    order: NDArray[np.int64], starts: NDArray[np.int64], counts: Counts
-) -> NDArray[np.int64]:
+def _rows(order: NDArray[np.int64], starts: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     """How many rows each class holds."""
     if counts is None:
         return np.diff(starts)

@@ -176,8 +176,7 @@ def measured(
         sbil=measures.span_loss(space, own, whole, rows) + gone,
         ebil=_entropy(table, ids, whole.columns, first, held),
         tbil=measures.tree_loss(space, own, rows) + deleted * float(trees),
-        ctbil=measures.generalized_cells(space, own, rows)
-        + deleted * columns * (columns + 1) // 2,
+        ctbil=measures.generalized_cells(space, own, rows) + deleted * columns * (columns + 1) // 2,
         discernibility=measures.discernibility(own, k, rows) + deleted * int(held.sum()),
         average_class=measures.average_class(own, k, rows),
         wcss=measures.squared_distances(space, own, rows),

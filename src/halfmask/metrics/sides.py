@@ -114,10 +114,10 @@ def sides(original: Table | Counted, release: Published | Table | Counted) -> Si
     Raises:
         SchemaError: the original declares no quasi-identifier, or the release lacks one.
     """
-    original, before = _entries(original)
-    release, after = _entries(release)
-    rows = release.arrow if isinstance(release, Table) else normalize(release.to_arrow(), ())
-    schema = original.schema
+    table, before = _entries(original)
+    published, after = _entries(release)
+    rows = published.arrow if isinstance(published, Table) else normalize(published.to_arrow(), ())
+    schema = table.schema
     if not schema.quasi:
         raise SchemaError("The original names no quasi-identifier: give roles in its schema.")
     missing = [name for name in schema.quasi if name not in rows.column_names]
@@ -125,22 +125,22 @@ def sides(original: Table | Counted, release: Published | Table | Counted) -> Si
         raise SchemaError(
             *(f"The release lacks the column {name!r} of the original." for name in missing)
         )
-    if not len(original) or not rows.num_rows:
+    if not len(table) or not rows.num_rows:
         raise InputError("One of the tables has no rows: there is nothing to compare.")
     hidden = set(schema.private)
     names = [
         name
-        for name in original.arrow.column_names
+        for name in table.arrow.column_names
         if name in rows.column_names and name not in hidden
     ]
-    columns = {name: shared_column(original, rows, name, (before, after)) for name in names}
+    columns = {name: shared_column(table, rows, name, (before, after)) for name in names}
     notes = [
         f"Column {column.name!r}: {column.foreign:,} released rows hold values that the original "
         "and its hierarchy do not know; they are taken as new values."
         for column in columns.values()
         if column.foreign
     ]
-    return Sides(original, rows, columns, tuple(notes), before, after)
+    return Sides(table, rows, columns, tuple(notes), before, after)
 
 
 def _entries(side: Any) -> tuple[Any, NDArray[np.int64] | None]:

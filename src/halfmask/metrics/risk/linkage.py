@@ -141,17 +141,16 @@ def _whole_classes(
     fitting = int(np.searchsorted(ends, sample, side="right"))
     if not fitting:
         left, right, _ = paired.of(turn[:1], np.array([sample]), random)
-        return left, right, (
-            f"Among {sample:,} people and rows of one class of {int(sizes[0]):,}: among all of it "
-            "fewer would be found."
+        whom = (
+            f"{sample:,} people and rows of one class of {int(sizes[0]):,}: among all of it fewer"
         )
+        return left, right, f"Among {whom} would be found."
     left, right, _ = paired.of(turn[:fitting], sizes[:fitting], random)
     if fitting == len(turn):
         return left, right, f"Among all {len(left):,} rows that stand for somebody."
-    return left, right, (
-        f"Among {len(left):,} people of {fitting:,} whole classes drawn at random and their rows "
-        "only: people and rows of other classes are not in the way, so it leans upward."
-    )
+    whom = f"{len(left):,} people of {fitting:,} whole classes drawn at random and their rows only"
+    why = "people and rows of other classes are not in the way, so it leans upward"
+    return left, right, f"Among {whom}: {why}."
 
 
 def _assigned(distances: NDArray[np.float64], among: str) -> Estimate:

@@ -54,13 +54,14 @@ class Space:
         from halfmask.kernels.nearest import nearest
 
         left = np.stack([c.before[leaves] for c in self.columns], axis=1).astype(np.int32)
-        held = [c.after if labels is None else c.after[labels] for c in self.columns]
-        right = np.stack(held, axis=1).astype(np.int32)
+        codes = [c.after if labels is None else c.after[labels] for c in self.columns]
+        right = np.stack(codes, axis=1).astype(np.int32)
         a = np.stack([n[left[:, c]] for c, n in enumerate(self.leaf_numbers)], axis=1)
         b = np.stack([n[right[:, c]] for c, n in enumerate(self.label_numbers)], axis=1)
         counts = self.columns[0].after_counts
-        held = np.ones(len(right), dtype=np.int64) if counts is None else counts
-        held = held if labels is None or counts is None else held[labels]
+        held = np.ones(len(right), dtype=np.int64)
+        if counts is not None:
+            held = counts if labels is None else counts[labels]
         starts = np.concatenate(([0], np.cumsum(held)))
         found, far = nearest(
             left, right, a, b, self.numeric, self.tables, self.offsets, self.widths, starts, k, seed

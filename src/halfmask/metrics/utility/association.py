@@ -75,9 +75,7 @@ def _pair(one: SharedColumn, two: SharedColumn, left: csr_array, right: csr_arra
     )
 
 
-def _table(
-    a: NDArray[Any], rows: int, b: NDArray[Any], columns: int, counts: Counts
-) -> csr_array:
+def _table(a: NDArray[Any], rows: int, b: NDArray[Any], columns: int, counts: Counts) -> csr_array:
     """The shares of all pairs of codes that occur."""
     from scipy.sparse import csr_array
 

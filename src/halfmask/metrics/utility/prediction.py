@@ -95,7 +95,7 @@ def predict(
     if regression:
         assert column.numbers is not None  # noqa: S101 - regression needs numbers
         number = column.numbers[column.before]
-        data = (known[: len(train)], number[train], own, column.numbers[leaves],
+        data: Any = (known[: len(train)], number[train], own, column.numbers[leaves],
                 known[len(train) :], number[test])  # fmt: skip
         return tuple(_regress(target, name, model, data) for name, model in _regressors(seed))
     truth = column.before

@@ -76,6 +76,13 @@ def statements(source: str | PathLike[str]) -> list[Any]:
     return found
 
 
+def columns_named(queries: Sequence[Any]) -> list[str]:
+    """The names in parsed queries that may be columns."""
+    from sqlglot import exp
+
+    return list(dict.fromkeys(one.name for q in queries for one in q.find_all(exp.Column)))
+
+
 def sql_queries(
     sides: Sides,
     queries: Sequence[Any],
