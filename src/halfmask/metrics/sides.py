@@ -82,11 +82,12 @@ class Sides:
     def tuple_shares(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Over the original's distinct tuples: its own shares, and the mass the release gives them.
 
-        The release may put mass elsewhere: its shares need not add up to 1.
+        The release may put mass elsewhere: its shares need not add up to 1. Columns of numbers that
+        the release changed are compared in bins.
         """
         key = tuple(names)
         if key not in self._cache:
-            self._cache[key] = _tuple_shares(self.named(names), self.after)
+            self._cache[key] = _tuple_shares([c.binned() for c in self.named(names)], self.after)
         return self._cache[key]
 
 
