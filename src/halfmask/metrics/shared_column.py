@@ -96,12 +96,14 @@ class SharedColumn:
         marks = chosen[self.covered].astype(np.float64)
         return np.asarray(np.add.reduceat(marks, self.starts[:-1]) / self.sizes)
 
-    def binned(self) -> SharedColumn:
-        """The column in its bins where the release holds new numbers, else as it is.
+    @property
+    def renumbered(self) -> bool:
+        """Whether the release holds new numbers, which equal none of the original's."""
+        return self.numbers is not None and self.leaves > self.known
 
-        New numbers equal none of the original's: as values, any two tables would share nothing.
-        """
-        if self.bins == self.leaves or self.leaves == self.known:
+    def binned(self) -> SharedColumn:
+        """The column in its bins; a label of several values lies evenly on the bins it touches."""
+        if self.bins == self.leaves:
             return self
         several = np.flatnonzero(self.sizes > 1)
         label = self.bin_of[self.covered[self.starts[:-1]]]

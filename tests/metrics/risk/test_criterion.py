@@ -163,7 +163,9 @@ def test_membership_is_the_area_of_scikit_learn_and_its_gap():
     def near(row):
         other = released[nearest(row, released, spans, (0, 1, 2))]
         return min(
-            sum((row[p] != o[p]) if p in (1, 3) else abs(row[p] - o[p]) / spans[p] for p in range(4))
+            sum(
+                (row[p] != o[p]) if p in (1, 3) else abs(row[p] - o[p]) / spans[p] for p in range(4)
+            )
             for o in [*released, other]
         )
 
@@ -205,6 +207,4 @@ def test_singling_out_succeeds_as_often_as_all_conditions_together():
         )
     found = [singling_out(whom) for _ in range(20)]  # the generator goes on
     assert np.mean([one.attack.value for one in found]) == pytest.approx(np.mean(shares), abs=0.05)
-    assert np.mean([one.baseline.value for one in found]) == pytest.approx(
-        np.mean(blind), abs=0.05
-    )
+    assert np.mean([one.baseline.value for one in found]) == pytest.approx(np.mean(blind), abs=0.05)

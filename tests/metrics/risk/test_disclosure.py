@@ -42,9 +42,7 @@ def test_every_attack_by_counting(data):
     assert found.background == pytest.approx(sum(k <= 2 for k in kinds) / n)
     gains = [one.count(v) / len(one) - table[v] / n for one in mine for v in one]
     assert found.skewness == pytest.approx(max(gains), abs=1e-12)
-    shifts = [
-        sum(abs(one.count(v) / len(one) - table[v] / n) for v in table) / 2 for one in mine
-    ]
+    shifts = [sum(abs(one.count(v) / len(one) - table[v] / n) for v in table) / 2 for one in mine]
     assert found.mean_shift == pytest.approx(sum(shifts) / n, abs=1e-12)
     alike = [len({MEANING[v] for v in one}) == 1 and len(set(one)) > 1 for one in mine]
     assert found.similarity == pytest.approx(sum(alike) / n)

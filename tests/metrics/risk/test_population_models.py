@@ -79,7 +79,9 @@ def test_pitman_is_the_expectation_of_its_process(alpha, theta, monkeypatch):
     assert found == pytest.approx(singles / 3000)
 
 
-@pytest.mark.parametrize(("a", "q", "fraction"), [(0.8, 0.7, 0.3), (2.0, 0.4, 0.1), (0.5, 0.9, 0.5)])
+@pytest.mark.parametrize(
+    ("a", "q", "fraction"), [(0.8, 0.7, 0.3), (2.0, 0.4, 0.1), (0.5, 0.9, 0.5)]
+)
 def test_snb_solves_its_own_expectations(a, q, fraction):
     # Sizes 1 + negative binomial: expected sample frequencies by adding up every size.
     frequencies = np.zeros(200)

@@ -37,7 +37,7 @@ def test_every_figure_by_counting(data):
     work = list("slpwx") + data.draw(
         st.lists(st.sampled_from("slpwx"), min_size=n - 5, max_size=n - 5)
     )
-    year = [1, 2] + data.draw(st.lists(st.integers(1, 2), min_size=n - 2, max_size=n - 2))
+    year = [1, 2, *data.draw(st.lists(st.integers(1, 2), min_size=n - 2, max_size=n - 2))]
     ill = data.draw(st.lists(st.sampled_from("abc"), min_size=n, max_size=n))
     levels = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     kept = data.draw(st.integers(1, n))
