@@ -100,9 +100,8 @@ def _settle(
 
     Else a column that was left as it is would seem to be generalized here and there.
     """
-    names: list[dict[str | None, int]] = [{text: i for i, text in enumerate(texts)}]
-    for held in hierarchy.labels[1:]:
-        names.append({None if label is None else str(label): i for i, label in enumerate(held)})
+    named = [[None if one is None else str(one) for one in held] for held in hierarchy.labels[1:]]
+    names = [{text: code for code, text in enumerate(held)} for held in (texts, *named)]
     choices: dict[str | None, dict[int, int]] = {}
     for text in labels:
         level, code = places.get(text, (hierarchy.height + 1, 0))

@@ -160,14 +160,12 @@ def test_membership_is_the_area_of_scikit_learn_and_its_gap():
     whom, rows, outside, released, spans = scene()
     found = membership(whom)
 
+    def far(row, other):
+        texts = (row[1] != other[1]) + (row[3] != other[3])
+        return texts + sum(abs(row[p] - other[p]) / spans[p] for p in (0, 2))
+
     def near(row):
-        other = released[nearest(row, released, spans, (0, 1, 2))]
-        return min(
-            sum(
-                (row[p] != o[p]) if p in (1, 3) else abs(row[p] - o[p]) / spans[p] for p in range(4)
-            )
-            for o in [*released, other]
-        )
+        return min(far(row, other) for other in released)
 
     scores = [-near(row) for row in rows + outside]
     truth = [1] * 60 + [0] * 60
