@@ -48,6 +48,7 @@ def shared_column(
     for code, text in enumerate(texts):
         places.setdefault(text, (0, code))
     labels = [None if v is None else canonical(v) for v in published.values.to_pylist()]
+    _settle(places, hierarchy, texts, labels)
     maps = np.vstack([hierarchy.maps, np.zeros((1, known), dtype=np.int32)])
     written = pa.types.is_string(published.values.type)
     maps = _with_ranges(
@@ -96,6 +97,41 @@ def shared_column(
         coarse_of=coarse_of,
         coarse=coarse,
     )
+
+
+def _settle(
+    places: dict[str | None, tuple[int, int]],
+    hierarchy: Hierarchy,
+    texts: list[str | None],
+    labels: list[str | None],
+) -> None:
+    """Where a text names the same values at several levels, take the lowest that all labels share.
+
+    Else a column that was left as it is would seem to be generalized here and there.
+    """
+    named = [[None if one is None else str(one) for one in held] for held in hierarchy.labels[1:]]
+    names = [{text: code for code, text in enumerate(held)} for held in (texts, *named)]
+    choices: dict[str | None, dict[int, int]] = {}
+    for text in labels:
+        level, code = places.get(text, (hierarchy.height + 1, 0))
+        if level > hierarchy.height:
+            continue
+        same = choices[text] = {level: code}
+        for lower in range(level):
+            under = names[lower].get(text)
+            if under is not None and _alike(hierarchy, (level, code), (lower, under)):
+                same[lower] = under
+    common = set.intersection(*map(set, choices.values())) if choices else set()
+    for text, same in choices.items():
+        level = min(common or same)
+        places[text] = (level, same[level])
+
+
+def _alike(hierarchy: Hierarchy, one: tuple[int, int], two: tuple[int, int]) -> bool:
+    """Whether two labels, each as level and code, cover the same leaves."""
+    wide = [int(hierarchy.leaves[level][code]) for level, code in (one, two)]
+    held = [hierarchy.maps[level] == code for level, code in (one, two)]
+    return wide[0] == wide[1] and bool((held[0] == held[1]).all())
 
 
 def _with_ranges(
