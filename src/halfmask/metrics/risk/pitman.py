@@ -19,10 +19,16 @@ import numpy as np
 from halfmask.metrics.estimate import Estimate, failed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    Cost = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 
 _EDGE = 1e-3  # an alpha below this lies at the border of what the formula allows
 _FAR = 12.0  # so has a theta this many powers of e above the people
+_STEPS = 200
+_NUDGES = 1e-5 * np.eye(2)
 _STARTS = ((0.5, 0.0), (0.1, 0.0), (0.9, -2.0))  # alpha, and log theta beside that of the classes
 
 
@@ -47,25 +53,46 @@ def pitman(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
 
 def fit(frequencies: NDArray[np.int64]) -> tuple[float, float] | None:
     """The most likely alpha and theta; None where they lie at the border."""
-    from scipy.optimize import minimize
-
-    sizes = np.flatnonzero(frequencies)
-    many = frequencies[sizes].astype(np.float64)
+    sizes = np.flatnonzero(frequencies).astype(np.float64)
+    many = frequencies[frequencies > 0].astype(np.float64)
     u, n = float(many.sum()), float(sizes @ many)
+
+    def cost(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        return _cost(point, sizes, many, u, n)
+
     for alpha, shift in _STARTS:
-        start = [math.log(alpha / (1 - alpha)), math.log(u + 1) + shift]
-        found = minimize(
-            _cost,
-            start,
-            args=(sizes.astype(np.float64), many, u, n),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(math.log(_EDGE / 10), 14.0), (-10.0, math.log(n) + _FAR + 0.1)],
-        )
-        alpha, theta = _parameters(found.x)
-        if alpha >= _EDGE and found.x[1] <= math.log(n) + _FAR:
-            return alpha, theta
+        start = np.array([math.log(alpha / (1 - alpha)), math.log(u + 1) + shift])
+        found = _lowest(cost, start, (math.log(_EDGE), math.log(n) + _FAR))
+        if found is not None:
+            return _parameters(found)
     return None
+
+
+def _lowest(
+    cost: Cost, point: NDArray[np.float64], border: tuple[float, float]
+) -> NDArray[np.float64] | None:
+    """Newton's method, damped so that every step goes down; None where it leaves the border."""
+    value, slope = cost(point)
+    damping = 1e-3
+    for _ in range(_STEPS):
+        bend = np.column_stack([(cost(point + move)[1] - slope) / 1e-5 for move in _NUDGES])
+        low = (bend[0, 0] + bend[1, 1]) / 2 - math.hypot(
+            (bend[0, 0] - bend[1, 1]) / 2, (bend[0, 1] + bend[1, 0]) / 2
+        )
+        bend = (bend + bend.T) / 2 + (damping + max(0.0, -low)) * np.eye(2)
+        step = np.linalg.solve(bend, slope)
+        step *= min(1.0, 2.0 / float(np.abs(step).max() + 1e-300))
+        tried = point - step
+        if tried[0] < border[0] or tried[1] > border[1]:
+            return None
+        better, new_slope = cost(tried)
+        if better <= value:
+            point, value, slope, damping = tried, better, new_slope, damping / 10
+        else:
+            damping *= 10
+        if float(np.abs(step).max()) < 1e-7:
+            return point
+    return point if float(np.abs(slope).max()) < 1e-6 else None
 
 
 def _parameters(point: NDArray[np.float64]) -> tuple[float, float]:

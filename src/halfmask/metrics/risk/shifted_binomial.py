@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Equations = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], float]]
 
+_BORDER = 8.0  # beyond this log a the sizes are as good as Poisson
 _CHANCE = 3.0  # standard deviations that chance may explain
 
 
@@ -75,7 +76,7 @@ def _even(u: float, ones: float, size: float, fraction: float) -> float | None:
 
 def _solved(equations: Equations, point: NDArray[np.float64]) -> float | None:
     """Newton's method with halved steps; the share, or None."""
-    for _ in range(30):
+    for _ in range(80):
         try:
             wrong, share = equations(point)
             slope = np.empty((2, 2))
@@ -100,4 +101,6 @@ def _solved(equations: Equations, point: NDArray[np.float64]) -> float | None:
         else:
             return None
         point = point - scale * step
+        if point[0] > _BORDER:
+            return None
     return None
