@@ -18,6 +18,7 @@ from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
 from halfmask.metrics.risk.disclosure import disclosure
+from halfmask.metrics.risk.doubts import doubts
 from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability
 from halfmask.metrics.risk.linkage import linkage
@@ -134,7 +135,7 @@ def compare(
     sensitive = [c.name for c in paired.sensitive]
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
-    released = _released(paired)
+    released, seen = _released(paired), doubts(paired)
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     return Comparison(
@@ -163,11 +164,13 @@ def compare(
         disclosures=tuple(
             (disclosure(before, name), disclosure(after, name)) for name in sensitive
         ),
-        criteria=(
-            singling_out(attacked, limit=limit),
-            singling_out(attacked, known=False, limit=limit),
-            linkability(attacked, limit=limit),
-            *(inference(attacked, name, limit=limit) for name in secrets),
+        criteria=seen.judge(
+            (
+                singling_out(attacked, limit=limit),
+                singling_out(attacked, known=False, limit=limit),
+                linkability(attacked, limit=limit),
+                *(inference(attacked, name, limit=limit) for name in secrets),
+            )
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
@@ -180,6 +183,7 @@ def compare(
         limit=limit,
         notes=(
             *opened.notes,
+            *seen.all,
             *paired.notes,
             *_coverage(paired),
             *_seen(opened.control, wanted=wanted),
