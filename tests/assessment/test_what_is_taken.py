@@ -13,8 +13,8 @@ from halfmask.errors import InputError, ParameterError
 ROWS = {"age": [30, 30, 41, 41, 50, 50], "disease": ["a", "b", "a", "b", "a", "b"]}
 SCHEMA = {"age": "quasi", "disease": "sensitive"}
 FRAMES = pytest.mark.parametrize(
-    "frame", [pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.table(ROWS)], ids=lambda f: type(f).__module__
-)  # fmt: skip
+    "frame", [pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.table(ROWS)], ids=lambda f: str(type(f))
+)
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from halfmask.assessment.comparison import Comparison, Finding, NeedMet
+from halfmask.assessment.opened import How, open_sides
 from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.covering import finding_chance
 from halfmask.metrics.discrimination.attacks import Need
@@ -36,28 +35,39 @@ from halfmask.metrics.utility.likeness import likeness
 from halfmask.metrics.utility.moments import class_mean_error, moments
 from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
-from halfmask.metrics.utility.sql_queries import sql_queries, statements
+from halfmask.metrics.utility.sql_queries import columns_named, sql_queries, statements
+from halfmask.metrics.weighted import mean
 from halfmask.table.classes import classes_of
-from halfmask.table.read import rows_of
 from halfmask.table.schema import Column, Schema
-from halfmask.table.table import Table, require_table
+from halfmask.table.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from halfmask.engines.counted import Counted
     from halfmask.metrics.discrimination.rate import Discrimination
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
+    from halfmask.metrics.weighted import Counts
 
 _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
 
 
 def compare(
-    original: Table,
+    original: Table | str | PathLike[str],
     release: Published | Table | Any,
     *,
+    schema: object = None,
+    engine: str | None = None,
+    source_table: str | None = None,
+    release_table: str | None = None,
+    control_table: str | None = None,
+    earlier_table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
     control: Table | Any | None = None,
     earlier: Published | Table | Any | None = None,
     same_order: bool = False,
@@ -72,9 +82,21 @@ def compare(
     """Measure what ``release`` lost against ``original`` and what it still gives away.
 
     Args:
-        original: the rows it was made from; its schema and hierarchies count.
-        release: a release, or a table, frame or file of its rows.
-        control: rows of people who are not in the original, with the same columns; likewise.
+        original: the rows it was made from; its schema and hierarchies count. Each of the tables
+            may also be the name of a file or the address of a PostgreSQL database, whose rows stay
+            where they are if ``engine`` says so or the file is large.
+        release: a release, or a table or frame of its rows.
+        schema: the schema of an original that is a file or stands in a database, as for ``read``.
+        engine: ``"duckdb"`` counts CSV and Parquet files and DuckDB databases within
+            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads them.
+        source_table: which table of a database the original is.
+        release_table: the same for the release.
+        control_table: the same for the control.
+        earlier_table: the same for the earlier release.
+        memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of text files; ``None``: detected.
+        encoding: the character encoding of text files; ``None``: detected.
+        control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
@@ -91,11 +113,6 @@ def compare(
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False).suppressed
         0
     """
-    require_table(original)
-    release = release if hasattr(release, "to_arrow") else rows_of(release)
-    control = None if control is None else rows_of(control)
-    if not (earlier is None or hasattr(earlier, "to_arrow")):
-        earlier = rows_of(earlier)
     if attacks < 1:
         raise ParameterError("attacks", attacks, "at least 1")
     if seed < 0:
@@ -106,15 +123,26 @@ def compare(
         )
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
+    targets = [targets] if isinstance(targets, str) else targets
     asked = [] if queries is None else statements(queries)
-    paired = sides(original, release)
-    attacked = whom(original, release, control, attacks=attacks, seed=seed)
+    opened = open_sides(
+        (original, release, control, earlier),
+        (source_table, release_table, control_table, earlier_table),
+        schema=schema,
+        more=[*columns_named(asked), *_spoken_of(targets, needs)],
+        how=How(engine, memory_limit, delimiter, encoding),
+    )
+    paired = sides(opened.original, opened.release)
+    attacked = whom(
+        opened.original, opened.release, opened.control, attacks=attacks, seed=seed, known=paired
+    )
     wanted = learning.available() if learn is None else learn
     sensitive = [c.name for c in paired.sensitive]
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
     released, seen = _released(paired), doubts(paired)
-    before, after = _classes(original, paired), _classes(released, paired)
+    before = _classes(paired.original, paired, paired.original_counts)
+    after = _classes(released, paired, paired.released_counts)
     return Comparison(
         rows=paired.before,
         rows_released=paired.after,
@@ -131,8 +159,8 @@ def compare(
             if c.numbers is not None
         ),
         counting=counting_queries(paired, seed=seed),
-        queries=sql_queries(paired, asked, seed=seed) if asked else (),
-        needs=tuple(_need(need, original, released) for need in needs),
+        queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
+        needs=tuple(_need(need, paired, released) for need in needs),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
@@ -152,9 +180,19 @@ def compare(
         membership=membership(attacked),
         minimality=minimality(paired),
         linkage=linkage(paired, same_order=same_order, seed=seed),
-        differencing=(None if earlier is None else differencing(paired, sides(original, earlier))),
+        differencing=(
+            None
+            if opened.earlier is None
+            else differencing(paired, sides(opened.original, opened.earlier))
+        ),
         limit=limit,
-        notes=(*seen.all, *paired.notes, *_coverage(paired), *_seen(control, wanted=wanted)),
+        notes=(
+            *opened.notes,
+            *seen.all,
+            *paired.notes,
+            *_coverage(paired),
+            *_seen(opened.control, wanted=wanted),
+        ),
     )
 
 
@@ -162,16 +200,13 @@ def _predictions(
     attacked: Targets, names: Sequence[str] | None, *, wanted: bool, seed: int
 ) -> tuple[Prediction, ...]:
     paired = attacked.sides
-    names = [names] if isinstance(names, str) else names
     if names:
         learning.require()
     elif not wanted or len(paired.columns) < 2:
         return ()
     chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
-    outside = np.arange(attacked.size, paired.before) if len(attacked.control) else None
-    return tuple(
-        one for name in chosen for one in predict(paired, name, outside=outside, seed=seed)
-    )
+    inside = attacked.size if len(attacked.control) else None
+    return tuple(one for name in chosen for one in predict(paired, name, inside=inside, seed=seed))
 
 
 def _released(paired: Sides) -> Table:
@@ -187,18 +222,24 @@ def _released(paired: Sides) -> Table:
     return Table(arrow, Schema(columns))
 
 
-def _classes(table: Table, paired: Sides) -> Any:
+def _classes(table: Table, paired: Sides, counts: Counts) -> Any:
     quasi = [c.name for c in paired.quasi]
-    return classes_of(table, quasi, columns=[c.name for c in paired.sensitive])
+    return classes_of(table, quasi, columns=[c.name for c in paired.sensitive], counts=counts)
 
 
 def _finding(paired: Sides) -> Finding:
-    chance = finding_chance(paired.quasi)
-    return Finding(float(chance.mean()), float(chance.max()), float((chance == 0).mean()))
+    chance, rows = finding_chance(paired.quasi), paired.original_counts
+    return Finding(mean(chance, rows), float(chance.max()), mean(chance == 0, rows))
 
 
-def _need(need: Need, original: Table, released: Table) -> NeedMet:
-    one, two = need.measure(original), need.measure(released)
+def _spoken_of(targets: Sequence[str] | None, needs: Sequence[Need]) -> list[str]:
+    """Columns that are compared whatever their role."""
+    return [*(targets or ()), *(name for one in needs for name in (one.target, *one.keys))]
+
+
+def _need(need: Need, paired: Sides, released: Table) -> NeedMet:
+    one = need.measure(paired.original, paired.original_counts, values=False)
+    two = need.measure(released, paired.released_counts, values=False)
     return NeedMet(need.title, _rate(one), _rate(two), one.rows, two.rows)
 
 
@@ -206,7 +247,7 @@ def _rate(found: Discrimination) -> float | None:
     return None if found.degenerate else found.rate
 
 
-def _seen(control: Table | None, *, wanted: bool) -> tuple[str, ...]:
+def _seen(control: Counted | None, *, wanted: bool) -> tuple[str, ...]:
     if control is not None or not wanted:
         return ()
     return (
