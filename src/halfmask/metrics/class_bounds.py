@@ -18,6 +18,7 @@ import numpy as np
 from halfmask.metrics.codes import joint
 from halfmask.metrics.covering import Released
 from halfmask.metrics.space import space_of
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def class_bounds(both: Sides, pairs: int) -> Bounds | None:
         return None
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))
-    rows = np.bincount(ids, minlength=count)
+    rows = tally(ids, count, both.original_counts)
     space = space_of(both.original, [c.name for c in columns])
     codes = [c.before[first] for c in columns]
     covers = released.tables()

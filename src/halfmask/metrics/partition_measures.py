@@ -157,8 +157,11 @@ def _bounds(both: Sides, deleted: float, pairs: int) -> dict[str, Any]:
         return {}
     gone = max(both.before - both.after, 0)
     names = [column.name for column in both.quasi]
-    one = np.zeros(both.before, dtype=np.int64)
-    lost = gone / both.before * measures.entropy_loss(both.original, one, names) if gone else 0.0
+    lost = 0.0
+    if gone:
+        one = np.zeros(len(both.original), dtype=np.int64)
+        every = measures.entropy_loss(both.original, one, names, counts=both.original_counts)
+        lost = gone / both.before * every
     return {
         "dbil_low": found.dbil[0] + deleted,
         "dbil_high": found.dbil[1] + deleted,
