@@ -57,6 +57,15 @@ class Bounds:
         """Nothing at or below ``levels`` is feasible."""
         self._kernels.rule_out(self._state, self.heights, np.array(levels))
 
+    @property
+    def ruled_out(self) -> NDArray[np.uint8]:
+        """One bit per node: whether it is ruled out."""
+        return np.packbits(self._state)
+
+    def rule_out_too(self, ruled_out: NDArray[np.uint8]) -> None:
+        """Take over what another search under weaker promises has ruled out."""
+        self._state |= np.unpackbits(ruled_out, count=len(self._state)).view(np.int8)
+
     def raise_by(self, node: int, penalty: NDArray[np.float64]) -> None:
         """What ``node`` and everything below it pays at least, per column."""
         if self._known == len(self._penalties):

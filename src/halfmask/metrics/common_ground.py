@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from halfmask.metrics.quantiles import quantiles
 from halfmask.metrics.shared_column import SharedColumn
 from halfmask.table import ranges
 from halfmask.table.hierarchy import TOP, canonical
@@ -66,7 +67,8 @@ def shared_column(original: Table, rows: pa.Table, name: str) -> SharedColumn:
     lost = (
         None if foreign.any() else _loss(hierarchy, levels, labels, places, covers, published.codes)
     )
-    bin_of, bins = _binned(numbers, own.codes, known + len(fresh))
+    held = np.bincount(own.codes, minlength=known + len(fresh))
+    bin_of, bins = _binned(numbers, held)
     coarse_of, coarse = _coarse(bin_of, bins, own.codes)
     return SharedColumn(
         name=name,
@@ -170,13 +172,21 @@ def _loss(
     return float((covered[codes].mean() - 1) / (hierarchy.size - 1))
 
 
+def leaf_bins(
+    original: Table, name: str, held: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """The bin of each value in which distributions are compared, where ``held`` rows hold it."""
+    values = original.encode(name).values
+    return _binned(_numbers(original, name, values, values, [], []), held)
+
+
 def _binned(
-    numbers: NDArray[np.float64] | None, codes: NDArray[np.int32], leaves: int
+    numbers: NDArray[np.float64] | None, held: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
     """Leaves themselves, or quantile bins of the original's rows for fine numbers."""
-    if numbers is None or leaves <= _FINE:
-        return np.arange(leaves), leaves
-    edges = np.unique(np.quantile(numbers[codes], np.linspace(0, 1, _BINS + 1)[1:-1]))
+    if numbers is None or len(held) <= _FINE:
+        return np.arange(len(held)), len(held)
+    edges = np.unique(quantiles(numbers, held, np.linspace(0, 1, _BINS + 1)[1:-1]))
     return np.searchsorted(edges, numbers, side="right").astype(np.int64), len(edges) + 1
 
 
