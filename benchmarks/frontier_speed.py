@@ -18,10 +18,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from optimal_search import adult
-
 import halfmask as hm
 from halfmask.sample import write
+from optimal_search import adult
 
 KS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 50)
 LS = (2, 3, 4)

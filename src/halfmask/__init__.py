@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.assess import assess
     from halfmask.assessment.compare import compare
     from halfmask.assessment.frontier import frontier
+    from halfmask.assessment.row_risks import row_risks
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
@@ -98,6 +99,7 @@ __all__ = [
     "policies",
     "query",
     "read",
+    "row_risks",
     "suggest",
     "synthesize",
 ]
@@ -129,6 +131,7 @@ _HOMES = {
     "partition_measures": "halfmask.metrics.partition_measures",
     "query": "halfmask.query.run",
     "read": "halfmask.table.read",
+    "row_risks": "halfmask.assessment.row_risks",
     "suggest": "halfmask.query.suggest",
     "synthesize": "halfmask.synthesize.run",
 }

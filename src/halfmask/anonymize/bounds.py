@@ -25,7 +25,7 @@ class Bounds:
     def __init__(self, problem: Problem) -> None:
         from halfmask.kernels import lattice
 
-        self._kernels = lattice
+        self._kernels: Any = lattice
         self.heights = problem.heights
         self._costs = (problem.scores, problem.weights, problem.geometric)
         floor = np.asarray(lattice.bounds(self.heights, *self._costs))

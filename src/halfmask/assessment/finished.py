@@ -99,16 +99,15 @@ def finished_figures(
 
 
 def _loss(both: Sides) -> float | None:
-    losses = {column.name: column.loss for column in class_utility(both).columns}
-    if any(loss is None for loss in losses.values()):
+    columns = class_utility(both).columns
+    losses = {column.name: column.loss for column in columns if column.loss is not None}
+    if len(losses) < len(columns):
         return None
     weights = {name: both.original.schema.columns[name].weight for name in losses}
     return table_loss(losses, weights)
 
 
-def _gain(
-    both: Sides, column: SharedColumn, released: Released, *, made_up: bool
-) -> float | None:
+def _gain(both: Sides, column: SharedColumn, released: Released, *, made_up: bool) -> float | None:
     """How much better than guessing one sensitive column can be told; None: all are equal."""
     owner, labels, counts = pairs(released.ids, column.after, column.labels, len(released))
     totals = np.bincount(column.after, minlength=column.labels)

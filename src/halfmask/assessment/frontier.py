@@ -6,8 +6,8 @@ tables are made, measured and forgotten. Nothing is released.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.figures import Measure
@@ -15,7 +15,7 @@ from halfmask.assessment.finished import divided_point, given_point, private_poi
 from halfmask.assessment.points import Frontier, Point, marked, require_axes, utility_of
 from halfmask.assessment.settings import chains, require_effort
 from halfmask.assessment.shared_search import SharedSearch
-from halfmask.engines.counted import counted
+from halfmask.engines.counted import counted, stays
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.models.exact import require_number
 from halfmask.models.needs import NO_QUASI, prepare
@@ -24,8 +24,7 @@ from halfmask.table.hierarchies.auto import Auto, settled
 from halfmask.table.hierarchies.check import check_hierarchies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from os import PathLike
+    from collections.abc import Callable, Mapping, Sequence
 
     from halfmask.assessment.settings import Setting
     from halfmask.engines.counted import Counted
@@ -104,6 +103,8 @@ def frontier(
         require_number("epsilons", epsilon, 0, open_low=True)
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
+    if isinstance(table, str | PathLike) and stays(fspath(table), engine, memory_limit):
+        _require_no_rows(wanted, rows_needed=bool(epsilons or releases))
     held = counted(
         table,
         lambda declared: _read(declared, promised),
@@ -114,7 +115,7 @@ def frontier(
         delimiter=delimiter,
         encoding=encoding,
     )
-    _require(held, wanted, risk, rows_needed=bool(epsilons or releases))
+    _require(held, risk)
     done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
     _promise(held, wanted, metric, seed, time_limit, done)
     for epsilon in epsilons:
@@ -199,9 +200,18 @@ def _read(schema: Schema, models: Sequence[Model]) -> list[str]:
     return names if schema.person is None else [*names, schema.person]
 
 
-def _require(
-    held: Counted, wanted: Sequence[Sequence[Setting]], risk: str, *, rows_needed: bool
-) -> None:
+def _require_no_rows(wanted: Sequence[Sequence[Setting]], *, rows_needed: bool) -> None:
+    """Refuse, before anything is counted, what counts are not enough for."""
+    need = [chain[0].method for chain in wanted if not chain[0].recodes]
+    if need or rows_needed:
+        what = f"The method {need[0]}" if need else "A private or finished table beside it"
+        raise InputError(
+            f"{what} needs the rows, and an engine only counts them: name recodings only (optimal, "
+            "local), or read the file into memory (engine memory)."
+        )
+
+
+def _require(held: Counted, risk: str) -> None:
     schema = held.table.schema
     if not schema.quasi:
         raise SchemaError(NO_QUASI)
@@ -212,19 +222,12 @@ def _require(
             "risk = 'inference' needs a sensitive column: give one the role sensitive in the "
             "schema or by --sensitive."
         )
-    if held.counts is None:
-        return
-    need = [chain[0].method for chain in wanted if not chain[0].recodes]
-    if need or rows_needed:
-        what = f"The method {need[0]}" if need else "A private or finished table beside it"
+    auto = [name for name, column in schema.columns.items() if isinstance(column.hierarchy, Auto)]
+    if held.counts is not None and auto:
         raise InputError(
-            f"{what} needs the rows, and an engine counted them: name recodings only (optimal, "
-            "local), or read the table into memory (engine memory)."
-        )
-    if any(isinstance(column.hierarchy, Auto) for column in schema.columns.values()):
-        raise InputError(
-            "Automatic hierarchies are found from rows, and an engine counted them: write them "
-            "into the schema first, by `halfmask describe --hierarchies auto` on a part."
+            f"The automatic hierarchy of '{auto[0]}' is found from rows, and an engine only counts "
+            "them: write it into the schema first, by `halfmask describe --hierarchies auto` on a "
+            "part of the rows."
         )
 
 

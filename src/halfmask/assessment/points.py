@@ -162,4 +162,6 @@ def marked(points: Sequence[Point], risk: str, utility: str) -> list[Point]:
 
 def _place(point: Point, risk: str, utility: str) -> tuple[float, float] | None:
     chance, cost = getattr(point, RISKS[risk]), getattr(point, utility)
-    return None if chance is None or cost is None else (round(chance, _DIGITS), round(cost, _DIGITS))
+    return (
+        None if chance is None or cost is None else (round(chance, _DIGITS), round(cost, _DIGITS))
+    )

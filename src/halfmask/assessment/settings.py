@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 # Parameters by which a promise grows stronger: as they rise (1) or as they fall (-1).
 _STRONGER = {"k": 1, "l": 1, "t": -1, "alpha": -1, "beta": -1, "delta": -1, "limit": -1}
-_SAID = ("lower", "upper", "c", "base", "default", "column", "kind", "distance")
-_PLAIN = {"kind": ("distinct", "basic"), "distance": ("equal",)}
+_NUMBERS = (*_STRONGER, "c", "base", "lower", "upper", "default")
+_PLAIN = (None, "distinct", "basic", "equal")  # what is meant where nothing is said
+_KNOWN_BY_NUMBER = (
+    "k-anonymity", "(alpha, k)-anonymity", "l-diversity", "t-closeness", "beta-likeness",
+    "delta-disclosure",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Setting:
     @property
     def name(self) -> str:
         """The setting in words."""
-        left = f", up to {_percent(self.suppression)} suppressed" if self.recodes else ""
+        left = f", {_percent(self.suppression)} suppressed" if self.recodes else ""
         return f"{', '.join(map(_said, self.models))}; {self.method}{left}"
 
     @property
@@ -131,17 +135,14 @@ def require_effort(seed: int, time_limit: float | None) -> None:
 
 
 def _said(model: Model) -> str:
+    """A model in few words; where its parameter is its own, without its name."""
     facts = model.to_dict()
-    numbers = [f"{key} = {facts[key]:g}" for key in _STRONGER if facts.get(key) is not None]
-    more = [key for key in _SAID if facts.get(key) is not None]
-    words = [
-        str(facts[key]) if key in ("column", "kind", "distance") else f"{key} = {facts[key]:g}"
-        for key in more
-        if facts[key] not in _PLAIN.get(key, ())
-    ]
-    said = ", ".join([*numbers, *words])
-    return f"{facts['model']} ({said})" if said else str(facts["model"])
+    numbers = [f"{key} = {facts[key]:g}" for key in _NUMBERS if facts.get(key) is not None]
+    words = [facts[key] for key in ("kind", "distance") if facts.get(key) not in _PLAIN]
+    named = [] if facts["model"] in _KNOWN_BY_NUMBER else [facts["model"]]
+    column = [f"({facts['column']})"] if facts.get("column") else []
+    return " ".join(map(str, [*named, *words, ", ".join(numbers), *column])).replace("  ", " ")
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.6g}%"
+    return f"up to {100 * share:.6g}%" if share else "none"

@@ -18,6 +18,7 @@ from halfmask.cli.options import (
     rows_or_place,
     source,
 )
+from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
     from halfmask.assessment.points import Frontier, Point
@@ -44,7 +45,7 @@ _SHOWN = 40  # settings that are printed; --json and -o hold all
 @engine_options
 @report_option
 @as_json
-def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
     """Show risk against utility for many settings.
 
     Example: halfmask frontier people.csv --k 2,5,10,20 -o frontier.html
@@ -83,11 +84,18 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
         show.document("frontier", found.to_dict())
     else:
         show_frontier(found)
+    return 0 if found.points else PrivacyError.exit_code
 
 
 def show_frontier(found: Frontier) -> None:
     """Print the points for people; where they are many, those worth a choice."""
     points = found.points if len(found.points) <= _SHOWN else found.best
+    if not points:
+        show.say(
+            "No setting can be satisfied: promise less, let more rows be suppressed "
+            "(--suppression), or give hierarchies that generalize further."
+        )
+        return
     headings = ("setting", "best", "mean risk", "highest risk", "inference", "loss", "distance",
                 "suppressed")  # fmt: skip
     what = {"mean": "mean risk", "highest": "highest risk", "inference": "inference"}[found.risk]

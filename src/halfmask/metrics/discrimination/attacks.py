@@ -30,6 +30,8 @@ from halfmask.metrics.discrimination.rate import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from halfmask.table.table import Table
 
 
@@ -54,9 +56,16 @@ class Need:
         """A name for reports."""
         return self.name or f"{self.target} from {', '.join(self.keys)}"
 
-    def measure(self, table: Table) -> Discrimination:
-        """How far ``table`` serves the need: a rate from 0 to 1."""
-        return discriminate(table, self.target, self.keys, self.partition)
+    def measure(
+        self, table: Table, counts: NDArray[np.int64] | None = None, *, values: bool = True
+    ) -> Discrimination:
+        """How far ``table`` serves the need: a rate from 0 to 1, also of each value if ``values``.
+
+        With ``counts``, each row of ``table`` stands for so many.
+        """
+        return discriminate(
+            table, self.target, self.keys, self.partition, values=values, counts=counts
+        )
 
 
 def identity(original: Table, released: Table, column: str) -> Discrimination:
