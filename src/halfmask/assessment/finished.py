@@ -37,7 +37,12 @@ def divided_point(
     try:
         if setting.method in PERTURBING:
             made = anonymize(
-                table, *setting.models, method=setting.method, seed=seed, time_limit=time_limit
+                table,
+                *setting.models,
+                method=setting.method,
+                suppression=setting.suppression,
+                seed=seed,
+                time_limit=time_limit,
             )
             return Point.of(setting, finished_figures(table, made), made.gap)
         effort = Settings(setting.method, seed=seed, time_limit=time_limit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from halfmask.anonymize.run import METHODS, RECODINGS
+from halfmask.anonymize.run import METHODS, PERTURBING, RECODINGS
 from halfmask.errors import ParameterError
 from halfmask.models.exact import require_number, require_whole
 from halfmask.models.needs import require_models
@@ -42,8 +42,13 @@ class Setting:
     @property
     def name(self) -> str:
         """The setting in words."""
-        left = f", {_percent(self.suppression)} suppressed" if self.recodes else ""
+        left = f", {_percent(self.suppression)} suppressed" if self.suppresses else ""
         return f"{', '.join(map(_said, self.models))}; {self.method}{left}"
+
+    @property
+    def suppresses(self) -> bool:
+        """Whether the method may leave rows out."""
+        return self.method in (*RECODINGS, *PERTURBING)
 
     @property
     def recodes(self) -> bool:
@@ -69,7 +74,7 @@ def chains(
     out = []
     for method in dict.fromkeys(methods):
         # More suppression first: what is found there bounds what is found with less.
-        shares = sorted(set(suppression), reverse=True) if method in RECODINGS else [0.0]
+        shares = sorted(set(suppression), reverse=True) if method in (*RECODINGS, *PERTURBING) else [0.0]
         for share, others, run in product(shares, product(*rest), runs):
             promised = [(*others[:longest], model, *others[longest:]) for model in run]
             out.append([Setting(method, float(share), together) for together in promised])
