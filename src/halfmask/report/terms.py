@@ -74,7 +74,11 @@ TERMS: dict[str, str] = {
     "these explain. What is left may come from the last person: the less, the surer.",
     "differencing": "Two releases of the same people, held against each other, leave fewer people "
     "and fewer values that fit both.",
-    "not dominated": "No other setting has both less risk and less loss.",
+    "not dominated": "No other setting has less risk and no more loss, or less loss and no more "
+    "risk.",
+    "gain of a guess": "(guess - prior) / (1 - prior): guess is how often the likeliest sensitive "
+    "value of a class is right, prior how often the likeliest of all rows is. The column where it "
+    "is largest counts.",
 }
 
 
