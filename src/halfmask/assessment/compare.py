@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.assessment.comparison import Comparison, Finding, NeedMet
+from halfmask.assessment.comparison import Comparison, Finding
 from halfmask.errors import ParameterError
 from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.discrimination.need import need_met
+from halfmask.metrics.discrimination.needs_file import stated_needs
+from halfmask.metrics.discrimination.partition_file import stated_partitions
+from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
@@ -43,8 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from halfmask.metrics.discrimination.attacks import Need
-    from halfmask.metrics.discrimination.rate import Discrimination
+    from halfmask.metrics.discrimination.need import Need
+    from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
@@ -60,7 +64,9 @@ def compare(
     earlier: Published | Table | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
-    needs: Sequence[Need] = (),
+    needs: Sequence[Need] | str | PathLike[str] = (),
+    partition: object = None,
+    weaker: Published | Table | None = None,
     queries: str | PathLike[str] | None = None,
     learn: bool | None = None,
     attacks: int = 500,
@@ -76,7 +82,10 @@ def compare(
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
-        needs: what analysts want to learn, as discrimination rates.
+        needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
+        partition: per sensitive column, which of its values mean the same: blocks by column, or a
+            TOML file; else the first level of its hierarchy.
+        weaker: a release under a weaker promise; where this one tells more is listed.
         queries: a file of SQL on a table called people, run on both.
         learn: whether to train models; None: if scikit-learn is installed.
         attacks: how many people each attack is tried on.
@@ -97,6 +106,7 @@ def compare(
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
     asked = [] if queries is None else statements(queries)
+    wishes, meanings = stated_needs(needs), stated_partitions(partition)
     paired = sides(original, release)
     attacked = whom(original, release, control, attacks=attacks, seed=seed)
     wanted = learning.available() if learn is None else learn
@@ -122,7 +132,7 @@ def compare(
         ),
         counting=counting_queries(paired, seed=seed),
         queries=sql_queries(paired, asked, seed=seed) if asked else (),
-        needs=tuple(_need(need, original, released) for need in needs),
+        needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
@@ -131,6 +141,7 @@ def compare(
         disclosures=tuple(
             (disclosure(before, name), disclosure(after, name)) for name in sensitive
         ),
+        discrimination=_rates(paired, meanings, weaker, same_order=same_order),
         criteria=(
             singling_out(attacked, limit=limit),
             singling_out(attacked, known=False, limit=limit),
@@ -185,13 +196,13 @@ def _finding(paired: Sides) -> Finding:
     return Finding(float(chance.mean()), float(chance.max()), float((fits == 0).mean()))
 
 
-def _need(need: Need, original: Table, released: Table) -> NeedMet:
-    one, two = need.measure(original), need.measure(released)
-    return NeedMet(need.title, _rate(one), _rate(two), one.rows, two.rows)
-
-
-def _rate(found: Discrimination) -> float | None:
-    return None if found.degenerate else found.rate
+def _rates(
+    paired: Sides, meanings: Any, weaker: Published | Table | None, *, same_order: bool
+) -> ReleaseRates:
+    own = release_rates(paired, meanings, same_order=same_order)
+    if weaker is None:
+        return own
+    return own.than(release_rates(sides(paired.original, weaker), meanings))
 
 
 def _seen(control: Table | None, *, wanted: bool) -> tuple[str, ...]:

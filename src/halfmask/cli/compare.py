@@ -12,7 +12,7 @@ from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, repor
 
 if TYPE_CHECKING:
     from halfmask.assessment.comparison import Comparison
-    from halfmask.metrics.discrimination.attacks import Need
+    from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.estimate import Estimate
 
 
@@ -76,7 +76,7 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
 
 def _need(text: str) -> Need:
     """A need written as ``target=key,key``."""
-    from halfmask.metrics.discrimination.attacks import Need
+    from halfmask.metrics.discrimination.need import Need
 
     target, sign, keys = text.partition("=")
     if not sign or not target.strip() or not names(keys):
