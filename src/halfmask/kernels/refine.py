@@ -91,8 +91,8 @@ def refine(
 
 
 @njit(cache=True, nogil=True)
-def _bits(table: NDArray[np.float64], n: int) -> float:
-    """N log2 n, looked up while the table reaches that far."""
+def _bits(table: NDArray[np.float64], n: int) -> Any:
+    """The value of n log2 n, looked up while the table reaches that far."""
     return table[n] if n < len(table) else n * np.log2(n)
 
 

@@ -1,7 +1,7 @@
 """A need: what somebody wants to learn from which columns, and how well a table serves it.
 
-Definition: DR of the target's blocks given the keys' blocks, jointly: an analyst's need (at least so
-much should be told) or an attacker's goal (at most so much may be).
+Definition: DR of the target's blocks given the keys' blocks, jointly: an analyst's need (at least
+so much should be told) or an attacker's goal (at most so much may be).
 Source: Sondeck, "Privacy and utility assessment within statistical data bases", 2017, chapter 6.
 """
 

@@ -29,9 +29,7 @@ def stated_needs(given: Sequence[Need] | str | PathLike[str]) -> list[Need]:
     document = read_toml(path)
     entries = document.get("need")
     if not isinstance(entries, list) or not entries or set(document) != {"need"}:
-        raise InputError(
-            f"The file {path.name!r} states no needs: write a [[need]] table for each."
-        )
+        raise InputError(f"The file {path.name!r} states no needs: write a [[need]] for each.")
     return unique_titles([_need(place, entry) for place, entry in enumerate(entries, 1)])
 
 

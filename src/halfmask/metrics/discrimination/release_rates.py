@@ -1,9 +1,9 @@
 """What a release still tells, scored attack by attack as discrimination rates.
 
-Definition: identity DR_A(A*) per quasi-identifier; homogeneity DR_S(Y*) per sensitive column, of all
-released quasi-identifiers and of each; background 1 - DR_S(Y*), the information that must come from
-elsewhere; skewness DR_S(Y) - DR_S(Y*); similarity DR_sS(Y*) on a semantic partition. The loss of an
-attack is 1 - its mean rate; the overall loss is the mean of those of identity and homogeneity.
+Definition: identity DR_A(A*) per quasi-identifier; homogeneity DR_S(Y*) per sensitive column, of
+all released quasi-identifiers and of each; background 1 - DR_S(Y*), the information that must come
+from elsewhere; skewness DR_S(Y) - DR_S(Y*); similarity DR_sS(Y*) on a semantic partition. The loss
+of an attack is 1 - its mean rate; the overall loss is the mean of those of identity and homogeneity.
 Source: Sondeck, "Privacy and utility assessment within statistical data bases", 2017, ch. 4-5.
 
 Identity uses the pairing of rows, which the assessor holds and an attacker does not, so that it
@@ -90,9 +90,10 @@ class ReleaseRates:
         found = []
         for one in self.rates:
             other = others.get((one.attack, one.target, one.keys))
-            if one.attack in _RANKED and one.rate is not None and other is not None:
-                if one.rate > other + 1e-12:
-                    found.append(Inversion(one.attack, one.target, one.keys, one.rate, other))
+            if one.attack not in _RANKED or one.rate is None or other is None:
+                continue
+            if one.rate > other + 1e-12:
+                found.append(Inversion(one.attack, one.target, one.keys, one.rate, other))
         return replace(self, inversions=tuple(found))
 
     def to_dict(self) -> dict[str, Any]:
