@@ -3,7 +3,7 @@
 Definition: identity DR_A(A*) per quasi-identifier; homogeneity DR_S(Y*) per sensitive column, of
 all released quasi-identifiers and of each; background 1 - DR_S(Y*), the information that must come
 from elsewhere; skewness DR_S(Y) - DR_S(Y*); similarity DR_sS(Y*) on a semantic partition. The loss
-of an attack is 1 - its mean rate; the overall loss is the mean of those of identity and homogeneity.
+of an attack is 1 - its mean rate; overall, the mean of those of identity and homogeneity.
 Source: Sondeck, "Privacy and utility assessment within statistical data bases", 2017, ch. 4-5.
 
 Identity uses the pairing of rows, which the assessor holds and an attacker does not, so that it
