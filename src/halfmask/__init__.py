@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.assess import assess
     from halfmask.assessment.compare import compare
     from halfmask.assessment.frontier import frontier
+    from halfmask.assessment.row_risks import row_risks
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
@@ -105,6 +106,7 @@ __all__ = [
     "query",
     "rank_column_sets",
     "read",
+    "row_risks",
     "suggest",
     "synthesize",
 ]
@@ -140,6 +142,7 @@ _HOMES = {
     "query": "halfmask.query.run",
     "rank_column_sets": "halfmask.metrics.discrimination.column_sets",
     "read": "halfmask.table.read",
+    "row_risks": "halfmask.assessment.row_risks",
     "suggest": "halfmask.query.suggest",
     "synthesize": "halfmask.synthesize.run",
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 VERBS = (
     "describe",
     "assess",
+    "risks",
     "check",
     "anonymize",
     "recode",

@@ -44,7 +44,7 @@ def failed(reason: str, n: int = 0) -> Estimate:
     return Estimate(None, None, None, n, trusted=False, reason=reason)
 
 
-def proportion(hits: int, n: int, reason: str = "") -> Estimate:
+def proportion(hits: float, n: int, reason: str = "") -> Estimate:
     """The share ``hits / n`` with Wilson's interval.
 
     Source: Wilson, "Probable inference, the law of succession, and statistical inference", 1927.

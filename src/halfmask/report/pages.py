@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.report import assessment_plots, attacks, sentences
+from halfmask.report import attacks, sentences
+from halfmask.report.assessment_plots import assessment
+from halfmask.report.comparison_plots import comparison
 from halfmask.report.figures import figure, percent
+from halfmask.report.frontier_plots import frontier
 from halfmask.report.page import rendered
+from halfmask.report.risk_plots import synthetic
 from halfmask.report.terms import term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "halfmask.assessment": ("assessment.html", assessment_plots.assessment),
-    "halfmask.comparison": ("comparison.html", assessment_plots.comparison),
-    "halfmask.frontier": ("frontier.html", assessment_plots.frontier),
-    "halfmask.synthetic": ("synthetic.html", assessment_plots.synthetic),
+    "halfmask.assessment": ("assessment.html", assessment),
+    "halfmask.comparison": ("comparison.html", comparison),
+    "halfmask.frontier": ("frontier.html", frontier),
+    "halfmask.synthetic": ("synthetic.html", synthetic),
 }
 
 

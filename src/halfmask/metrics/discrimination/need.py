@@ -19,6 +19,8 @@ from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.discrimination.released import released_column
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from halfmask.metrics.discrimination.result import Discrimination
     from halfmask.metrics.sides import Sides
     from halfmask.table.table import Table
@@ -63,9 +65,16 @@ class Need:
         """A name for reports."""
         return self.name or f"{self.target} from {', '.join(self.keys)}"
 
-    def measure(self, table: Table) -> Discrimination:
-        """How far ``table`` serves the need: a rate from 0 to 1."""
-        return discriminate(table, self.target, self.keys, self.partition)
+    def measure(
+        self, table: Table, counts: NDArray[np.int64] | None = None, *, values: bool = True
+    ) -> Discrimination:
+        """How far ``table`` serves the need: a rate from 0 to 1, also of each value if ``values``.
+
+        With ``counts``, each row of ``table`` stands for so many.
+        """
+        return discriminate(
+            table, self.target, self.keys, self.partition, values=values, counts=counts
+        )
 
     def met(self, rate: float | None) -> bool | None:
         """Whether ``rate`` keeps the bounds; None where there are none, no where it is unknown."""
@@ -118,7 +127,7 @@ def need_met(need: Need, both: Sides) -> NeedMet:
     Raises:
         InputError: the original lacks a column, or a partition does not fit.
     """
-    one = need.measure(both.original)
+    one = need.measure(both.original, both.original_counts, values=False)
     before = None if one.degenerate else one.rate
     notes: list[str] = list(one.notes)
     after, reason, rows = None, "", both.after
@@ -134,7 +143,7 @@ def need_met(need: Need, both: Sides) -> NeedMet:
             columns.append(column)
             notes += more
         y, groups = grouped(columns[1:])
-        found = measure(columns[0].codes, columns[0].size, y, groups)
+        found = measure(columns[0].codes, columns[0].size, y, groups, weights=both.released_counts)
         after = None if np.isnan(found.rate) else found.rate
         reason = "" if after is not None else "The target never varies in the release."
         rows = int(found.sizes.sum())

@@ -152,7 +152,7 @@ def _identity(both: Sides, own: Owners | None) -> list[AttackRate]:
             out.append(AttackRate("identity", column.name, keys, None, reason=_NOBODY))
             continue
         x, y = coded(both.original, column.name), own.labels(place)
-        found = measure(x.codes, x.size, *grouped([y]))
+        found = measure(x.codes, x.size, *grouped([y]), weights=both.original_counts)
         out.append(
             undefined_as_none(
                 AttackRate(

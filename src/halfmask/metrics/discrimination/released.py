@@ -10,6 +10,7 @@ from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.discrimination.columns import CodedColumn
 from halfmask.metrics.discrimination.partition import partitioning
 from halfmask.metrics.risk.pairing import pairs_in_order
+from halfmask.metrics.weighted import tally
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def owners(both: Sides, *, same_order: bool = False) -> Owners | None:
     if any(column.foreign for column in both.quasi):
         return None
     owner = tightest_class(both.quasi)
-    found = np.bincount(owner[owner >= 0], minlength=len(released))
+    kept = owner >= 0
+    counts = both.original_counts
+    found = tally(owner[kept], len(released), None if counts is None else counts[kept])
     if (found == released.rows).all():
         return Owners(both, owner, "Which row became which follows from the values.")
     agree = float(np.minimum(found, released.rows).sum()) / both.after

@@ -15,6 +15,7 @@ from halfmask.metrics.discrimination.grouping import Measured, measure
 from halfmask.metrics.discrimination.inflation import beside_chance
 from halfmask.metrics.discrimination.partition import Partition, Partitioning, partitioning
 from halfmask.metrics.discrimination.released import released_column
+from halfmask.metrics.weighted import rows_of, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.discrimination.released import Owners
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.sides import Sides
+    from halfmask.metrics.weighted import Counts
 
 _CHANGED = "The released rows are not known to be rows of the original with these sensitive values."
 _NO_MEANING = (
@@ -86,30 +88,34 @@ def _attacks(
 class _Knowledge:
     """What an attacker knows of each row: its group by the keys."""
 
-    def __init__(self, columns: Sequence[CodedColumn]) -> None:
+    def __init__(self, columns: Sequence[CodedColumn], counts: Counts) -> None:
         self.groups, self.count = grouped(columns)
+        self.counts = counts
 
     @classmethod
     def before(cls, both: Sides, keys: Sequence[str]) -> _Knowledge:
         """The original keys."""
-        return cls([coded(both.original, name) for name in keys])
+        return cls([coded(both.original, name) for name in keys], both.original_counts)
 
     @classmethod
     def after(cls, both: Sides, keys: Sequence[str]) -> _Knowledge:
         """The released keys."""
-        return cls([released_column(both, name)[0] for name in keys])
+        return cls([released_column(both, name)[0] for name in keys], both.released_counts)
 
     def measure(self, x: CodedColumn, kept: NDArray[np.bool_] | None = None) -> Measured:
         """How far it tells ``x``, on the rows ``kept``."""
         if kept is None:
-            return measure(x.codes, x.size, self.groups, self.count)
+            return measure(x.codes, x.size, self.groups, self.count, weights=self.counts)
         part = grouped([CodedColumn(self.groups[kept].astype(np.int32), self.count, ())])
-        return measure(x.codes[kept], x.size, *part)
+        counts = None if self.counts is None else self.counts[kept]
+        return measure(x.codes[kept], x.size, *part, weights=counts)
 
     def chance(self, x: CodedColumn) -> Estimate | None:
         """What shuffled outcomes give."""
-        times = max(3, min(10, _SHUFFLED // len(x.codes)))
-        return beside_chance(x.codes, x.size, self.groups, self.count, times).chance
+        times = max(3, min(10, _SHUFFLED // rows_of(len(x.codes), self.counts)))
+        return beside_chance(
+            x.codes, x.size, self.groups, self.count, times, weights=self.counts
+        ).chance
 
 
 def _kept(both: Sides, secret: str, own: Owners | None) -> NDArray[np.bool_] | None:
@@ -118,10 +124,12 @@ def _kept(both: Sides, secret: str, own: Owners | None) -> NDArray[np.bool_] | N
     if column.foreign or int(column.level.max(initial=0)) > 0:
         return None
     value = column.covered[column.starts[:-1]]
-    published = np.bincount(value[column.after], minlength=column.leaves)
-    candidates = [np.ones(both.before, dtype=bool)] + ([] if own is None else [own.kept])
+    published = tally(value[column.after], column.leaves, both.released_counts)
+    counts = both.original_counts
+    candidates = [np.ones(len(column.before), dtype=bool)] + ([] if own is None else [own.kept])
     for kept in candidates:
-        if (np.bincount(column.before[kept], minlength=column.leaves) == published).all():
+        part = None if counts is None else counts[kept]
+        if (tally(column.before[kept], column.leaves, part) == published).all():
             return kept
     return None
 
