@@ -69,3 +69,10 @@ def test_tables_of_a_row_or_two_are_compared(rows):
     few = hm.read({name: values[:rows] for name, values in ROWS.items()}, schema=SCHEMA)
     found = hm.compare(few, few, learn=False)
     assert "met" not in {one.outcome for one in found.criteria}
+
+
+def test_a_release_of_twice_as_many_rows_counts_as_the_original_does(people):
+    twice = pa.table({name: values * 2 for name, values in ROWS.items()})
+    found = hm.compare(people, twice, learn=False)
+    assert found.counting.error.value == pytest.approx(0)
+    assert any("scaled" in note for note in found.notes)

@@ -119,3 +119,13 @@ def test_everybody_of_adult_lies_under_k_released_rows(adult_table, method):
     some = hm.Table(adult_table.arrow.slice(0, 500), adult_table.schema)
     release = hm.anonymize(some, hm.KAnonymity(4), method=method, seed=0)
     assert covering_rows(sides(some, release).quasi).min() >= 4
+
+
+def test_new_dates_are_numbers_of_days():
+    days = pa.array([0, 10, 20], pa.int32()).cast(pa.date32())
+    table = hm.read(pa.table({"day": days}), schema={"day": "quasi"})
+    moved = pa.array([5, 10, 30], pa.int32()).cast(pa.date32())
+    for released in (moved, moved.cast(pa.timestamp("ns"))):
+        column = sides(table, hm.read(pa.table({"day": released}), schema={})).columns["day"]
+        assert column.numbers.tolist() == [0, 10, 20, 5, 30]
+        assert column.foreign == 2

@@ -170,7 +170,7 @@ def compare(
             for c in paired.sensitive
             if c.numbers is not None
         ),
-        counting=counting_queries(paired, seed=seed),
+        counting=counting_queries(paired, seed=seed, scaled=paired.after > paired.before),
         queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
         needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
@@ -282,5 +282,6 @@ def _coverage(paired: Sides) -> tuple[str, ...]:
         return ()
     return (
         f"The release holds {paired.after:,} rows and the original {paired.before:,}: figures of "
-        "single values are not comparable, those of columns are.",
+        "single values are not comparable, those of columns are."
+        + (" Random counts were scaled." if paired.after > paired.before else ""),
     )
