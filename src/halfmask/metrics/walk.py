@@ -7,6 +7,7 @@ that stands alone in its group leaves the walk below that set, because nothing c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 
 MOST = 2**31 - 1  # rows that one tuple can stand for
+
+_SETS = 4000  # column sets that are looked at without being asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,3 +123,13 @@ def below(mask: int, count: int) -> Iterator[int]:
     """The columns that extend a set, lowest first, so that subsets are visited before it."""
     lowest = (mask & -mask).bit_length() - 1 if mask else count
     yield from range(lowest)
+
+
+def affordable(columns: int, size: int) -> int:
+    """The largest set size for which there are not too many sets."""
+    if size < 1:
+        raise ParameterError("size", size, "at least 1")
+    size = min(size, columns)
+    while size > 1 and sum(comb(columns, s) for s in range(1, size + 1)) > _SETS:
+        size -= 1
+    return size
