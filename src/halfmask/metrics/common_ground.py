@@ -98,6 +98,12 @@ def _filled(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(missing, numbers[~missing].mean(), numbers)
 
 
+def leaf_bins(original: Table, name: str, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The bin of each value in which distributions are compared, where ``rows`` rows hold it."""
+    values = original.encode(name).values
+    return _binned(_numbers(original, name, values, values, np.arange(0)), rows)
+
+
 def _binned(
     numbers: NDArray[np.float64] | None, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:

@@ -47,6 +47,7 @@ def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array
     """Find what the distinct ``published`` labels cover of the original's ``values``."""
     texts, labels = _texts(values), _texts(published)
     places = _places(hierarchy, texts)
+    _settle(places, hierarchy, texts, labels)
     maps = np.vstack([hierarchy.maps, np.zeros((1, len(texts)), dtype=np.int32)])
     written = pa.types.is_string(published.type)
     spans = _spans(places, labels, texts, Members(texts, values) if written else None, len(maps))
@@ -81,6 +82,38 @@ def _places(hierarchy: Hierarchy, texts: list[str | None]) -> Places:
     return places
 
 
+def _settle(
+    places: Places, hierarchy: Hierarchy, texts: list[str | None], labels: list[str | None]
+) -> None:
+    """Where a text names the same values at several levels, take the lowest that all labels share.
+
+    Else a column that was left as it is would seem to be generalized here and there.
+    """
+    named = [[None if one is None else str(one) for one in held] for held in hierarchy.labels[1:]]
+    names = [{text: code for code, text in enumerate(held)} for held in (texts, *named)]
+    choices: dict[str | None, dict[int, int]] = {}
+    for text in labels:
+        level, code = places.get(text, (hierarchy.height + 1, 0))
+        if level > hierarchy.height:
+            continue
+        same = choices[text] = {level: code}
+        for lower in range(level):
+            under = names[lower].get(text)
+            if under is not None and _alike(hierarchy, (level, code), (lower, under)):
+                same[lower] = under
+    common = set.intersection(*map(set, choices.values())) if choices else set()
+    for text, same in choices.items():
+        level = min(common or same)
+        places[text] = (level, same[level])
+
+
+def _alike(hierarchy: Hierarchy, one: tuple[int, int], two: tuple[int, int]) -> bool:
+    """Whether two labels, each as level and code, cover the same leaves."""
+    wide = [int(hierarchy.leaves[level][code]) for level, code in (one, two)]
+    held = [hierarchy.maps[level] == code for level, code in (one, two)]
+    return wide[0] == wide[1] and bool((held[0] == held[1]).all())
+
+
 def _spans(
     places: Places,
     labels: list[str | None],
@@ -88,13 +121,18 @@ def _spans(
     members: Members | None,
     levels: int,
 ) -> list[NDArray[np.int64]]:
-    """The leaves of ranges such as 17-24 and of sets; adds their places."""
+    """The leaves of ranges such as 17-24 and of sets; adds their places.
+
+    A hierarchy may call 41 to 45 by the name 40-44. Where some ranges are none of its labels, the
+    release speaks of ranges, and all of them are read as they are written.
+    """
     at = ranges.places(texts)
+    said = {label: ranges.ends(label, at) for label in labels if label is not None}
+    written = any(ends is not None and label not in places for label, ends in said.items())
     spans: list[NDArray[np.int64]] = []
-    for label in labels:
-        if label is None or label in places:
+    for label, ends in said.items():
+        if label in places and (not written or ends is None or places[label][0] == 0):
             continue
-        ends = ranges.ends(label, at)
         if ends is not None:
             inside = np.arange(ends[0], ends[1] + 1)
         else:

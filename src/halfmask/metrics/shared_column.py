@@ -7,7 +7,7 @@ values under it, ``*`` all of them. A label's mass lies evenly on the leaves it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,6 +92,13 @@ class SharedColumn:
         order = np.argsort(self.covered, kind="stable")
         return np.searchsorted(self.covered[order], np.arange(self.leaves + 1)), owner[order]
 
+    def covers(self, labels: NDArray[np.int64], leaves: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each of some labels covers the leaf beside it."""
+        keys = np.repeat(np.arange(self.labels), self.sizes) * self.leaves + self.covered
+        wanted = labels * self.leaves + leaves
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray(keys[at] == wanted)
+
     def only_label(self) -> NDArray[np.int32]:
         """Per leaf, the label that covers it where there is one at most; -1 where none does."""
         out = np.full(self.leaves, -1, dtype=np.int32)
@@ -124,3 +131,32 @@ class SharedColumn:
         """Per label, the share of its leaves that ``chosen`` marks."""
         marks = chosen[self.covered].astype(np.float64)
         return np.asarray(np.add.reduceat(marks, self.starts[:-1]) / self.sizes)
+
+    @property
+    def renumbered(self) -> bool:
+        """Whether the release holds new numbers, which equal none of the original's."""
+        return self.numbers is not None and self.leaves > self.known
+
+    def binned(self) -> SharedColumn:
+        """The column in its bins; a label of several values lies evenly on the bins it touches."""
+        if self.bins == self.leaves:
+            return self
+        several = np.flatnonzero(self.sizes > 1)
+        label = self.bin_of[self.covered[self.starts[:-1]]]
+        label[several] = self.bins + np.arange(len(several))
+        wide = [self.bin_of[self.covered[self.starts[i] : self.starts[i + 1]]] for i in several]
+        covers = [np.array([place]) for place in range(self.bins)] + [np.unique(w) for w in wide]
+        return replace(
+            self,
+            before=self.bin_of[self.before].astype(np.int32),
+            after=label[self.after].astype(np.int32),
+            leaves=self.bins,
+            known=self.bins,
+            starts=np.concatenate(([0], np.cumsum([len(c) for c in covers]))).astype(np.int64),
+            covered=np.concatenate(covers).astype(np.int64),
+            level=np.concatenate((np.zeros(self.bins), 1 + np.arange(len(several)))).astype(
+                np.int64
+            ),
+            numbers=None,
+            bin_of=np.arange(self.bins),
+        )

@@ -96,11 +96,15 @@ class Sides:
     def tuple_shares(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Over the original's distinct tuples: its own shares, and the mass the release gives them.
 
-        The release may put mass elsewhere: its shares need not add up to 1.
+        The release may put mass elsewhere: its shares need not add up to 1. Where the release
+        holds new numbers, numbers are compared in bins.
         """
         key = tuple(names)
         if key not in self._cache:
-            self._cache[key] = _tuple_shares(self.named(names), self.after)
+            columns = self.named(names)
+            if any(column.renumbered for column in columns):
+                columns = [column.binned() for column in columns]
+            self._cache[key] = _tuple_shares(columns, self.after)
         return self._cache[key]
 
 

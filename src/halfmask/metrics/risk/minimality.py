@@ -14,6 +14,7 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.space import rooted_height
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def minimality(sides: Sides) -> Estimate:
         hierarchy = sides.original.hierarchy(column.name)
         if level == 0:
             continue
-        finer = hierarchy.maps[min(level - 1, hierarchy.height)][column.before[present]]
+        # A published * may be the top label of the hierarchy or stand above it.
+        step = min(level, rooted_height(hierarchy)) - 1
+        finer = hierarchy.maps[step][column.before[present]]
         parts, count = joint(
             [*coarse[:place], (finer.astype(np.int32), int(finer.max()) + 1), *coarse[place + 1 :]]
         )

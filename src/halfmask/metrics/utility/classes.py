@@ -17,8 +17,11 @@ from halfmask.metrics.codes import joint, pairs
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from halfmask.metrics.shared_column import SharedColumn
     from halfmask.metrics.sides import Sides
+    from halfmask.table.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class GeneralizedColumn:
     Attributes:
         loss: 0 (as it was) to 1 (nothing left), suppressed rows included; None where values are
             new, so that no hierarchy says what they cover.
-        precision: 1 - level / height, the mean over rows; None likewise.
+        precision: 1 - level / height, the mean over rows, where a range or set stands at the lowest
+            level with one label over all of it; None likewise.
         distinct: values before; ``distinct_released`` labels after.
     """
 
@@ -104,9 +108,18 @@ def _column(sides: Sides, column: SharedColumn, suppressed: int, total: int) -> 
     hierarchy = sides.original.hierarchy(column.name)
     lost = (column.loss * sides.after + suppressed) / total if hierarchy.size > 1 else 0.0
     height = max(hierarchy.height, 1)
-    levels = np.minimum(column.level, height)
+    levels = np.minimum(_levels(column, hierarchy), height)
     steps = (int(levels @ column.label_rows) / height + suppressed) / total
     return GeneralizedColumn(column.name, lost, 1 - steps, distinct, column.labels)
+
+
+def _levels(column: SharedColumn, hierarchy: Hierarchy) -> NDArray[np.int64]:
+    """Per label, its level; of a range or set, the lowest level with one label over all of it."""
+    common = np.zeros(column.labels, dtype=np.int64)
+    for row in hierarchy.maps:
+        held, begins = row[column.covered], column.starts[:-1]
+        common += np.minimum.reduceat(held, begins) != np.maximum.reduceat(held, begins)
+    return np.where(column.level > hierarchy.height + 1, common, column.level)
 
 
 def _classification(column: SharedColumn, ids: Any, classes: int, total: int) -> float:
