@@ -95,6 +95,22 @@ def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
     return np.asarray(np.rint(rows), dtype=np.int64)[ids]
 
 
+def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
+    """Per original row, the chance to find it by guessing a released row of the tightest fit.
+
+    A row whose labels cover many tuples is less likely the one of a person who fits: each fitting
+    row counts for its share of the tuples that it covers. 0 where no row fits.
+    """
+    ids, leaves = _distinct(columns)
+    best = tightest_class(columns)
+    sizes = Released(columns).leaves
+    fits = covering_mass(columns, leaves)[ids]
+    chance = np.zeros(len(best))
+    held = best >= 0
+    chance[held] = 1.0 / (sizes[best[held]] * fits[held])
+    return chance
+
+
 def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
     """Per entry of the original, the released class that covers it most tightly; -1: none."""
     ids, leaves = _distinct(columns)
