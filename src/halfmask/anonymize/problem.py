@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
     from halfmask.table.hierarchy import Hierarchy
 
+
 class Problem:
     """What is to be minimized over all combinations of levels."""
 
