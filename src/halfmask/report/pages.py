@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.report import attacks, population, sentences
+from halfmask.report import attacks, discrimination, frontier_words, population, sentences
 from halfmask.report.assessment_plots import MOST_BARS, assessment
 from halfmask.report.comparison_plots import comparison
 from halfmask.report.figures import percent, score
@@ -39,10 +39,12 @@ def render_page(document: dict[str, Any]) -> str:
         document=document,
         plots=plots(document),
         attacks=attacks.lines(document, estimate) if template == "comparison.html" else (),
+        rates=discrimination,
         say=sentences,
         population=population,
         band=band,
         most_bars=MOST_BARS,
+        frontier=frontier_words,
         term=term,
     )
 

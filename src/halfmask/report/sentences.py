@@ -96,18 +96,6 @@ def comparison_outcome(document: dict[str, Any]) -> str:
     return f"{risk} {detail}A typical count on the release is off by {error:.1%}."
 
 
-def frontier_outcome(document: dict[str, Any]) -> str:
-    """What was found, in one or two sentences."""
-    count = len(document["points"])
-    best = sum(point["best"] for point in document["points"])
-    failed = len(document["impossible"])
-    more = f" {failed} more cannot be satisfied." if failed else ""
-    return (
-        f"{count} settings were tried; {best} of them are worth a choice, because no other has "
-        f"both less risk and less loss.{more}"
-    )
-
-
 def _way(steps: list[dict[str, Any]]) -> str:
     """Several columns together, with the levels that they reach."""
     levels = {one["column"]: one["level"] for one in steps}

@@ -44,6 +44,20 @@ TERMS: dict[str, str] = {
     "share of pairs of rows that differ.",
     "discrimination rate": "1 - H(X | Y) / H(X): how far knowing Y shrinks what X can be. 0: not "
     "at all; 1: to one outcome.",
+    "identity": "How far a published label gives the original value of its column away, as a "
+    "discrimination rate: 1 - H(value | label) / H(value).",
+    "external information needed": "1 - the discrimination rate: what an attacker must know "
+    "besides the published quasi-identifiers. The lower, the more vulnerable.",
+    "semantic partition": "Blocks of values that mean the same to an attacker or an analyst, such "
+    "as all cancers. Given, or else the first level of the column's hierarchy.",
+    "class of identifier": "Identifier: every combination leaves one outcome. Partial: some do. "
+    "Sketchy: none does, but they tell something. Zero: they tell nothing.",
+    "by chance": "The rate that the same groups have when the target is shuffled among the rows. "
+    "Many small groups raise a rate whatever the data says.",
+    "information loss": "1 - the mean discrimination rate of an attack; overall, the mean of "
+    "identity and homogeneity. What resisting the attacks took from the data.",
+    "need": "What somebody wants to learn from which columns, as a discrimination rate: an "
+    "analyst's need asks for at least so much, an attacker's goal may reach at most so much.",
     "homogeneity": "All rows of a class hold the same sensitive value, so that it is known without "
     "finding the row.",
     "background knowledge": "Ruling out one value is enough to know the sensitive value.",
@@ -74,7 +88,11 @@ TERMS: dict[str, str] = {
     "these explain. What is left may come from the last person: the less, the surer.",
     "differencing": "Two releases of the same people, held against each other, leave fewer people "
     "and fewer values that fit both.",
-    "not dominated": "No other setting has both less risk and less loss.",
+    "not dominated": "No other setting has less risk and no more loss, or less loss and no more "
+    "risk.",
+    "gain of a guess": "(guess - prior) / (1 - prior): guess is how often the likeliest sensitive "
+    "value of a class is right, prior how often the likeliest of all rows is. The column where it "
+    "is largest counts.",
 }
 
 
