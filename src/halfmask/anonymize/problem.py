@@ -61,7 +61,7 @@ class Problem:
     def under(self, models: Sequence[Model], suppression: float) -> Problem:
         """The same task under other models; groupings and costs are shared, not made again."""
         other = copy(self)
-        other._promise(models, suppression)
+        other._promise(models, suppression)  # noqa: SLF001 - it is one of us
         return other
 
     def _promise(self, models: Sequence[Model], suppression: float) -> None:
