@@ -221,9 +221,7 @@ def _loss(
     return (int(covered @ rows) / int(rows.sum()) - 1) / (hierarchy.size - 1)
 
 
-def leaf_bins(
-    original: Table, name: str, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], int]:
+def leaf_bins(original: Table, name: str, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """The bin of each value in which distributions are compared, where ``rows`` rows hold it."""
     values = original.encode(name).values
     return _binned(_numbers(original, name, values, values, [], []), rows)
