@@ -13,7 +13,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics.discrimination.attacks import Need
+from halfmask.metrics.discrimination.need import Need
 
 SCHEMA = {
     "columns": {

@@ -16,7 +16,8 @@ import pytest
 import halfmask as hm
 from halfmask.metrics import partition as measures
 from halfmask.metrics.discrimination.attacks import external_information_needed, information_loss
-from halfmask.metrics.discrimination.rate import discriminate, entropy_of
+from halfmask.metrics.discrimination.grouping import entropy_of
+from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.risk.minimality import minimality
 from halfmask.metrics.risk.reidentification import row_risks
 from halfmask.metrics.sides import sides

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.assessment.comparison import Comparison, Finding, NeedMet
-from halfmask.assessment.opened import How, open_sides
+from halfmask.assessment.comparison import Comparison, Finding
+from halfmask.assessment.opened import How, open_another, open_sides
 from halfmask.errors import ParameterError
 from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.discrimination.need import need_met
+from halfmask.metrics.discrimination.needs_file import stated_needs
+from halfmask.metrics.discrimination.partition_file import stated_partitions
+from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
@@ -43,12 +47,12 @@ from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from halfmask.engines.counted import Counted
-    from halfmask.metrics.discrimination.attacks import Need
-    from halfmask.metrics.discrimination.rate import Discrimination
+    from halfmask.metrics.discrimination.need import Need
+    from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
@@ -74,7 +78,9 @@ def compare(
     earlier: Published | Table | str | PathLike[str] | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
-    needs: Sequence[Need] = (),
+    needs: Sequence[Need] | str | PathLike[str] = (),
+    partition: object = None,
+    weaker: Published | Table | str | PathLike[str] | None = None,
     queries: str | PathLike[str] | None = None,
     learn: bool | None = None,
     attacks: int = 500,
@@ -102,7 +108,10 @@ def compare(
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
-        needs: what analysts want to learn, as discrimination rates.
+        needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
+        partition: per sensitive column, which of its values mean the same: blocks by column, or a
+            TOML file; else the first level of its hierarchy.
+        weaker: a release under a weaker promise; where this one tells more is listed.
         queries: a file of SQL on a table called people, run on both.
         learn: whether to train models; None: if scikit-learn is installed.
         attacks: how many people each attack is tried on.
@@ -120,13 +129,17 @@ def compare(
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
     asked = [] if queries is None else statements(queries)
+    wishes, meanings = stated_needs(needs), stated_partitions(partition)
+    more = [*columns_named(asked), *_spoken_of(targets, wishes)]
+    how = How(engine, memory_limit, delimiter, encoding)
     opened = open_sides(
         (original, release, control, earlier),
         (source_table, release_table, control_table, earlier_table),
         schema=schema,
-        more=[*columns_named(asked), *_spoken_of(targets, needs)],
-        how=How(engine, memory_limit, delimiter, encoding),
+        more=more,
+        how=how,
     )
+    other = None if weaker is None else open_another(opened, weaker, more, how)
     paired = sides(opened.original, opened.release)
     attacked = whom(
         opened.original, opened.release, opened.control, attacks=attacks, seed=seed, known=paired
@@ -155,7 +168,7 @@ def compare(
         ),
         counting=counting_queries(paired, seed=seed),
         queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
-        needs=tuple(_need(need, paired, released) for need in needs),
+        needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
@@ -163,6 +176,12 @@ def compare(
         finding=_finding(paired),
         disclosures=tuple(
             (disclosure(before, name), disclosure(after, name)) for name in sensitive
+        ),
+        discrimination=_rates(
+            paired,
+            meanings,
+            None if other is None else sides(opened.original, other),
+            same_order=same_order,
         ),
         criteria=seen.judge(
             (
@@ -233,14 +252,17 @@ def _spoken_of(targets: Sequence[str] | None, needs: Sequence[Need]) -> list[str
     return [*(targets or ()), *(name for one in needs for name in (one.target, *one.keys))]
 
 
-def _need(need: Need, paired: Sides, released: Table) -> NeedMet:
-    one = need.measure(paired.original, paired.original_counts, values=False)
-    two = need.measure(released, paired.released_counts, values=False)
-    return NeedMet(need.title, _rate(one), _rate(two), one.rows, two.rows)
-
-
-def _rate(found: Discrimination) -> float | None:
-    return None if found.degenerate else found.rate
+def _rates(
+    paired: Sides,
+    meanings: Mapping[str, object],
+    weaker: Sides | None,
+    *,
+    same_order: bool,
+) -> ReleaseRates:
+    own = release_rates(paired, meanings, same_order=same_order)
+    if weaker is None:
+        return own
+    return own.than(release_rates(weaker, meanings))
 
 
 def _seen(control: Counted | None, *, wanted: bool) -> tuple[str, ...]:

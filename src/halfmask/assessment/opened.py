@@ -93,6 +93,15 @@ def open_sides(
     return replace(opened, notes=(*_notes(opened), *_left_out(original, release)))
 
 
+def open_another(
+    opened: Opened, source: Source, more: Sequence[str], how: How
+) -> Published | Counted:
+    """Read or count one more release of the same original."""
+    held = opened.original.table.schema
+    names = [name for name in [*_named(held), *more] if name not in held.private]
+    return _other("weaker", source, None, how, names)
+
+
 def _named(schema: Schema) -> list[str]:
     """The columns that everything is counted from; people count one by one."""
     if not schema.quasi:

@@ -25,6 +25,7 @@ VERBS = (
     "assess",
     "risks",
     "check",
+    "discriminate",
     "anonymize",
     "recode",
     "query",

@@ -71,6 +71,13 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def rate(value: float | None, reason: str = "") -> str:
+    """Write a rate with four decimals, or why there is none."""
+    if value is None or value != value:
+        return f"not known: {reason}" if reason else "not known"
+    return f"{value:.4f}"
+
+
 def percent(share: float) -> str:
     """Write a share as percent."""
     from halfmask.report.figures import percent as written
