@@ -175,6 +175,10 @@ def test_the_axes_stand_in_the_document(people, tmp_path):
         "name", "method", "suppression", "models", "risk", "highest_risk", "inference", "loss",
         "distance", "suppressed", "classes", "epsilon", "gap", "best",
     }  # fmt: skip
+    table = found.to_arrow()
+    assert table["name"].to_pylist() == [one.name for one in found.points]
+    assert table["highest_risk"].to_pylist() == [one.highest_risk for one in found.points]
+    assert found.to_pandas()["best"].tolist() == [one.best for one in found.points]
     for one in found.points:
         beaten = any(
             o.highest_risk <= one.highest_risk
