@@ -25,7 +25,7 @@ class Bounds:
     def __init__(self, problem: Problem) -> None:
         from halfmask.kernels import lattice
 
-        self._kernels = lattice
+        self._kernels: Any = lattice
         self.heights = problem.heights
         self._costs = (problem.scores, problem.weights, problem.geometric)
         floor = np.asarray(lattice.bounds(self.heights, *self._costs))
@@ -56,6 +56,15 @@ class Bounds:
     def rule_out(self, levels: Sequence[int]) -> None:
         """Nothing at or below ``levels`` is feasible."""
         self._kernels.rule_out(self._state, self.heights, np.array(levels))
+
+    @property
+    def ruled_out(self) -> NDArray[np.uint8]:
+        """One bit per node: whether it is ruled out."""
+        return np.packbits(self._state)
+
+    def rule_out_too(self, ruled_out: NDArray[np.uint8]) -> None:
+        """Take over what another search under weaker promises has ruled out."""
+        self._state |= np.unpackbits(ruled_out, count=len(self._state)).view(np.int8)
 
     def raise_by(self, node: int, penalty: NDArray[np.float64]) -> None:
         """What ``node`` and everything below it pays at least, per column."""

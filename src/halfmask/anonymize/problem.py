@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
     from halfmask.table.hierarchy import Hierarchy
 
+
 class Problem:
     """What is to be minimized over all combinations of levels."""
 
@@ -60,7 +61,7 @@ class Problem:
     def under(self, models: Sequence[Model], suppression: float) -> Problem:
         """The same task under other models; groupings and costs are shared, not made again."""
         other = copy(self)
-        other._promise(models, suppression)
+        other._promise(models, suppression)  # noqa: SLF001 - it is one of us
         return other
 
     def _promise(self, models: Sequence[Model], suppression: float) -> None:

@@ -114,8 +114,17 @@ def _classes(found: Comparison) -> list[tuple[str, Any]]:
     ]
     rows += [(f"classification metric, {name}", v) for name, v in found.utility.classification]
     names = ("dbil", "sbil", "ebil", "tbil", "ctbil", "wcss")
-    values = {name: getattr(held, name) for name in names}
-    return rows + [(n.upper(), "not known" if v is None else v) for n, v in values.items()]
+    return rows + [(name.upper(), _loss(held.to_dict(), name)) for name in names]
+
+
+def _loss(held: dict[str, Any], name: str) -> Any:
+    """A figure of the classes, or what is known of it where labels overlap."""
+    if held[name] is not None:
+        return held[name]
+    low, high = held.get(f"{name}_low"), held.get(f"{name}_high")
+    if low is None:
+        return "not known: labels do not tell which row stands in which class"
+    return f"{show.number(low)} to {show.number(high)}: labels do not tell who stands where"
 
 
 def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:

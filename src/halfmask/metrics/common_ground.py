@@ -141,13 +141,18 @@ def _with_ranges(
     texts: list[str | None],
     members: Members | None,
 ) -> NDArray[np.int32]:
-    """A level of its own for each range such as 17-24 and each set, as they may overlap."""
+    """A level of its own for each range such as 17-24 and each set, as they may overlap.
+
+    A hierarchy may call 41 to 45 by the name 40-44. Where some ranges are none of its labels, the
+    release speaks of ranges, and all of them are read as they are written.
+    """
     at = ranges.places(texts)
+    said = {label: ranges.ends(label, at) for label in labels if label is not None}
+    written = any(ends is not None and label not in places for label, ends in said.items())
     rows: list[NDArray[np.int32]] = []
-    for label in labels:
-        if label is None or label in places:
+    for label, ends in said.items():
+        if label in places and (not written or ends is None or places[label][0] == 0):
             continue
-        ends = ranges.ends(label, at)
         inside = None if members is None or ends is not None else members.of(label)
         if ends is not None:
             inside = np.zeros(maps.shape[1], dtype=bool)
@@ -214,6 +219,14 @@ def _loss(
         ]
     )
     return (int(covered @ rows) / int(rows.sum()) - 1) / (hierarchy.size - 1)
+
+
+def leaf_bins(
+    original: Table, name: str, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """The bin of each value in which distributions are compared, where ``rows`` rows hold it."""
+    values = original.encode(name).values
+    return _binned(_numbers(original, name, values, values, [], []), rows)
 
 
 def _binned(

@@ -85,7 +85,9 @@ def excess(attack: Estimate, control: Estimate) -> Estimate:
     2023.
     """
     if attack.value is None or control.value is None or control.value >= 1.0:
-        return failed("The control is right every time: nothing is left to take.", attack.n)
+        return failed(
+            "Guessing is right every time even without it: nothing is left to take.", attack.n
+        )
     assert attack.low is not None and attack.high is not None  # noqa: S101, PT018
     assert control.low is not None and control.high is not None  # noqa: S101, PT018
     gain = attack.value - control.value

@@ -53,9 +53,11 @@ class PartitionMeasures:
         wcsd: distances of all pairs inside classes.
         diameter: that of the widest class.
         split: the smallest distance between classes; None too where there is one class.
+        dbil_low: where DBIL is not known, the least that it can be, and ``dbil_high`` the most; so
+            ``ebil_low`` and ``ebil_high``. None where rows stand for nobody.
 
-    The last six are None where it is not known which row stands in which class; those of distances
-    also where there are too many pairs of rows.
+    From ``dbil`` to ``split`` they are None where it is not known which row stands in which class;
+    those of distances and the bounds also where there are too many pairs of rows.
     """
 
     rows: int
@@ -73,6 +75,10 @@ class PartitionMeasures:
     wcsd: float | None = None
     diameter: float | None = None
     split: float | None = None
+    dbil_low: float | None = None
+    dbil_high: float | None = None
+    ebil_low: float | None = None
+    ebil_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measures as plain values."""
@@ -129,6 +135,7 @@ def published_measures(
     gone = max(both.before - both.after, 0)
     whole = float(sum(labels.weight(both, name) for name in both.original.schema.quasi))
     return PartitionMeasures(
+        **_bounds(both, gone * whole, _PAIRS if pairs is None else pairs),
         rows=both.after,
         deleted=gone,
         classes=len(sizes),
@@ -139,6 +146,28 @@ def published_measures(
         discernibility=measures.discernibility(each, k, sizes) + gone * both.before,
         average_class=measures.average_class(each, k, sizes),
     )
+
+
+def _bounds(both: Sides, deleted: float, pairs: int) -> dict[str, Any]:
+    """The bounds of DBIL and EBIL; ``deleted`` is what DBIL charges for rows that do not stay."""
+    from halfmask.metrics.class_bounds import class_bounds
+
+    found = class_bounds(both, pairs)
+    if found is None:
+        return {}
+    gone = max(both.before - both.after, 0)
+    names = [column.name for column in both.quasi]
+    lost = 0.0
+    if gone:
+        one = np.zeros(len(both.original), dtype=np.int64)
+        every = measures.entropy_loss(both.original, one, names, counts=both.original_counts)
+        lost = gone / both.before * every
+    return {
+        "dbil_low": found.dbil[0] + deleted,
+        "dbil_high": found.dbil[1] + deleted,
+        "ebil_low": found.ebil[0] + lost,
+        "ebil_high": found.ebil[1] + lost,
+    }
 
 
 def measured(

@@ -7,15 +7,20 @@ from typing import Any
 from halfmask.report.plots import BAR, PERCENT, plot
 from halfmask.report.risk_plots import band, criteria, two
 
+MOST_BARS = 12  # columns that a plot shows; the tables hold all
+
 
 def assessment(document: dict[str, Any]) -> dict[str, Any]:
     """One specification per plot, by the id of the element that shows it."""
-    return {
+    out = {
         "plot-risk": _risk(document["reidentification"]["distribution"]),
         "plot-criteria": criteria(document),
-        "plot-advice": _advice(document),
-        "plot-columns": _contributions(document),
     }
+    if document["unique_rows"]:
+        out["plot-advice"] = _advice(document)
+    if document["special_uniques"]["special_rows"]:
+        out["plot-columns"] = _contributions(document)
+    return out
 
 
 def _risk(bins: list[dict[str, Any]]) -> dict[str, Any]:
@@ -41,12 +46,13 @@ def _risk(bins: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _advice(document: dict[str, Any]) -> dict[str, Any]:
     data = []
-    for one in document["advice"]:
+    shown = document["advice"][:MOST_BARS]
+    for one in shown:
         data.append({"column": one["column"], "case": "one level up", "rows": one["one_level"]})
         data.append({"column": one["column"], "case": "removed", "rows": one["removed"]})
     return plot(
         data,
-        height=int(BAR * 1.5 * max(1, len(document["advice"]))),
+        height=int(BAR * 1.5 * len(shown)),
         mark="bar",
         encoding={
             "y": {"field": "column", "type": "nominal", "sort": None, "title": None},
@@ -68,10 +74,8 @@ def _advice(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _contributions(document: dict[str, Any]) -> dict[str, Any]:
-    data = [
-        {"column": one["name"], "share": one["score"]}
-        for one in document["special_uniques"]["contributions"]
-    ]
+    found = sorted(document["special_uniques"]["contributions"], key=lambda one: -one["score"])
+    data = [{"column": one["name"], "share": one["score"]} for one in found[:MOST_BARS]]
     return plot(
         data,
         height=BAR * len(data),

@@ -16,8 +16,13 @@ def comparison(document: dict[str, Any]) -> dict[str, Any]:
         "plot-associations": _associations(document),
         "plot-risk": _before_after(document),
     }
-    if document["predictions"]:
-        out["plot-predictions"] = _predictions(document)
+    known = [
+        one
+        for one in document["predictions"]
+        if one["original"]["value"] is not None and one["release"]["value"] is not None
+    ]
+    if known:
+        out["plot-predictions"] = _predictions(known)
     return out
 
 
@@ -105,19 +110,19 @@ def _associations(document: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _predictions(document: dict[str, Any]) -> dict[str, Any]:
+def _predictions(found: list[dict[str, Any]]) -> dict[str, Any]:
     data = [
         {
             "model": f"{one['model']}, {one['target']}",
             "trained": name,
-            "score": max(0.0, one[name]["value"] or 0.0),
+            "score": max(0.0, one[name]["value"]),
         }
-        for one in document["predictions"]
+        for one in found
         for name in ("original", "release")
     ]
     return plot(
         data,
-        height=int(BAR * 1.5 * max(1, len(document["predictions"]))),
+        height=int(BAR * 1.5 * len(found)),
         mark="bar",
         encoding={
             "y": {"field": "model", "type": "nominal", "sort": None, "title": None,

@@ -4,79 +4,77 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfmask.report.figures import figure, percent
+from halfmask.report.frontier_words import RISK, UTILITY
 from halfmask.report.plots import plot
-from halfmask.report.risk_plots import COOL
+
+_BEST, _BEATEN = "#2f7f86", "#9aa5a8"
 
 
 def frontier(document: dict[str, Any]) -> dict[str, Any]:
     """The one plot: risk against loss, which can be moved, enlarged and filtered by method."""
-    known = all(point["loss"] is not None for point in document["points"])
-    cost, title = ("loss", "loss") if known else ("distance", "mean Hellinger distance")
-    data = [
-        {
-            "name": p["name"],
-            "risk": p["risk"],
-            "cost": p[cost],
-            "highest": p["highest_risk"],
-            "suppressed": p["suppressed"],
-            "method": p["method"],
-            "choice": "not dominated" if p["best"] else "dominated",
-        }
-        for p in document["points"]
-    ]
-    x = {"field": "cost", "type": "quantitative", "title": title,
-         "axis": {"format": "%", "tickCount": 6}}  # fmt: skip
-    y = {
-        "field": "risk",
-        "type": "quantitative",
-        "title": "mean chance of being found",
-        "axis": {"format": ".1%", "tickCount": 6},
+    field, risk_title = RISK[document["risk"]]
+    cost_title = UTILITY[document["utility"]]
+    data = [_datum(point, field, document["utility"]) for point in document["points"]]
+    data = [one for one in data if one["chance"] is not None and one["cost"] is not None]
+    x = _axis("cost", cost_title, "%" if document["utility"] == "loss" else ".2~f")
+    y = _axis("chance", risk_title, "~%")
+    line = {
+        "mark": {"type": "line", "color": _BEST, "opacity": 0.5, "interpolate": "step-after"},
+        "transform": [{"filter": "datum.choice == 'not dominated'"}],
+        "encoding": {"x": x, "y": y, "order": {"field": "cost"}},
     }
-    tooltip = [
-        {"field": "name", "title": "setting"},
-        {"field": "risk", "title": "mean risk", "format": ".2%"},
-        {"field": "highest", "title": "highest risk", "format": ".1%"},
-        {"field": "cost", "title": title, "format": ".1%"},
-        {"field": "suppressed", "title": "suppressed", "format": ".1%"},
-    ]
-    spec = plot(
-        data,
-        height=340,
-        layer=[
-            {
-                "mark": {"type": "line", "color": COOL, "opacity": 0.5,
-                         "interpolate": "step-after"},
-                "transform": [{"filter": "datum.choice == 'not dominated'"}],
-                "encoding": {"x": x, "y": y, "order": {"field": "cost"}},
-            },
-            {
-                "params": [
-                    {"name": "method", "select": {"type": "point", "fields": ["method"]},
-                     "bind": "legend"},
-                    {"name": "view", "select": "interval", "bind": "scales"},
-                ],
-                "mark": {"type": "point", "filled": True, "size": 90},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": {
-                        "field": "choice",
-                        "type": "nominal",
-                        "title": None,
-                        "scale": {"domain": ["not dominated", "dominated"],
-                                  "range": [COOL, "#9aa5a8"]},
-                    },
-                    "shape": {
-                        "field": "method",
-                        "type": "nominal",
-                        "title": "method",
-                        "legend": {"symbolFillColor": "currentColor",
-                                   "symbolStrokeColor": "currentColor"},
-                    },
-                    "opacity": {"condition": {"param": "method", "value": 0.95}, "value": 0.1},
-                    "tooltip": tooltip,
-                },
-            },
+    return {"plot-frontier": plot(data, height=340, layer=[line, _points(x, y)])}
+
+
+def _datum(point: dict[str, Any], field: str, utility: str) -> dict[str, Any]:
+    def said(value: float | None) -> str:
+        return "not known" if value is None else percent(value)
+
+    return {
+        "chance": point[field],
+        "cost": point[utility],
+        "method": point["method"],
+        "choice": "not dominated" if point["best"] else "dominated",
+        "setting": point["name"],
+        "mean risk": said(point["risk"]),
+        "highest risk": said(point["highest_risk"]),
+        "inference": said(point["inference"]),
+        "loss": said(point["loss"]),
+        "distance": figure(point["distance"]),
+        "suppressed": said(point["suppressed"]),
+    }
+
+
+def _axis(field: str, title: str, form: str) -> dict[str, Any]:
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "axis": {"format": form, "tickCount": 6},
+        "scale": {"zero": True, "nice": True, "padding": 8},
+    }
+
+
+def _points(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
+    shown = ("setting", "mean risk", "highest risk", "inference", "loss", "distance", "suppressed")
+    return {
+        "params": [
+            {"name": "method", "select": {"type": "point", "fields": ["method"]}, "bind": "legend"},
+            {"name": "view", "select": "interval", "bind": "scales"},
         ],
-    )  # fmt: skip
-    return {"plot-frontier": spec}
+        "mark": {"type": "point", "filled": True, "size": 90},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": {
+                "field": "choice",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": ["not dominated", "dominated"], "range": [_BEST, _BEATEN]},
+            },
+            "shape": {"field": "method", "type": "nominal", "title": "method"},
+            "opacity": {"condition": {"param": "method", "value": 0.9}, "value": 0.1},
+            "tooltip": [{"field": name, "type": "nominal"} for name in shown],
+        },
+    }

@@ -46,9 +46,13 @@ def test_nearest_second_nearest_and_best_matching_by_trying_all(seed):
     order = [sorted(rows, key=lambda j, i=i: far[i][j]) for i in rows]
     assert found.distance.value == pytest.approx(sum(order[i][0] == i for i in rows) / len(far))
     assert found.second.value == pytest.approx(sum(order[i][1] == i for i in rows) / len(far))
-    best = min(permutations(rows), key=lambda p: sum(far[i][p[i]] for i in rows))
-    matched = sum(best[i] == i for i in rows) / len(far)
-    assert found.assignment.value == pytest.approx(matched)
+    costs = {p: sum(far[i][p[i]] for i in rows) for p in permutations(rows)}
+    least = min(costs.values())
+    # Several matchings may cost the same, as where two people stand on one side of both rows.
+    best = [p for p, cost in costs.items() if cost < least + 1e-6]
+    shares = [sum(p[i] == i for i in rows) / len(far) for p in best]
+    matched = found.assignment.value
+    assert min(abs(matched - share) for share in shares) < 1e-9
     x, _, noisy, _ = values
     band = 0.1 * math.sqrt(sum((v - sum(x) / len(x)) ** 2 for v in x) / len(x))
     inside = sum(abs(a - b) <= band for a, b in zip(x, noisy, strict=True)) / len(x)

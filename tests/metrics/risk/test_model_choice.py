@@ -55,7 +55,9 @@ def test_models_within_a_factor_of_two_agree():
 
 def test_one_model_alone_agrees_with_nobody_unless_the_bounds_are_near():
     assert not chosen(0.05, pitman=None, zayatz=0.9, snb=None).unique.trusted
-    assert chosen(0.05, (0.85, 1.0), pitman=None, zayatz=0.9, snb=None).unique.trusted
+    found = chosen(0.05, (0.85, 1.0), pitman=None, zayatz=0.9, snb=None).unique
+    assert found.trusted
+    assert (found.low, found.high) == (0.85, 1.0)
 
 
 def test_below_one_percent_nothing_is_trusted():

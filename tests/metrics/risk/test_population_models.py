@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.metrics.risk import uniqueness as module
+from halfmask.metrics.risk import pitman as module
+from halfmask.metrics.risk.population_map import poisson_below
+from halfmask.metrics.risk.shifted_binomial import snb
 from halfmask.metrics.risk.uniqueness import uniqueness
+from halfmask.metrics.risk.zayatz import zayatz
 
 SIZES = st.lists(st.integers(1, 6), min_size=2, max_size=12).filter(lambda s: 1 in s)
 
@@ -26,7 +29,7 @@ def test_zayatz_in_fractions(sizes, times):
     alone = sizes.count(1)
     joint = sum(sizes.count(r) * chances[r] for r in set(sizes))
     unique = alone * (alone * chances[1] / joint) * times
-    found = module.zayatz(np.bincount(sizes), 1 / times)
+    found = zayatz(np.bincount(sizes), 1 / times).value
     assert found == pytest.approx(float(unique / population))
 
 
@@ -40,14 +43,13 @@ def test_poisson_by_its_probabilities(sizes, fraction, k):
             term *= (f + extra) / (extra + 1) * (1 - fraction)
         return total
 
-    found = module.poisson_below(np.bincount(sizes), fraction, k)
+    found = poisson_below(np.bincount(sizes), fraction, k)
     assert found.value == pytest.approx(sum(s * chance(s) for s in sizes) / sum(sizes))
 
 
 def test_poisson_of_a_few_classes():
     found = uniqueness(np.array([1, 1, 1, 2, 2, 5]), 0.2, k=3)
     assert found.sample.value == 3 / 12
-    assert found.unique_if_alone.value == 0.2
     assert found.poisson.value == pytest.approx(3 / 60)
 
 
@@ -59,7 +61,7 @@ def test_k_map_of_classes_whose_sizes_have_the_prior():
     sample = random.binomial(population, 0.3)
     held = sample > 0
     truth = sample[held & (population < 5)].sum() / sample.sum()
-    found = module.poisson_below(np.bincount(sample[held]), 0.3, 5)
+    found = poisson_below(np.bincount(sample[held]), 0.3, 5)
     assert found.value == pytest.approx(truth, rel=0.03)
     alone = (population == 1)[sample == 1].mean()
     assert alone == pytest.approx(0.3, abs=0.01)
@@ -74,8 +76,8 @@ def test_pitman_is_the_expectation_of_its_process(alpha, theta, monkeypatch):
         fresh = (theta + alpha * classes) / (theta + n)
         singles += fresh - singles * (1 - alpha) / (theta + n)
         classes += fresh
-    monkeypatch.setattr(module, "_pitman_fit", lambda _: (alpha, theta))
-    found = module.pitman(np.array([0, 300]), 0.1)  # 300 people of 3000
+    monkeypatch.setattr(module, "fit", lambda _: (alpha, theta))
+    found = module.pitman(np.array([0, 298, 1]), 0.1).value  # 300 people of 3000
     assert found == pytest.approx(singles / 3000)
 
 
@@ -98,5 +100,5 @@ def test_snb_solves_its_own_expectations(a, q, fraction):
         chance *= (a + extra) / (extra + 1) * q
         if chance < 1e-14:
             break
-    found = module.snb(1e4 * frequencies, fraction)
+    found = snb(1e4 * frequencies, fraction).value
     assert found == pytest.approx(unique / people, rel=1e-4)

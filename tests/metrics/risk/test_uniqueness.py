@@ -6,6 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from halfmask.errors import ParameterError
 from halfmask.metrics.risk.uniqueness import uniqueness
@@ -91,6 +93,16 @@ def test_an_estimator_that_fails_says_so_and_gives_no_zero():
         assert getattr(nobody, name).value is None
         assert getattr(nobody, name).reason
     assert nobody.model is None
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=40), st.floats(1e-6, 1.0))
+@settings(max_examples=60)
+def test_any_table_has_an_answer_or_a_reason(sizes, fraction):
+    found = uniqueness(np.array(sizes), fraction)
+    for name in FIGURES:
+        one = getattr(found, name)
+        assert one.reason if one.value is None else 0 <= one.value <= 1
+    assert 0 <= found.bounds[0] <= found.bounds[1] <= 1
 
 
 def test_plain_values():

@@ -58,8 +58,7 @@ def test_a_model_trained_by_hand_has_the_same_scores():
     table, random = scene()
     order = random.permutation(500)
     released = hm.read(table.arrow.take(order[:300]), table.schema)
-    outside = np.arange(400, 500)
-    found = {p.model: p for p in predict(sides(table, released), "y", outside=outside)}
+    found = {p.model: p for p in predict(sides(table, released), "y", inside=400)}
     rows = table.arrow.to_pandas()
 
     def columns(frame):
@@ -77,7 +76,7 @@ def test_a_model_trained_by_hand_has_the_same_scores():
         assert getattr(mine, f"area_{name}") == pytest.approx(area, abs=0.01)
     common = rows["y"].iloc[:400].mode()[0]
     assert found["tree"].baseline == pytest.approx((test["y"] == common).mean())
-    numbers = {p.model: p for p in predict(sides(table, released), "n", outside=outside)}
+    numbers = {p.model: p for p in predict(sides(table, released), "n", inside=400)}
     frame = rows.iloc[:400]
 
     def others(one):

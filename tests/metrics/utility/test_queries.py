@@ -31,8 +31,8 @@ def test_errors_are_those_of_counting_row_by_row(monkeypatch, scaled):
     shared, n, t, labels = both()
     asked = []
 
-    def spied(column, random, ask=module._condition):
-        wanted = ask(column, random)
+    def spied(column, *rest, ask=module._condition):
+        wanted = ask(column, *rest)
         values = shared.original.encode(column.name).values.to_pylist()
         asked.append({v for v, inside in zip(values, wanted, strict=True) if inside})
         return wanted
@@ -60,7 +60,7 @@ def test_small_counts_are_divided_by_a_thousandth_of_the_rows(monkeypatch):
     original = hm.read(rows, schema={"n": "quasi"})
     released = hm.read(rows.slice(0, 3999), schema={})
 
-    def last(column, _):
+    def last(*_):
         return np.array([False, True])
 
     monkeypatch.setattr(module, "_condition", last)

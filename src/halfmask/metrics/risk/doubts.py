@@ -50,9 +50,7 @@ class Doubts:
             return replace(one, outcome="not met", notes=(*self.identified, *one.notes))
         if one.outcome != "met" or not (self.identified or self.unseen):
             return one
-        return replace(
-            one, outcome="undecided", notes=(*self.identified, *self.unseen, *one.notes)
-        )
+        return replace(one, outcome="undecided", notes=(*self.identified, *self.unseen, *one.notes))
 
 
 def doubts(paired: Sides) -> Doubts:

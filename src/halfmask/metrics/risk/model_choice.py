@@ -59,17 +59,14 @@ def choose(
         return Choice(
             None, nothing, "No model gives a figure that fits the table.", None, agree=False
         )
-    low, high = min(known.values()), max(known.values())
-    agree = len(known) > 1 and (high <= _FACTOR * low or high - low <= _POINTS)
-    agree = agree or most <= _SURE * least
+    low, high = span = min(known.values()), max(known.values())
+    near = len(known) > 1 and (high <= _FACTOR * low or high - low <= _POINTS)
+    sure = most <= _SURE * least
     model, why = _rule(known, fraction)
-    return Choice(
-        model,
-        _doubted(estimates[model], fraction, (low, high), agree=agree),
-        why,
-        (low, high),
-        agree,
-    )
+    unique = _doubted(estimates[model], fraction, span, agree=near or sure)
+    if sure and len(known) == 1:  # resampling one model says less than the bounds
+        unique = replace(unique, low=least, high=most)
+    return Choice(model, unique, why, span, near or sure)
 
 
 def _rule(known: Mapping[str, float], fraction: float) -> tuple[str, str]:

@@ -80,6 +80,8 @@ def _lowest(
             (bend[0, 0] - bend[1, 1]) / 2, (bend[0, 1] + bend[1, 0]) / 2
         )
         bend = (bend + bend.T) / 2 + (damping + max(0.0, -low)) * np.eye(2)
+        if not np.isfinite(bend).all() or not np.linalg.det(bend) > 0:
+            return None
         step = np.linalg.solve(bend, slope)
         step *= min(1.0, 2.0 / float(np.abs(step).max() + 1e-300))
         tried = point - step
@@ -87,7 +89,7 @@ def _lowest(
             return None
         better, new_slope = cost(tried)
         if better <= value:
-            point, value, slope, damping = tried, better, new_slope, damping / 10
+            point, value, slope, damping = tried, better, new_slope, max(1e-9, damping / 10)
         else:
             damping *= 10
         if float(np.abs(step).max()) < 1e-7:
