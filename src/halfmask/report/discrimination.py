@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.report.figures import figure
-
 Line = dict[str, Any]
 _ATTACKERS = {
     "identity": "has the original column and the published labels, and wants the value behind a "
@@ -17,6 +15,19 @@ _ATTACKERS = {
     "similarity": "knows the published quasi-identifiers and wants the meaning of a value only",
 }
 _NAMES = {"background": "external information needed", "skewness": "skewness, what is told no more"}
+
+
+def rate(value: float | None) -> str:
+    """A rate with four decimals, and never 0 or 1 that is not quite so."""
+    if value is None:
+        return "not known"
+    if abs(value) < 1e-12:  # what rounding leaves
+        return "0"
+    if abs(value) < 5e-5:
+        return "under 0.0001"
+    if value == 1:
+        return "1"
+    return "over 0.9999" if 0.99995 < value < 1 else f"{value:.4f}"
 
 
 def attack_lines(document: dict[str, Any], *, together: bool) -> list[Line]:
@@ -48,8 +59,8 @@ def _line(one: dict[str, Any]) -> Line:
     return {
         "target": one["target"],
         "keys": ", ".join(one["keys"]),
-        "before": "" if one["before"] is None else figure(one["before"]),
-        "after": figure(one["rate"]) if known else "not known",
+        "before": "" if one["before"] is None else rate(one["before"]),
+        "after": rate(one["rate"]) if known else "not known",
         "chance_before": _chance(one["chance_before"]),
         "chance": _chance(one["chance"]),
         "class": (one["kind"] or "") if known else "",
@@ -60,7 +71,7 @@ def _line(one: dict[str, Any]) -> Line:
 
 
 def _chance(one: dict[str, Any] | None) -> str:
-    return "" if one is None or one["value"] is None else f"by chance {figure(one['value'])}"
+    return "" if one is None or one["value"] is None else f"by chance {rate(one['value'])}"
 
 
 def need_lines(document: dict[str, Any]) -> list[Line]:
@@ -68,7 +79,7 @@ def need_lines(document: dict[str, Any]) -> list[Line]:
     out = []
     for one in document["needs"]:
         asked = [
-            f"{words} {figure(one[key])}"
+            f"{words} {rate(one[key])}"
             for key, words in (("at_least", "at least"), ("at_most", "at most"))
             if one[key] is not None
         ]
@@ -76,8 +87,8 @@ def need_lines(document: dict[str, Any]) -> list[Line]:
         out.append(
             {
                 "name": one["name"],
-                "before": "" if one["before"] is None else figure(one["before"]),
-                "after": "not known" if one["after"] is None else figure(one["after"]),
+                "before": "" if one["before"] is None else rate(one["before"]),
+                "after": "not known" if one["after"] is None else rate(one["after"]),
                 "rows": f"{one['rows_before']:,} → {one['rows_after']:,}",
                 "asked": " and ".join(asked),
                 "verdict": verdict,
@@ -106,7 +117,7 @@ def outcome(one: dict[str, Any]) -> str:
 
 def short(one: dict[str, Any]) -> str:
     """A figure without its interval."""
-    return "not known" if one["value"] is None else figure(one["value"])
+    return "not known" if one["value"] is None else rate(one["value"])
 
 
 def telling(one: dict[str, Any]) -> list[Line]:
