@@ -28,6 +28,7 @@ from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.table.classes import classes_of
 from halfmask.table.population import widen
+from halfmask.table.read import rows_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -117,6 +118,9 @@ def _assessed(
     """Measure rows, or distinct tuples with counts."""
     table, counts = held.table, held.counts
     _require(table, limit)
+    if k < 1:
+        raise ParameterError("k", k, "at least 1")
+    population = None if population is None else rows_of(population)
     quasi, sensitive = table.schema.quasi, table.schema.sensitive
     ready = table if population is None else widen(table, population, quasi)
     classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
