@@ -225,6 +225,7 @@ def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
     assert sorted(point.epsilon for point in private) == [0.5, 4]
     # Their rows stand for nobody: a loss of labels says nothing, so that distances decide.
     assert all(point.loss is None for point in private)
+    assert all(point.suppressed == 0.0 for point in private)
     assert any(point.best for point in found.points)
     found.report(tmp_path / "frontier.html")
     assert "epsilon = 4" in (tmp_path / "frontier.html").read_text()
