@@ -85,7 +85,7 @@ def finished_figures(
     both = sides(table, release)
     released = Released(both.quasi)
     chance = finding_chance(both.quasi)
-    left = max(0.0, 1 - both.after / both.before)
+    left = 0.0 if made_up else max(0.0, 1 - both.after / both.before)
     if made_up is None:
         made_up = float((chance == 0).mean()) > left + 1e-9
     distance = [column_distance(column, both.after).hellinger for column in both.quasi]
