@@ -19,6 +19,7 @@ import numpy as np
 
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.attack_rate import AttackRate, undefined_as_none
+from halfmask.metrics.discrimination.attacks import information_loss
 from halfmask.metrics.discrimination.columns import coded, grouped
 from halfmask.metrics.discrimination.grouping import measure
 from halfmask.metrics.discrimination.released import owners
@@ -132,12 +133,12 @@ def release_rates(
         every = len(both.quasi)
         joint = [one for one in rates if len(one.keys) == every]
         losses += [_loss(attack, joint) for attack in ("homogeneity", "similarity")]
-    counted = [one.loss for one in losses if one.attack != "similarity"]
-    known = [loss for loss in counted if loss is not None]
+    counted = [one.rate for one in losses if one.attack != "similarity"]
+    known = [rate for rate in counted if rate is not None]
     return ReleaseRates(
         tuple(rates),
         tuple(losses),
-        float(np.mean(known)) if len(known) == len(counted) else None,
+        information_loss(*([rate] for rate in known)) if len(known) == len(counted) else None,
         tuple(_absent(both)),
         _NOBODY if own is None else own.words,
     )
