@@ -154,6 +154,7 @@ def test_e9_similarity_and_its_inversion_through_compare(blocks, salary, worse):
     assert worst["similarity", "salary", ("zip",)] == (close(worse), close(salary[0]))
     assert ("similarity", "disease", ("zip", "age")) not in worst
     assert weaker.inversions is None
+    assert (found.rows, found.weaker_rows, weaker.weaker_rows) == (9, 9, None)
 
 
 def test_the_first_level_of_a_hierarchy_says_what_is_alike():

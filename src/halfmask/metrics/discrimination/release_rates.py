@@ -75,7 +75,9 @@ class ReleaseRates:
         loss: the overall information loss; None where a part of it is not known.
         absent: values that are gone, in counts.
         pairing: how original and released rows were paired.
-        inversions: where it tells more than a weaker release, if one was given.
+        rows: the released rows that it rests on.
+        inversions: where it tells more than a weaker release, if one was given;
+            ``weaker_rows`` how many rows that one holds.
     """
 
     rates: tuple[AttackRate, ...]
@@ -83,7 +85,9 @@ class ReleaseRates:
     loss: float | None
     absent: tuple[AbsentValues, ...]
     pairing: str
+    rows: int
     inversions: tuple[Inversion, ...] | None = None
+    weaker_rows: int | None = None
 
     def than(self, weaker: ReleaseRates) -> ReleaseRates:
         """The same with all cases in which this release tells more than ``weaker``."""
@@ -95,7 +99,7 @@ class ReleaseRates:
                 continue
             if one.rate > other + 1e-12:
                 found.append(Inversion(one.attack, one.target, one.keys, one.rate, other))
-        return replace(self, inversions=tuple(found))
+        return replace(self, inversions=tuple(found), weaker_rows=weaker.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -141,6 +145,7 @@ def release_rates(
         information_loss(*([rate] for rate in known)) if len(known) == len(counted) else None,
         tuple(_absent(both)),
         _NOBODY if own is None else own.words,
+        both.after,
     )
 
 
