@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-MOST = 2**31 - 1  # rows that one tuple can stand for
+MOST = 2**31 - 1  # rows up to which narrow counters do
 
 _SETS = 4000  # column sets that are looked at without being asked
 
@@ -44,7 +44,7 @@ class Units:
     columns: tuple[str, ...]
     keys: NDArray[np.uint64]
     layout: Layout
-    rows: NDArray[np.int32]
+    rows: NDArray[np.int32] | NDArray[np.int64]
     total: int
     of_row: NDArray[np.int32]
 
@@ -92,9 +92,9 @@ def units_of(
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
     weights = np.ones(len(table), dtype=np.int64) if counts is None else counts
     ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
-    if len(rows) and int(rows.max()) > MOST:
-        raise InputError(f"More than {MOST:,} rows are equal in these columns: take a sample.")
-    return Units(tuple(columns), unique, layout, rows.astype(np.int32), int(weights.sum()), ids)
+    total = int(weights.sum())
+    held = rows.astype(np.int32 if total <= MOST else np.int64)
+    return Units(tuple(columns), unique, layout, held, total, ids)
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None, size: int) -> list[str]:
