@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.covering import Released, covering_rows, tightest_class
+from halfmask.metrics.covering import Released, covering_rows, finding_chance, tightest_class
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.association import cramer
 from halfmask.sample import write
@@ -26,6 +26,8 @@ def test_rows_that_fit():
     both = sides(original(), hm.read(pa.table(rows), schema={}))
     # 21 f: rows 1, 2; 22 f: rows 1, 2; 71 m: row 3; 72 m: row 4, whose missing sex is suppressed.
     assert covering_rows(both.quasi).tolist() == [2, 2, 1, 1]
+    # young f covers two tuples and * f four: 1/2 against 1/4.
+    assert finding_chance(both.quasi) == pytest.approx([2 / 3, 2 / 3, 1, 1])
     p, q = both.tuple_shares(["age", "sex"])
     assert p.tolist() == [0.25] * 4
     # young f: 1/2 each; * f: 1/4 each; 71 m: 1; 72 with either sex: 1/2.
@@ -43,6 +45,17 @@ def test_local_recoding_agrees_with_brute_force(tmp_path):
         fits &= under[column.before][:, column.after]
     assert covering_rows(both.quasi).tolist() == fits.sum(axis=1).tolist()
     assert (fits.sum(axis=1) >= 3).all()
+    covered = np.prod([column.sizes[column.after] for column in both.quasi], axis=0)
+    weights = fits / covered
+    assert finding_chance(both.quasi) == pytest.approx(weights.max(axis=1) / weights.sum(axis=1))
+
+
+def test_suppressed_rows_hide_nobody_who_stands_beside_them():
+    rows = {"age": ["21", "22", "*", "*"], "sex": ["f", "f", "*", "*"]}
+    both = sides(original(), hm.read(pa.table(rows), schema={}))
+    assert covering_rows(both.quasi).tolist() == [3, 3, 2, 2]
+    # * * covers eight tuples: 1 against 2/8 for those left, one half for those suppressed.
+    assert finding_chance(both.quasi) == pytest.approx([0.8, 0.8, 0.5, 0.5])
 
 
 def test_perturbed_numbers_are_new_values():
@@ -130,3 +143,13 @@ def test_everybody_of_adult_lies_under_k_released_rows(adult_table, method):
     some = hm.Table(adult_table.arrow.slice(0, 500), adult_table.schema)
     release = hm.anonymize(some, hm.KAnonymity(4), method=method, seed=0)
     assert covering_rows(sides(some, release).quasi).min() >= 4
+
+
+def test_new_dates_are_numbers_of_days():
+    days = pa.array([0, 10, 20], pa.int32()).cast(pa.date32())
+    table = hm.read(pa.table({"day": days}), schema={"day": "quasi"})
+    moved = pa.array([5, 10, 30], pa.int32()).cast(pa.date32())
+    for released in (moved, moved.cast(pa.timestamp("ns"))):
+        column = sides(table, hm.read(pa.table({"day": released}), schema={})).columns["day"]
+        assert column.numbers.tolist() == [0, 10, 20, 5, 30]
+        assert column.foreign == 2

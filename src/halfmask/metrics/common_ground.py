@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FINE = 50  # numeric columns with more values are compared in bins
 _BINS = 20
+_DAY = 86_400_000_000.0  # microseconds
 _COARSE = 100  # bins in which pairs of columns are compared
 
 
@@ -73,22 +74,31 @@ def _numbers(
 ) -> NDArray[np.float64] | None:
     """The number of each leaf, where the column is numeric; a missing value takes the mean."""
     column = original.schema.columns.get(name)
-    kind = values.type
-    dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if column is not None and column.kind in ("nominal", "ordinal"):
         return None
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or dated):
+    own = _measured(values)
+    if own is None or not len(fresh):
+        return None if own is None else _filled(own)
+    theirs = _measured(published)
+    if theirs is None or _dated(values.type) != _dated(published.type):
         return None
-    whole = values.cast(pa.int32()).cast(pa.float64()) if pa.types.is_date32(kind) else values
-    if dated and not pa.types.is_date32(kind):
-        whole = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    own = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-    if not len(fresh):
-        return _filled(own)
-    if dated or not (pa.types.is_integer(published.type) or pa.types.is_floating(published.type)):
+    new = theirs[fresh]
+    return _filled(np.concatenate([own, new]))
+
+
+def _dated(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _measured(values: pa.Array) -> NDArray[np.float64] | None:
+    """Values as numbers, dates and times as days; None where they are neither."""
+    kind = values.type
+    if _dated(kind):
+        values = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    new = published.take(pa.array(fresh)).cast(pa.float64(), safe=False)
-    return _filled(np.concatenate([own, new.to_numpy(zero_copy_only=False)]))
+    found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(found / _DAY if _dated(kind) else found, dtype=np.float64)
 
 
 def _filled(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -108,6 +108,20 @@ def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
     return np.asarray(np.rint(found.mass(evenly=False)), dtype=np.int64)[found.ids]
 
 
+def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
+    """Per original row, the chance to find it by guessing a released row of the tightest fit.
+
+    A row whose labels cover many tuples is less likely the one of a person who fits: each fitting
+    row counts for its share of the tuples that it covers. 0 where no row fits.
+    """
+    found = Cover(columns)
+    best, mass = found.tightest(), found.mass()
+    chance = np.zeros(found.count)
+    held = best >= 0
+    chance[held] = 1.0 / (found.released.leaves[best[held]] * mass[held])
+    return chance[found.ids]
+
+
 def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
     """Per entry of the original, the released class that covers it most tightly; -1: none."""
     found = Cover(columns)

@@ -145,7 +145,7 @@ def fit(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Expectation maximization of a mixture of matches and non-matches, columns independent."""
     total = counts.sum()
-    share = 1.0 / size
+    share = 1.0 / max(size, 2)
     match = np.full(bits.shape[1], 0.9)
     other = np.clip((counts @ bits) / total, 1e-4, 1 - 1e-4)
     for _ in range(_ROUNDS):
