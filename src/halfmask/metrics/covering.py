@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from halfmask.kernels.cover import Found
     from halfmask.metrics.shared_column import SharedColumn
 
+_NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
 
 class Released:
     """The distinct released tuples of some columns, in lexicographic order.
@@ -73,32 +75,45 @@ class Cover:
         With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
         """
         rows = self.released.rows
-        weights = rows / self.released.leaves if evenly else rows
-        return self._found(weights, np.empty(0, dtype=np.int64)).total()
+        return self._found(rows / self.released.leaves if evenly else rows).mass
 
-    def tightest(self) -> NDArray[np.int64]:
-        """Per tuple, the released tuple over it that covers least; -1 where none is over it."""
+    def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
         order = np.argsort(self.released.leaves, kind="stable")
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
-        best = self._found(self.released.rows, ranks).best
-        return np.asarray(np.where(best >= 0, order[best], -1))
+        found = self._found(self.released.rows / self.released.leaves, ranks=ranks)
+        return np.asarray(np.where(found.best >= 0, order[found.best], -1)), found.mass
 
-    def _found(self, weights: NDArray[np.float64], ranks: NDArray[np.int64]) -> Found:
+    def fitting(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The tuples that each released tuple covers: where those of each begin, and these.
+
+        None where the squares of their numbers add up to more than ``most``.
+        """
+        count, rows = len(self.released), self.released.rows
+        sizes = self._found(rows, ends=np.zeros(count, dtype=np.int64)).ends
+        if int((sizes * sizes).sum()) > most:
+            return None
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        fits = np.empty(starts[-1], dtype=np.int64)
+        if len(fits):
+            self._found(rows, ends=starts[:-1].copy(), fits=fits)
+        return starts, fits
+
+    def _found(
+        self,
+        weights: NDArray[np.float64],
+        *,
+        ranks: NDArray[np.int64] = _NONE,
+        ends: NDArray[np.int64] = _NONE,
+        fits: NDArray[np.int64] = _NONE,
+    ) -> Found:
         from halfmask.kernels import cover
 
-        columns = self.released.columns
-        above = [column.labels_of() for column in columns]
-        found = cover.Found.of(self.count, weights, ranks)
-        walked = cover.Columns(
-            np.stack(self.released.labels),
-            self._leaves,
-            *_chained([(column.starts, column.covered) for column in columns]),
-            *_chained(above),
-            _offsets([len(column.starts) for column in columns]),
-            _offsets([len(starts) for starts, _ in above]),
-        )
-        cover.covering(walked, found)
+        best = np.full(self.count, -1, dtype=np.int64)
+        found = cover.Found(weights, np.zeros(self.count), ranks, best, ends, fits)
+        under = [(column.starts, column.covered) for column in self.released.columns]
+        cover.covering(cover.Columns.of(self.released.labels, self._leaves, under), found)
         return found
 
 
@@ -115,7 +130,7 @@ def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
     row counts for its share of the tuples that it covers. 0 where no row fits.
     """
     found = Cover(columns)
-    best, mass = found.tightest(), found.mass()
+    best, mass = found.tightest()
     chance = np.zeros(found.count)
     held = best >= 0
     chance[held] = 1.0 / (found.released.leaves[best[held]] * mass[held])
@@ -128,17 +143,4 @@ def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
     number = np.empty(len(found.released) + 1, dtype=np.int64)
     number[found.released.ids] = Released(columns).ids
     number[-1] = -1
-    return np.asarray(number[found.tightest()][found.ids])
-
-
-def _chained(
-    lists: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lists of lists, one after the other."""
-    shifts = _offsets([len(values) for _, values in lists])
-    starts = [begin + shift for (begin, _), shift in zip(lists, shifts.tolist(), strict=True)]
-    return np.concatenate(starts), np.concatenate([values for _, values in lists])
-
-
-def _offsets(lengths: list[int]) -> NDArray[np.int64]:
-    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)
+    return np.asarray(number[found.tightest()[0]][found.ids])
