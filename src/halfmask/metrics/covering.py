@@ -64,10 +64,13 @@ class Cover:
         # Few ways down from the top; the widest ranges come last, where they are added at once.
         ordered = sorted(columns, key=lambda column: len(column.covered))
         self.released = Released(ordered)
-        self.ids, self.count = joint([(c.before, c.leaves) for c in ordered])
+        before = [c.adjoined()[0][c.before] for c in ordered]
+        self.ids, self.count = joint(
+            [(held, c.leaves) for held, c in zip(before, ordered, strict=True)]
+        )
         first = np.empty(self.count, dtype=np.int64)
         first[self.ids] = np.arange(len(self.ids))
-        self._leaves = np.stack([c.before[first] for c in ordered])
+        self._leaves = np.stack([held[first] for held in before])
 
     def mass(self, *, evenly: bool = True) -> NDArray[np.float64]:
         """Per tuple, the released rows over it.
@@ -112,7 +115,7 @@ class Cover:
 
         best = np.full(self.count, -1, dtype=np.int64)
         found = cover.Found(weights, np.zeros(self.count), ranks, best, ends, fits)
-        under = [(column.starts, column.covered) for column in self.released.columns]
+        under = [(column.starts, column.adjoined()[1]) for column in self.released.columns]
         cover.covering(cover.Columns.of(self.released.labels, self._leaves, under), found)
         return found
 
