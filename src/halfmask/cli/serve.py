@@ -53,7 +53,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
                 space.open(Path(file), given["schema"], **how)
         limit = given["upload_limit"] * 1_000_000
         serve(
-            space, listener, upload_limit=limit,
+            space, listener, host=host, upload_limit=limit,
             ready=lambda url: _ready(url, host, as_json=as_json, open_it=given["open_browser"]),
         )  # fmt: skip
     finally:

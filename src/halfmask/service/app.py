@@ -1,4 +1,4 @@
-"""The application: one route a verb. It checks what is asked, starts the step, gives its document."""
+"""The application: one route a verb; it checks what is asked and starts the step."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Request  # noqa: TC002 - read by FastAPI when it runs
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from halfmask.errors import HalfmaskError, InputError, MissingError
-from halfmask.service import requests, steps  # noqa: TC001
+from halfmask.errors import HalfmaskError, InputError, MissingError, ParameterError
+from halfmask.failure import failure
+from halfmask.service import requests, steps
 from halfmask.service.files import Files
 from halfmask.service.guard import UPLOAD, Guard, Rules, too_large
-from halfmask.service.jobs import Jobs
 from halfmask.service.replies import file_reply, refusal, reply
 from halfmask.service.state import state
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from halfmask.service.jobs import Job
+    from halfmask.service.jobs import Job, Jobs
     from halfmask.service.workspace import Workspace
 
 LONGEST_WAIT = 30.0
@@ -70,7 +70,7 @@ def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None
         try:
             place = await _received(request, space.room(name), rules.upload_limit)
         except BaseException as error:
-            job.end("failed", refusal_document(error))
+            job.end("failed", failure(error).to_dict())
             raise
 
         def work() -> dict[str, Any]:
@@ -86,7 +86,9 @@ def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None
     @app.post("/api/sample")
     def open_sample(asked: requests.Sample) -> Response:
         if not 10 <= asked.rows <= requests.MOST_ROWS:
-            raise InputError(f"The sample has 10 to {requests.MOST_ROWS:,} rows: give such a number.")
+            raise InputError(
+                f"The sample has 10 to {requests.MOST_ROWS:,} rows: choose fewer or more."
+            )
         return _run(jobs, "open", lambda: space.open_sample(asked.rows), space)
 
     @app.put("/api/schema")
@@ -143,6 +145,10 @@ def _add_results(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
             await asyncio.sleep(_PAUSE)
         return reply({"ok": True, "job": found.to_dict()})
 
+    @app.get("/api/results/{verb}")
+    def result(verb: str) -> Response:
+        return reply(space.result(verb).document)
+
     @app.post("/api/links")
     def link(asked: requests.Link) -> Response:
         return reply({"ok": True, "url": files.link(asked.file, download=asked.download)})
@@ -160,16 +166,21 @@ async def _received(request: Request, place: Path, limit: int) -> Path:
         with place.open("xb") as out:
             async for chunk in request.stream():
                 size += len(chunk)
-                if size > limit:
-                    raise too_large(limit)
+                _check_size(size or 1, limit)
                 out.write(chunk)
-        if not size:
-            raise InputError("The file is empty: choose another one.")
+        _check_size(size, limit)
     except BaseException:
         place.unlink(missing_ok=True)
         place.parent.rmdir()
         raise
     return place
+
+
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise too_large(limit)
+    if not size:
+        raise InputError("The file is empty: choose another one.")
 
 
 def _run(jobs: Jobs, verb: str, change: Callable[[], None], space: Workspace) -> Response:
@@ -209,10 +220,3 @@ async def _no_route(_: Request, error: Exception) -> Response:
     found = refusal(MissingError("There is nothing under this address for this method."))
     found.status_code = status
     return found
-
-
-def refusal_document(error: BaseException) -> dict[str, Any]:
-    """The document of an error that ended a job before it began."""
-    from halfmask.failure import failure
-
-    return failure(error).to_dict()

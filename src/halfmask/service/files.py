@@ -86,7 +86,7 @@ class Files:
             return self.space.opened
         if file not in FILES:
             raise MissingError(f"There is no such file: ask for {', '.join([*FILES, SCHEMA])}.")
-        return self.space.result(FILES[file][0])
+        return self.space.result(FILES[file][0]).made
 
     def _stands(self, ticket: Ticket) -> bool:
         try:

@@ -1,8 +1,8 @@
 """Who may ask: the token, the Host and the Origin of every request, and what every reply says.
 
-The page itself holds no data and needs no token. Whatever does asks for the token in a header, which
-no other site can send, or lies under an address that nobody can guess. No cookie is set: cookies
-would go to every other port of the same machine.
+The page itself holds no data and needs no token. Whatever does asks for the token in a header,
+which no other site can send, or lies under an address that nobody can guess. No cookie is set:
+cookies would go to every other port of the same machine.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Rules:
 
     Attributes:
         token: the secret of this run.
-        host: the address that the service listens on.
+        names: what the service may be called in a Host, without the port.
         port: its port.
         upload_limit: the most bytes of a table that is sent.
     """
 
     token: str
-    host: str
+    names: tuple[str, ...]
     port: int
     upload_limit: int
 
@@ -75,12 +75,10 @@ class Rules:
         name, _, port = host.rpartition(":")
         if port != str(self.port):
             return False
-        if name in ("localhost", f"[{self.host}]" if ":" in self.host else self.host):
+        if name in self.names:
             return True
-        listens = _address(self.host)
-        if listens is None or not listens.is_unspecified:
-            return False
-        return _address(name.strip("[]")) is not None or name == socket.gethostname()
+        everywhere = any(found.is_unspecified for found in map(_address, self.names) if found)
+        return everywhere and (_address(name) is not None or name == socket.gethostname())
 
     @staticmethod
     def _check_origin(host: str, headers: Headers) -> None:
@@ -105,7 +103,7 @@ def too_large(limit: int) -> TooLargeError:
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(text)
+        return ipaddress.ip_address(text.strip("[]"))
     except ValueError:
         return None
 

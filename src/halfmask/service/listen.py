@@ -58,13 +58,19 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    space: Workspace, listener: socket.socket, *, upload_limit: int, ready: Callable[[str], None]
+    space: Workspace,
+    listener: socket.socket,
+    *,
+    host: str,
+    upload_limit: int,
+    ready: Callable[[str], None],
 ) -> None:
     """Serve a workspace until interrupted; ``ready`` is told the address to open."""
-    host, port = listener.getsockname()[:2]
+    address, port = listener.getsockname()[:2]
+    names = tuple(f"[{name}]" if ":" in name else name for name in (address, host))
     token = secrets.token_urlsafe(32)
     jobs = Jobs()
-    app = make_app(space, jobs, Rules(token, host, port, upload_limit))
+    app = make_app(space, jobs, Rules(token, (*names, "localhost"), port, upload_limit))
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -75,9 +81,8 @@ def serve(
         timeout_graceful_shutdown=2,
     )
     server = _Server(config, jobs)
-    shown = f"[{host}]" if ":" in host else host
     with _silence(), _ends_by_signals(server):
-        ready(f"http://{shown}:{port}/#token={token}")
+        ready(f"http://{names[0]}:{port}/#token={token}")
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
@@ -103,7 +108,7 @@ def _silence() -> Iterator[None]:
 def _ends_by_signals(server: _Server) -> Iterator[None]:
     """A closed terminal and a polite kill end the service as Ctrl-C does, so that it cleans up."""
 
-    def hang_up(sig: int, frame: FrameType | None) -> None:
+    def hang_up(_: int, frame: FrameType | None) -> None:
         server.handle_exit(signal.SIGINT, frame)
 
     handlers: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}

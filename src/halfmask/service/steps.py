@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import InputError
+from halfmask.service.workspace import Result
 
 if TYPE_CHECKING:
     from halfmask.models.verdict import Model
@@ -18,6 +19,13 @@ def document(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps({"ok": True, "verb": verb, **facts}, default=str, allow_nan=False)
     plain: dict[str, Any] = json.loads(text)
     return plain
+
+
+def _kept(space: Workspace, verb: str, made: Any, facts: dict[str, Any]) -> dict[str, Any]:
+    """Keep what a step gave, and give its document."""
+    found = document(verb, facts)
+    space.results[verb] = Result(made, found)
+    return found
 
 
 def described(space: Workspace) -> dict[str, Any]:
@@ -33,8 +41,7 @@ def assess(space: Workspace, asked: requests.Assess) -> dict[str, Any]:
     from halfmask.assessment.assess import assess
 
     found = assess(space.opened.table, **asked.model_dump())
-    space.results["assess"] = found
-    return document("assess", found.to_dict())
+    return _kept(space, "assess", found, found.to_dict())
 
 
 def anonymize(space: Workspace, asked: requests.Anonymize) -> dict[str, Any]:
@@ -45,8 +52,7 @@ def anonymize(space: Workspace, asked: requests.Anonymize) -> dict[str, Any]:
     settings = {name: value for name in names if (value := getattr(asked, name)) is not None}
     release = anonymize(space.opened.table, *promises(asked), **settings)
     space.results.pop("compare", None)  # it spoke of another release
-    space.results["anonymize"] = release
-    return document("anonymize", release.to_dict())
+    return _kept(space, "anonymize", release, release.to_dict())
 
 
 def promises(asked: requests.Anonymize) -> list[Model]:
@@ -70,10 +76,9 @@ def compare(space: Workspace, asked: requests.Compare) -> dict[str, Any]:
     """Compare the release with the original."""
     from halfmask.assessment.compare import compare
 
-    release = space.result("anonymize")
+    release = space.result("anonymize").made
     found = compare(space.opened.table, release, **asked.model_dump())
-    space.results["compare"] = found
-    return document("compare", found.to_dict())
+    return _kept(space, "compare", found, found.to_dict())
 
 
 def query(space: Workspace, asked: requests.Query) -> dict[str, Any]:
@@ -81,8 +86,8 @@ def query(space: Workspace, asked: requests.Query) -> dict[str, Any]:
     from halfmask.query.run import query
 
     answer = query(space.opened.table, asked.sql, time_limit=asked.time_limit)
-    space.results["query"] = answer
-    return document("query", {"answer": answer.to_dict(), "data": answer.to_arrow().to_pylist()})
+    facts = {"answer": answer.to_dict(), "data": answer.to_arrow().to_pylist()}
+    return _kept(space, "query", answer, facts)
 
 
 def synthesize(space: Workspace, asked: requests.Synthesize) -> dict[str, Any]:
@@ -92,5 +97,4 @@ def synthesize(space: Workspace, asked: requests.Synthesize) -> dict[str, Any]:
     options = {name: value for name, value in asked.model_dump().items() if value is not None}
     method = options.pop("method", "auto" if asked.epsilon is not None else "cocluster")
     release = synthesize(space.opened.table, method, **options)
-    space.results["synthesize"] = release
-    return document("synthesize", release.to_dict())
+    return _kept(space, "synthesize", release, release.to_dict())

@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,17 +52,29 @@ class Opened:
     proposed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a step gave: the thing itself, and the document that is shown of it."""
+
+    made: Any
+    document: dict[str, Any]
+
+
 @dataclass(eq=False)
 class Workspace:
     """A private folder, a table and the results of steps, by verb."""
 
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="halfmask-serve-")))
-    results: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Result] = field(default_factory=dict)
     _opened: Opened | None = None
 
     def close(self) -> None:
-        """Remove the folder with all that was sent or made."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder with all that was sent or made, even while a job still writes to it."""
+        for _ in range(20):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                return
+            time.sleep(0.05)
 
     @property
     def is_open(self) -> bool:
@@ -75,7 +88,7 @@ class Workspace:
             raise MissingError("No table is open: choose a file, or take the sample.")
         return self._opened
 
-    def result(self, verb: str) -> Any:
+    def result(self, verb: str) -> Result:
         """What the last run of a step gave."""
         if verb not in self.results:
             raise MissingError(f"There is nothing of '{verb}' yet: run this step first.")
