@@ -23,7 +23,7 @@ export function percent(share) {
 export function number(value) {
   if (value === null || value === undefined) return "";
   if (typeof value !== "number") return String(value);
-  return Number.isInteger(value) ? count(value) : value.toLocaleString("en-US", { maximumSignificantDigits: 5 });
+  return Number.isInteger(value) ? count(value) : value.toLocaleString("en-US", { maximumSignificantDigits: 6 });
 }
 
 // Figures as cards: [[name, value], ...].
@@ -33,16 +33,18 @@ export function figures(pairs) {
   return element("dl", { class: "figures" }, ...cards);
 }
 
-// A table; columns that hold numbers only are aligned right.
-export function table(headings, rows, caption) {
-  const right = headings.map((_, i) => rows.length > 0 &&
-    rows.every((row) => row[i] === null || typeof row[i] === "number"));
+// Whether a cell is a figure, written or not.
+const isFigure = (cell) => cell === null || typeof cell === "number" ||
+  (typeof cell === "string" && /^(<?-?[\d,.]+%?|not known|)$/.test(cell));
+
+// A table; columns that hold figures only are aligned right.
+export function table(headings, rows) {
+  const right = headings.map((_, i) => rows.length > 0 && rows.every((row) => isFigure(row[i])));
   const side = (i) => (right[i] ? "number" : undefined);
   const head = headings.map((text, i) => element("th", { scope: "col", class: side(i) }, text));
   const body = rows.map((row) => element("tr", {}, ...row.map((cell, i) =>
     element("td", { class: side(i) }, cell instanceof Node ? cell : number(cell)))));
   return element("div", { class: "wide" }, element("table", {},
-    caption ? element("caption", { class: "quiet" }, caption) : null,
     element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)));
 }
 
@@ -53,12 +55,20 @@ export function mark(holds) {
 // Whether the three criteria are met, of a document that judges them.
 export function criteria(found) {
   const styles = { met: ["holds", "✓ met"], "not met": ["fails", "✗ not met"] };
-  const rows = found.criteria.map((one) => {
-    const [style, words] = styles[one.outcome] || ["open", one.outcome];
-    return [one.column ? `${one.name} of ${one.column}` : one.name, element("span", { class: style }, words),
-      percent(one.risk.value), one.attacker];
+  const rows = found.criteria.flatMap((one) => {
+    const [style, words] = styles[one.outcome] || ["open", `? ${one.outcome}`];
+    return [
+      element("tr", {},
+        element("td", { class: "name" }, one.column ? `${one.name} of ${one.column}` : one.name),
+        element("td", {}, element("span", { class: style }, words)),
+        element("td", { class: "number", "data-label": "risk" }, percent(one.risk.value))),
+      element("tr", { class: "more" }, element("td", {}), element("td", { colspan: "2", class: "quiet" }, one.attacker)),
+    ];
   });
-  return table(["criterion", "outcome", "risk", "the attack"], rows);
+  const head = ["criterion", "outcome", "risk"].map((text, i) =>
+    element("th", { scope: "col", class: i === 2 ? "number" : undefined }, text));
+  return element("div", { class: "wide" }, element("table", { class: "criteria" },
+    element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
 }
 
 export function paragraphs(texts, style) {

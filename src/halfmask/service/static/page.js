@@ -74,6 +74,7 @@ function names(role) {
 function drawPromises(now) {
   const own = now.policy || {};
   place("personal-k-field").hidden = !own.k;
+  place("infeasible-field").hidden = !own.k && !own.l && !own.t;
   place("personal-k").checked = Boolean(own.k);
   if (own.k) place("k").value = "";
   else if (!filled("k")) place("k").value = "5";
@@ -145,7 +146,7 @@ async function showAssessment(found) {
     draw.figures([
       ["rows alone in their class", `${draw.count(found.unique_rows)} (${draw.percent(found.unique_share)})`],
       ["highest risk", draw.percent(found.highest_risk)], ["mean risk", draw.percent(found.mean_risk)],
-      ["smallest class", `${draw.count(found.smallest)} people`], ["classes", draw.count(found.classes)],
+      ["people in the smallest class", draw.count(found.smallest)], ["classes", draw.count(found.classes)],
     ]),
     draw.element("h3", {}, "If it were published as it is"), draw.criteria(found),
     await draw.links([["assessment.html", "Open the whole assessment"]]));
@@ -159,7 +160,7 @@ async function showRelease(found) {
     draw.figures([
       ["rows that leave", draw.count(found.rows.published)], ["rows left out", draw.count(found.rows.suppressed)],
       ["loss", draw.percent(found.loss)], ["classes", draw.count(found.classes.count)],
-      ["smallest class", `${draw.count(found.classes.smallest)} rows`],
+      ["rows in the smallest class", draw.count(found.classes.smallest)],
     ]),
     draw.element("h3", {}, "Promises"),
     draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
@@ -192,7 +193,7 @@ async function showAnswer(found) {
   const headings = rows.length ? Object.keys(rows[0]) : [];
   const levels = (answer.levels || []).map((one) => [one.level, one.step, `k ≥ ${one.k}, l ≥ ${one.l}`, one.rows]);
   place("query-result").replaceChildren(
-    rows.length ? draw.table(headings, rows.slice(0, 500).map((row) => headings.map((name) => row[name])))
+    rows.length ? draw.table(headings, rows.slice(0, 500).map((row) => headings.map((name) => (Number.isInteger(row[name]) ? String(row[name]) : row[name]))))
       : draw.element("p", {}, "No group meets its guarantee: nothing could be published."),
     rows.length > 500 ? draw.element("p", { class: "quiet" }, `The first 500 of ${draw.count(rows.length)} rows.`) : "",
     ...(levels.length ? [draw.element("h3", {}, "Levels"),

@@ -10,8 +10,8 @@ const ROLES = {
 };
 const HOW = {
   none: ["kept or hidden", ""],
-  intervals: ["intervals", "widths, such as 5, 10, 20"],
-  mask: ["masked from the right", "number of characters"],
+  intervals: ["intervals", "widths: 5, 10, 20"],
+  mask: ["masked", "number of characters"],
   dates: ["calendar", "month, quarter, year"],
   auto: ["found from the table", ""],
 };
@@ -63,13 +63,22 @@ function hierarchy(name, i) {
   return element("div", {}, select, input);
 }
 
-function row(column, i, choices) {
+// The facts of a column, and where they are of use the reasons of the proposal.
+function why(column, proposed) {
+  const facts = `${count(column.distinct)} distinct values, ${count(column.missing)} missing.`;
+  const word = column.role === "quasi" ? "quasi-identifier" : column.role;
+  const now = role(column.name).split(".")[0];
+  const same = now === column.role || (now === "person" && column.role === "identifier");
+  return proposed || !same ? `${facts} Proposed ${word}: ${column.why}.` : facts;
+}
+
+function row(column, i, choices, proposed) {
   const roles = [...choices.roles.map((one) => [one, ROLES[one]]), ["person", ROLES.person],
     ...choices.demands.map((one) => [`policy.${one}`, `each person's own ${one}`])];
   const now = role(column.name);
   if (!now) roles.unshift(["", "not yet said"]);
   const roleSelect = choice(`role-${i}`, `Role of ${column.name}`, roles, now);
-  const kinds = [["", "as the data says"], ...choices.kinds.map((one) => [one, one])];
+  const kinds = [["", "detected"], ...choices.kinds.map((one) => [one, one])];
   const kindSelect = choice(`kind-${i}`, `Kind of ${column.name}`, kinds,
     current.columns?.[column.name]?.kind || "");
   const how = element("td", { class: "how" }, hierarchy(column.name, i));
@@ -81,17 +90,15 @@ function row(column, i, choices) {
   show();
   return [
     element("tr", {}, element("td", { class: "name" }, column.name),
-      element("td", { class: "role" }, roleSelect), element("td", { class: "kind" }, kindSelect), how,
-      element("td", { class: "number", "data-label": "distinct" }, count(column.distinct)),
-      element("td", { class: "number", "data-label": "missing" }, count(column.missing))),
-    element("tr", { class: "why" }, element("td", { colspan: "6", class: "quiet" },
-      `Proposed ${column.role === "quasi" ? "quasi-identifier" : column.role}: ${column.why}.`)),
+      element("td", { class: "role" }, roleSelect), element("td", { class: "kind" }, kindSelect), how),
+    element("tr", { class: "why" },
+      element("td", { colspan: "4", class: "quiet" }, why(column, proposed))),
   ];
 }
 
 export function draw(found, choices, rows, notes) {
   current = found.schema;
-  rows.replaceChildren(...found.columns.flatMap((column, i) => row(column, i, choices)));
+  rows.replaceChildren(...found.columns.flatMap((column, i) => row(column, i, choices, found.proposed)));
   const lead = found.proposed
     ? "These roles are a proposal: read the reasons, and change what is wrong." : "";
   notes.replaceChildren(...paragraphs([lead, ...found.notes].filter(Boolean), "quiet"));
