@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
               help="0 takes a free one.")  # fmt: skip
 @click.option("--upload-limit", type=click.IntRange(min=1), default=500, show_default=True,
               help="The largest file that the browser may send, in MB.")  # fmt: skip
-@click.option("--open/--no-open", "open_browser", default=True, help="Open the browser.")
+@click.option("--open/--no-open", "open_it", default=True, help="Open the browser.")
 @as_json
 def command(file: str | None, host: str, port: int, as_json: bool, **given: Any) -> None:
     """Describe, assess, anonymize, compare, ask and synthesize FILE in the browser.
@@ -51,30 +53,38 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
             with show.working("Describing"):
                 how = {name: given[name] for name in ("delimiter", "encoding")}
                 space.open(Path(file), given["schema"], **how)
-        limit = given["upload_limit"] * 1_000_000
         serve(
-            space, listener, host=host, upload_limit=limit,
-            ready=lambda url: _ready(url, host, as_json=as_json, open_it=given["open_browser"]),
-        )  # fmt: skip
+            space,
+            listener,
+            host=host,
+            upload_limit=given["upload_limit"] * 1_000_000,
+            ready=lambda address: _ready(address, space.folder, host, as_json, given["open_it"]),
+        )
     finally:
         listener.close()
         space.close()
     show.say("Stopped; what was sent or made is removed.")
 
 
-def _ready(url: str, host: str, *, as_json: bool, open_it: bool) -> None:
-    import sys
-    import threading
-    import webbrowser
-
+def _ready(address: str, folder: Path, host: str, as_json: bool, open_it: bool) -> None:
+    """Say where the page is, and open it."""
     if host not in LOCAL:
         show.say(
             f"Listening on {host}: whoever reaches this port with the address below sees the rows, "
             "and nothing on the way is encrypted."
         )
     if as_json:
-        show.document("serve", {"address": url})
+        show.document("serve", {"address": address})
         sys.stdout.flush()
-    show.say(f"Open {url}\nEnds with Ctrl-C.")
+    show.say(f"Open {address}\nEnds with Ctrl-C.")
     if open_it:
-        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        threading.Thread(target=_open, args=(address, folder), daemon=True).start()
+
+
+def _open(address: str, folder: Path) -> None:
+    """Open the browser through a private file: others can read the arguments of a process."""
+    import webbrowser
+
+    page = folder / "open.html"
+    page.write_text(f'<meta http-equiv="refresh" content="0;url={address}">', encoding="utf-8")
+    webbrowser.open(page.as_uri())

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from halfmask.errors import HalfmaskError, InputError, MissingError, ParameterError
+from halfmask.errors import HalfmaskError, InputError, MissingError
 from halfmask.failure import failure
 from halfmask.service import requests, steps
 from halfmask.service.files import Files

@@ -82,11 +82,17 @@ def serve(
     )
     server = _Server(config, jobs)
     with _silence(), _ends_by_signals(server):
-        ready(f"http://{names[0]}:{port}/#token={token}")
+        ready(f"http://{_shown(names[0])}:{port}/#token={token}")
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             return  # uvicorn has ended and passes the signal on
+
+
+def _shown(name: str) -> str:
+    """What to call the service; no browser can open the address that means all of them."""
+    everywhere = name in ("0.0.0.0", "[::]")  # noqa: S104 - it is compared, not listened on
+    return socket.gethostname() if everywhere else name
 
 
 @contextmanager

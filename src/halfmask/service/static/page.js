@@ -247,6 +247,7 @@ function listen() {
 
 async function start() {
   listen();
+  busy({ verb: "Loading", seconds: 0 });  // nothing is pressed before all is drawn
   try {
     const now = await ask("GET", "/api/state");
     choices = now.choices;
@@ -262,6 +263,8 @@ async function start() {
     }
   } catch (error) {
     draw.alarm(place("table-alert"), error);
+  } finally {
+    busy(null);
   }
 }
 
