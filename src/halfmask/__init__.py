@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from halfmask.assessment.assess import assess
     from halfmask.assessment.compare import compare
     from halfmask.assessment.frontier import frontier
+    from halfmask.assessment.row_risks import row_risks
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.errors import HalfmaskError
+    from halfmask.metrics.discrimination.column_sets import rank_column_sets
+    from halfmask.metrics.discrimination.need import Need
+    from halfmask.metrics.discrimination.partition import Cuts, Partition
     from halfmask.metrics.discrimination.rate import discrimination_rate
     from halfmask.metrics.partition_measures import partition_measures
     from halfmask.models import (
@@ -63,6 +67,7 @@ __all__ = [
     "BetaLikeness",
     "BudgetLedger",
     "Column",
+    "Cuts",
     "DeltaDisclosure",
     "DeltaPresence",
     "HalfmaskError",
@@ -70,6 +75,8 @@ __all__ = [
     "KMap",
     "LDiversity",
     "Ledger",
+    "Need",
+    "Partition",
     "PersonalKAnonymity",
     "PersonalLDiversity",
     "PersonalTCloseness",
@@ -97,7 +104,9 @@ __all__ = [
     "partition_measures",
     "policies",
     "query",
+    "rank_column_sets",
     "read",
+    "row_risks",
     "suggest",
     "synthesize",
 ]
@@ -108,8 +117,11 @@ _HOMES = {
     "Answer": "halfmask.release.answer",
     "BudgetLedger": "halfmask.dp.ledger",
     "Column": "halfmask.table.schema",
+    "Cuts": "halfmask.metrics.discrimination.partition",
     "HalfmaskError": "halfmask.errors",
     "Ledger": "halfmask.query.ledger",
+    "Need": "halfmask.metrics.discrimination.need",
+    "Partition": "halfmask.metrics.discrimination.partition",
     "Policies": "halfmask.query.policies",
     "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
@@ -128,7 +140,9 @@ _HOMES = {
     "explain": "halfmask.query.explain",
     "partition_measures": "halfmask.metrics.partition_measures",
     "query": "halfmask.query.run",
+    "rank_column_sets": "halfmask.metrics.discrimination.column_sets",
     "read": "halfmask.table.read",
+    "row_risks": "halfmask.assessment.row_risks",
     "suggest": "halfmask.query.suggest",
     "synthesize": "halfmask.synthesize.run",
 }

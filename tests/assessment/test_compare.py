@@ -117,7 +117,7 @@ def test_generalized_values_are_spread_evenly():
 
 
 def test_needs_and_own_queries(tmp_path):
-    from halfmask.metrics.discrimination.attacks import Need
+    from halfmask.metrics.discrimination.need import Need
 
     table = original()
     file = tmp_path / "queries.sql"

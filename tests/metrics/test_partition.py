@@ -96,3 +96,68 @@ def test_sums_over_classes_are_sums_over_rows(data):
     assert measures.pair_distances(space, ids) == pytest.approx(pairs)
     between = [far[i, j] for i, j in combinations(range(n), 2) if ids[i] != ids[j]]
     assert measures.split(space, ids) == pytest.approx(min(between, default=math.inf))
+
+
+TREE = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["q"]}, "U": {"u": ["w", "x"]}})
+PATHS = {"s": "gov E", "l": "gov E", "q": "p E", "w": "u U", "x": "u U"}
+
+
+def height(values):
+    """The height of the lowest common label of some values, of 3."""
+    if len(set(values)) == 1:
+        return 0
+    for place in (0, 1):
+        if len({PATHS[value].split()[place] for value in values}) == 1:
+            return place + 1
+    return 3
+
+
+@given(st.data())
+def test_losses_of_classes_are_added_up_row_by_row(data):
+    n = data.draw(st.integers(2, 10))
+    xs = [0, 50, *data.draw(st.lists(st.integers(0, 50), min_size=n - 2, max_size=n - 2))]
+    ws = ["s", "w", *data.draw(st.lists(st.sampled_from("slqwx"), min_size=n - 2, max_size=n - 2))]
+    ids = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)))
+    if (ids < 0).all():
+        ids[0] = 0
+    schema = hm.Schema({"x": "quasi", "w": hm.Column("quasi", hierarchy=TREE)})
+    found = hm.partition_measures(hm.Table(pa.table({"x": xs, "w": ws}), schema), ids)
+    gone = int((ids < 0).sum())
+    dbil = sbil = tbil = ebil = wcsd = wcss = 0.0
+    widest, moved = 0.0, 0
+    for one in sorted(set(ids[ids >= 0].tolist())):
+        mine = [i for i in range(n) if ids[i] == one]
+        size, x, w = len(mine), [xs[i] for i in mine], [ws[i] for i in mine]
+        pairs = [abs(a - b) / 50 + height([c, d]) / 3
+                 for (a, c), (b, d) in combinations(list(zip(x, w, strict=True)), 2)]  # fmt: skip
+        dbil += size * max(pairs, default=0)
+        widest = max(widest, max(pairs, default=0))
+        wcsd += sum(pairs)
+        sbil += size * ((max(x) - min(x)) / 50 + height(w) / 3)
+        tbil += size * height(w) / 3
+        for values in (x, w):
+            ebil += sum(math.log2(size / values.count(value)) for value in values)
+        middle = sum(x) / size
+        mode = max(w.count(value) for value in w)
+        squares = {
+            value: sum((abs(a - middle) / 50 + height([c, value]) / 3) ** 2
+                       for a, c in zip(x, w, strict=True))
+            for value in w if w.count(value) == mode
+        }  # fmt: skip
+        wcss += squares[min(squares, key="slqwx".index)] if len(squares) == 1 else math.nan
+        wide = [len(set(x)) > 1, len(set(w)) > 1]
+        moved += 2 * size * (sum(wide) + any(wide))
+    assert found.dbil == pytest.approx(dbil + 2 * gone)
+    assert found.sbil == pytest.approx(sbil + 2 * gone)
+    assert found.tbil == pytest.approx(tbil + gone)
+    whole = sum(math.log2(n / values.count(v)) for values in (xs, ws) for v in values) / n
+    assert found.ebil == pytest.approx(ebil + gone * whole)
+    assert found.wcsd == pytest.approx(wcsd)
+    assert found.diameter == pytest.approx(widest)
+    if not math.isnan(wcss):
+        assert found.wcss == pytest.approx(wcss)
+    assert found.ctbil == moved + 3 * gone
+    sizes = [int((ids == one).sum()) for one in set(ids[ids >= 0].tolist())]
+    assert found.k == min(sizes)
+    assert found.discernibility == sum(size * size for size in sizes) + gone * n
+    assert found.average_class == pytest.approx(sum(sizes) / len(sizes) / min(sizes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from halfmask.models import (
@@ -78,3 +79,21 @@ def test_salaries_of_the_first_t_closeness_example(table):
     assert verdict.achieved == 0.375
     (verdict,) = check(table(q=q, s=s), TCloseness(0.3749999999999999, "s", "ordered"))
     assert (verdict.holds, verdict.failing_classes) == (False, 1)
+
+
+def test_ordered_and_equal_distances_are_those_of_scipy(table):
+    stats = pytest.importorskip("scipy.stats")
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        q, s = random.integers(0, 3, 30), random.integers(0, 6, 30)
+        ordered, equal = check(
+            table(q=q.tolist(), s=s.tolist()), TCloseness(1, "s", "ordered"), TCloseness(1, "s")
+        )
+        values = np.unique(s)
+        ranks = np.searchsorted(values, s)
+        moved = [stats.wasserstein_distance(ranks[q == one], ranks) for one in np.unique(q)]
+        assert ordered.achieved == pytest.approx(max(moved) / (len(values) - 1))
+        shares = [[(s[q == one] == v).mean() for v in values] for one in np.unique(q)]
+        whole = np.array([(s == v).mean() for v in values])
+        # Every value is one step from every other: half of the mass that differs.
+        assert equal.achieved == pytest.approx(max(np.abs(p - whole).sum() / 2 for p in shares))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfmask.report.figures import figure, percent
+from halfmask.report.figures import figure, percent, rows, score
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,28 @@ def test_shares(share, text):
         (0.99996, "over 0.9999"),
         (1.0, "1"),
         (7e-16, "0"),
+        (78512.3, "78,512"),
     ],
 )
 def test_few_digits(value, text):
     assert figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (7e-16, "0"),
+        (9.9e-5, "under 0.001"),
+        (0.004147, "0.004"),
+        (0.99996, "over 0.999"),
+        (1.0, "1.000"),
+        (96.62, "96.6"),
+    ],
+)
+def test_scores(value, text):
+    assert score(value) == text
+
+
+def test_one_row_is_a_row():
+    assert (rows(1), rows(0), rows(1234)) == ("1 row", "0 rows", "1,234 rows")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import re
 import shutil
 
 import pyarrow as pa
@@ -87,4 +90,143 @@ def test_the_page_draws_its_plots_and_is_quiet(browser, pages, tmp_path, name, w
     assert said == []
     assert asked == [path.as_uri()]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+ODD = {
+    "no sensitive column": (
+        {"age": [30, 31, 31], "sex": list("fmm")},
+        {"age": "quasi", "sex": "quasi"},
+    ),
+    "one row": ({"age": [30], "ill": ["flu"]}, {"age": "quasi", "ill": "sensitive"}),
+    "all rows alike": ({"age": [30] * 9, "ill": ["flu"] * 9}, {"age": "quasi", "ill": "sensitive"}),
+    "missing values": (
+        {"age": [30, None, None, 41], "ill": ["flu", None, "flu", None]},
+        {"age": "quasi", "ill": "sensitive"},
+    ),
+    "twenty-five columns": (
+        {f"column {i}": [j % (2 + i) for j in range(40)] for i in range(25)},
+        {f"column {i}": "quasi" for i in range(25)},
+    ),
+    "long names": (
+        {"long_name_without_a_space_" * 5: [1, 2, 3, 3], "b " * 60: list("xyyx")},
+        {"long_name_without_a_space_" * 5: "quasi", "b " * 60: "sensitive"},
+    ),
+}
+
+
+def odd(name):
+    rows, schema = ODD[name]
+    return hm.read(pa.table(rows), schema=schema)
+
+
+@pytest.fixture(scope="module")
+def odd_pages():
+    out = {f"assessment, {name}": hm.assess(odd(name), fraction=0.1) for name in ODD}
+    out |= {
+        f"comparison, {name}": hm.compare(
+            odd(name), hm.anonymize(odd(name), hm.KAnonymity(2)), learn=False
+        )
+        for name in ("all rows alike", "missing values", "long names")
+    }
+    return {name: render_page(one.to_dict()) for name, one in out.items()}
+
+
+def test_tables_have_captions_and_heads_and_headings_are_in_order(pages, odd_pages):
+    for name in ("assessment", "comparison"):
+        for page in (pages[name], *(p for key, p in odd_pages.items() if key.startswith(name))):
+            body = page[: page.index('<script type="application/json"')]
+            tables = re.findall(r"<table.*?</table>", body, re.S)
+            assert tables
+            assert all("<caption>" in table for table in tables)
+            assert not re.search(r"<th(?! scope)[ >]", "".join(tables))
+            levels = [int(level) for level in re.findall(r"<h([1-6])", body)]
+            assert levels[0] == 1
+            assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+def test_every_plot_has_its_place_and_its_words(pages, odd_pages):
+    for page in (pages["assessment"], pages["comparison"], *odd_pages.values()):
+        drawn = json.loads(re.search(r'id="plots">(.*?)</script>', page, re.S).group(1))
+        places = dict(re.findall(r'id="(plot-[a-z]+)" role="img" aria-label="([^"]+)"', page))
+        assert drawn.keys() == places.keys()
+        assert all(len(words) > 20 for words in places.values())
+
+
+def test_the_page_says_nothing_that_the_document_does_not():
+    from halfmask.report.figures import count, percent, score
+
+    rows = {
+        "age": [30, 30, 41, 42, 43, 43, 43, 50],
+        "sex": list("fmfmffff"),
+        "ill": ["flu", "cold", "flu", "gout", "gout", "flu", "flu", "flu"],
+    }
+    schema = {"age": "quasi", "sex": "quasi", "ill": "sensitive"}
+    document = hm.assess(hm.read(pa.table(rows), schema=schema), fraction=0.3).to_dict()
+    known: set[str] = set()
+
+    def walk(value):
+        if isinstance(value, dict):
+            for one in value.values():
+                walk(one)
+        elif isinstance(value, list):
+            for one in value:
+                walk(one)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            known.update({count(value), percent(value), score(value), f"{value:.0%}"})
+        elif isinstance(value, str):
+            known.update(re.findall(r"\d[\d,.]*%?", value))
+
+    walk(document)
+    page = render_page(document)
+    body = page[page.index("<main>") : page.index('<script type="application/json"')]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", body, re.S)
+    assert len(cells) > 60
+    for cell in cells:
+        text = re.sub(r"<[^>]+>", " ", cell)
+        for figure in re.findall(r"\d[\d,.]*%?", text):
+            assert figure.rstrip(".,") in known, (figure, text)
+
+
+def test_three_verdicts_stand_first(pages):
+    for name in ("assessment", "comparison"):
+        head = pages[name][: pages[name].index("</header>")]
+        for criterion in ("singling out:", "linkability:", "inference:"):
+            assert criterion in head
+
+
+def test_contradicting_models_are_said_to_contradict():
+    from halfmask.report.population import agreement, outcome
+
+    doubted = {"value": 0.05, "low": 0.04, "high": 0.06, "n": 9, "trusted": False, "reason": "why"}
+    found = {"model": "pitman", "unique": doubted, "span": [0.05, 0.5], "agree": False,
+             "bounds": [0.0, 0.6]}  # fmt: skip
+    assert "do not sign on it" in outcome(found)
+    assert "at most 60.0%" in outcome(found)
+    assert "contradict each other: 5.0% to 50.0%" in agreement(found)
+    near = found | {"unique": doubted | {"trusted": True}, "agree": True, "span": [0.05, 0.07]}
+    assert outcome(near).startswith("About 5.0%")
+    assert "near" in agreement(near)
+    nothing = found | {"model": None, "unique": doubted | {"value": None}, "span": None}
+    assert "No model" in outcome(nothing)
+    assert agreement(nothing) == ""
+
+
+@pytest.mark.parametrize("width", [320, 390, 1100], ids=["small", "on a phone", "on a desk"])
+def test_no_page_overflows(browser, odd_pages, tmp_path, width):
+    path = tmp_path / "page.html"
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    for name, text in odd_pages.items():
+        path.write_text(text, encoding="utf-8")
+        page.goto(path.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        inner = (
+            "[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth + 1)"
+        )
+        assert page.evaluate(inner), name
+    assert said == []
     page.close()

@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.anonymize.incumbent import Found, Incumbent, descend
+from halfmask.anonymize.incumbent import Found, begin, descend
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.problem import Outcome, Problem
+    from halfmask.anonymize.outcome import Outcome
+    from halfmask.anonymize.problem import Problem
 
 
-def branch(problem: Problem, deadline: float | None = None) -> Found:
-    """Search a lattice of any size."""
-    top = problem.evaluate(problem.heights.tolist())
-    incumbent = Incumbent(top)
-    descend(problem, top, incumbent)
+def branch(
+    problem: Problem, deadline: float | None = None, *, starts: Sequence[tuple[int, ...]] = ()
+) -> Found:
+    """Search a lattice of any size; ``starts`` are levels that may be good."""
+    incumbent = begin(problem, starts)
     waiting = _Waiting(problem)
+    top = problem.evaluate(problem.heights.tolist())
     waiting.push(top, 0)
     while len(waiting) and waiting.lowest <= incumbent.limit:
         if deadline is not None and time.monotonic() > deadline:

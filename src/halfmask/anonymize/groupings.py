@@ -18,12 +18,21 @@ if TYPE_CHECKING:
 
 
 class Groupings:
-    """The classes of a table at any combination of levels, with a bounded memory of finer ones."""
+    """The classes of a table at any combination of levels, with a bounded memory of finer ones.
+
+    With ``again``, the same levels will be asked for by several searches and are remembered too.
+    """
 
     def __init__(
-        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 32 << 20
+        self,
+        tuples: Classes,
+        hierarchies: Sequence[Hierarchy],
+        budget: int = 32 << 20,
+        *,
+        again: bool = False,
     ) -> None:
         self.tuples = tuples
+        self._again = again
         self.order = sorted(range(len(hierarchies)), key=lambda c: -len(hierarchies[c].labels[0]))
         self._budget = max(budget, 4 * _size(tuples))
         self._held = 0
@@ -48,7 +57,7 @@ class Groupings:
             end -= 1
         finer = self._reach(path[:end])
         coarser = self._raise(finer, len(path) - 1, path[-1])
-        if len(path) < len(self.order):  # nothing is reached through a complete path
+        if self._again or len(path) < len(self.order):  # nothing is reached through a whole path
             self._remember(path, coarser)
         return coarser
 

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.anonymize.problem import TOLERANCE, Outcome, Problem
+from halfmask.anonymize.outcome import TOLERANCE, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from halfmask.anonymize.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +24,8 @@ class Found:
     Attributes:
         best: the best feasible outcome, or None.
         closest: the outcome that had to suppress the fewest rows.
-        gap: how far ``best`` can be from the optimum at most; 0: it is the optimum.
+        gap: how far ``best`` can be from the optimum at most; 0: it is the optimum, or nothing is
+            feasible; infinite: time was up before anything feasible was found.
         evaluations: how many combinations of levels were evaluated.
     """
 
@@ -56,8 +61,18 @@ class Incumbent:
     def found(self, problem: Problem, lower: float = np.inf) -> Found:
         """Close the search; everything that was not looked at costs at least ``lower``."""
         value = np.inf if self.best is None else self.best.value
-        gap = 0.0 if lower > value else float(value - lower)
+        gap = 0.0 if lower >= value else float(value - lower)
         return Found(self.best, self.closest, gap, problem.evaluations)
+
+
+def begin(problem: Problem, starts: Sequence[tuple[int, ...]] = ()) -> Incumbent:
+    """Descend from the best of ``starts``, or from the top where none of them is feasible."""
+    top = problem.evaluate(problem.heights.tolist())
+    incumbent = Incumbent(top)
+    for levels in starts:
+        incumbent.see(problem.evaluate(levels))
+    descend(problem, top if incumbent.best is None else incumbent.best, incumbent)
+    return incumbent
 
 
 def descend(problem: Problem, here: Outcome, incumbent: Incumbent) -> None:
@@ -74,10 +89,7 @@ def descend(problem: Problem, here: Outcome, incumbent: Incumbent) -> None:
 
 def greedy(problem: Problem) -> Outcome | None:
     """A good feasible outcome, found by descending from the top only."""
-    top = problem.evaluate(problem.heights.tolist())
-    incumbent = Incumbent(top)
-    descend(problem, top, incumbent)
-    return incumbent.best
+    return begin(problem).best
 
 
 def below(levels: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.problem import Outcome
+    from halfmask.anonymize.outcome import Outcome
     from halfmask.models.verdict import Model
 
 

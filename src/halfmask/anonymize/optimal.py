@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.anonymize.bounds import Bounds
 from halfmask.anonymize.branch import branch
-from halfmask.anonymize.incumbent import Found, Incumbent, above, descend
+from halfmask.anonymize.incumbent import Found, Incumbent, above, begin
 from halfmask.anonymize.solution import Solution
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
-    from halfmask.anonymize.problem import Outcome, Problem
+    from halfmask.anonymize.outcome import Outcome
+    from halfmask.anonymize.problem import Problem
 
 ENUMERABLE = 5_000_000  # lattices up to this many nodes are listed in memory
 PATIENCE = 60.0  # seconds given to a larger lattice where no time limit is stated
@@ -32,7 +34,7 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
     found = search(problem, time_limit=time_limit)
     size = len(problem.groupings.tuples)
     if found.best is None:
-        return Solution(None, np.full(size, -1, np.int32), np.inf, None, found.closest)
+        return Solution(None, np.full(size, -1, np.int32), np.inf, found.gap, found.closest)
     kept = problem.members(found.best)
     notes: tuple[str, ...] = ()
     if found.gap:
@@ -48,11 +50,25 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
     )
 
 
-def search(problem: Problem, *, time_limit: float | None = None) -> Found:
-    """Return the best combination of levels, with the proven gap to the optimum."""
+def search(
+    problem: Problem,
+    *,
+    time_limit: float | None = None,
+    bounds: Bounds | None = None,
+    starts: Sequence[tuple[int, ...]] = (),
+) -> Found:
+    """Return the best combination of levels, with the proven gap to the optimum.
+
+    Args:
+        problem: the task.
+        time_limit: seconds.
+        bounds: what a search under weaker promises has learned; it learns on.
+        starts: levels that may be good, such as the optimum of a similar setting.
+    """
     if not listable(problem):
-        return branch(problem, time.monotonic() + (time_limit or PATIENCE))
-    return scan(problem, None if time_limit is None else time.monotonic() + time_limit)
+        return branch(problem, time.monotonic() + (time_limit or PATIENCE), starts=starts)
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    return scan(problem, deadline, bounds=bounds, starts=starts)
 
 
 def listable(problem: Problem) -> bool:
@@ -60,41 +76,31 @@ def listable(problem: Problem) -> bool:
     return bool(math.prod(height + 1 for height in problem.heights.tolist()) <= ENUMERABLE)
 
 
-def scan(problem: Problem, deadline: float | None = None) -> Found:
+def scan(
+    problem: Problem,
+    deadline: float | None = None,
+    *,
+    bounds: Bounds | None = None,
+    starts: Sequence[tuple[int, ...]] = (),
+) -> Found:
     """Search a lattice that fits into memory."""
-    from halfmask.kernels import lattice
-
-    top = problem.evaluate(problem.heights.tolist())
-    incumbent = Incumbent(top)
-    descend(problem, top, incumbent)
-    heights, scores, weights = problem.heights, problem.scores, problem.weights
-    floor = np.asarray(lattice.bounds(heights, scores, weights, problem.geometric))
-    floor = np.maximum(floor, problem.least)
-    order = _dearest_first(floor, heights, incumbent.limit)
-    state = np.zeros(len(floor), dtype=np.int8)
-    source = np.full(len(floor), -1, dtype=np.int32)
-    penalties = np.zeros((64, len(heights)))
-    known = position = 0
+    known = Bounds(problem) if bounds is None else bounds
+    incumbent = begin(problem, starts)
+    order = known.dearest_first(incumbent.limit)
+    position = 0
     while True:
-        known_facts = (
-            floor, heights, scores, weights, problem.geometric, state, source, penalties
-        )  # fmt: skip
-        position = lattice.advance(order, position, *known_facts, incumbent.limit)
+        position = known.advance(order, position, incumbent.limit)
         if position == len(order):
             return incumbent.found(problem)
         if deadline is not None and time.monotonic() > deadline:
-            return incumbent.found(problem, lattice.lowest(order, position, *known_facts))
+            return incumbent.found(problem, known.lowest(order, position))
         node = int(order[position])
-        outcome = problem.evaluate(_levels(node, heights))
+        outcome = problem.evaluate(known.levels(node))
         incumbent.see(outcome)
         if outcome.hopeless:
-            lattice.rule_out(state, heights, np.array(_climb(problem, outcome, incumbent).levels))
+            known.rule_out(_climb(problem, outcome, incumbent).levels)
         elif outcome.penalty is not None:
-            if known == len(penalties):
-                penalties = np.concatenate([penalties, np.zeros_like(penalties)])
-            penalties[known] = outcome.penalty
-            source[node] = known
-            known += 1
+            known.raise_by(node, outcome.penalty)
         position += 1
 
 
@@ -114,24 +120,3 @@ def _climb(problem: Problem, hopeless: Outcome, incumbent: Incumbent) -> Outcome
         else:
             break
     return hopeless
-
-
-def _dearest_first(
-    floor: NDArray[np.float64], heights: NDArray[np.int64], limit: float
-) -> NDArray[np.int64]:
-    """Nodes that may be worth a look; whatever lies above a node comes before it."""
-    nodes = np.flatnonzero(floor <= limit)
-    total = np.zeros(len(nodes), dtype=np.int64)
-    rest = nodes.copy()
-    for height in heights.tolist():
-        total += rest % (height + 1)
-        rest //= height + 1
-    return np.asarray(nodes[np.lexsort((-total, -floor[nodes]))])
-
-
-def _levels(node: int, heights: NDArray[np.int64]) -> tuple[int, ...]:
-    levels = []
-    for height in heights.tolist():
-        node, level = divmod(node, height + 1)
-        levels.append(level)
-    return tuple(levels)

@@ -7,13 +7,14 @@ remain until all remaining classes pass on their own, so that a release can be v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from halfmask.anonymize.groupings import Groupings
+from halfmask.anonymize.outcome import Outcome
 from halfmask.errors import SchemaError
 from halfmask.metrics.metric import CellMetric, Grouping
 
@@ -26,38 +27,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model
     from halfmask.table.classes import Classes
     from halfmask.table.hierarchy import Hierarchy
-
-TOLERANCE = 1e-12  # values closer than this are ties
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What one combination of levels gives.
-
-    Attributes:
-        levels: the level of each column.
-        value: the metric, suppressed rows included.
-        suppressed: how many rows would not leave.
-        feasible: whether the models hold within the suppression limit.
-        hopeless: whether no finer combination can be feasible either.
-        penalty: per column, what every finer combination pays for rows it must suppress too.
-        kept: per class, whether it leaves.
-        classes: the classes, in the order of ``kept``.
-    """
-
-    levels: tuple[int, ...]
-    value: float
-    suppressed: int
-    feasible: bool
-    hopeless: bool
-    penalty: NDArray[np.float64] | None
-    kept: NDArray[np.bool_]
-    classes: Classes
-
-    @property
-    def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
-        """The order of preference: value, fewer suppressed rows, lower levels, column order."""
-        return (round(self.value / TOLERANCE), self.suppressed, sum(self.levels), self.levels)
 
 
 class Problem:
@@ -76,14 +45,28 @@ class Problem:
         self.groupings = Groupings(tuples, hierarchies)
         self.hierarchies = tuple(hierarchies)
         self.heights = np.array([h.height for h in hierarchies], dtype=np.int64)
-        self.models = tuple(models)
         self.metric = metric
         self.rows = int(tuples.rows.sum())
-        self.limit = int(Fraction(str(suppression)) * self.rows)
         given = np.asarray(weights if weights is not None else [1.0] * len(hierarchies))
         if not (given >= 0).all() or not given.sum() > 0:
             raise SchemaError("Weights must be at least 0, and one of a quasi-identifier above 0.")
         self.weights = given / given.sum()
+        self._cellwise = isinstance(metric, CellMetric)
+        from halfmask.kernels import lattice
+
+        self._kernels = lattice
+        self._prepare_costs(tuples)
+        self._promise(models, suppression)
+
+    def under(self, models: Sequence[Model], suppression: float) -> Problem:
+        """The same task under other models; groupings and costs are shared, not made again."""
+        other = copy(self)
+        other._promise(models, suppression)  # noqa: SLF001 - it is one of us
+        return other
+
+    def _promise(self, models: Sequence[Model], suppression: float) -> None:
+        self.models = tuple(models)
+        self.limit = int(Fraction(str(suppression)) * self.rows)
         self.evaluations = 0
         self._absorbing = tuple(m for m in models if m.absorbing)
         self._fragile = tuple(m for m in models if not m.absorbing)
@@ -91,11 +74,6 @@ class Problem:
         self._monotone = all(m.monotone for m in models)
         self._relative = tuple(m for m in models if m.relative or m.whole)
         self._brittle = tuple(m for m in self._fragile if m not in self._relative)
-        self._cellwise = isinstance(metric, CellMetric)
-        from halfmask.kernels import lattice
-
-        self._kernels = lattice
-        self._prepare_costs(tuples)
 
     def _prepare_costs(self, tuples: Classes) -> None:
         columns = len(self.hierarchies)

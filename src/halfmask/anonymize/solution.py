@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.problem import Outcome
+    from halfmask.anonymize.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True, eq=False)

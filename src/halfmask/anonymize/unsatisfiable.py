@@ -9,7 +9,8 @@ from halfmask.errors import UnsatisfiableError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from halfmask.anonymize.problem import Outcome, Problem
+    from halfmask.anonymize.outcome import Outcome
+    from halfmask.anonymize.problem import Problem
 
 
 def unsatisfiable(closest: Outcome, problem: Problem, quasi: Sequence[str]) -> UnsatisfiableError:

@@ -15,7 +15,7 @@ from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
 from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics.discrimination.column_sets import SetRate, rank_column_sets
+from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
 from halfmask.metrics.estimate import exact
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.discrimination.set_walk import SetRate
     from halfmask.table.classes import Classes
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
-_RANKED = 200_000_000  # rows up to which discrimination rates of column sets are ranked
-_SHUFFLED = 2_000_000  # rows up to which targets are shuffled to see what chance gives
+_SHUFFLED = 2_000_000  # rows that are shuffled in all to see what chance gives one column set
 _NO_QUASI = "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
 _SETS = 4000  # column sets that are looked at without being asked
 
@@ -125,7 +125,6 @@ def _assessed(
     size = _affordable(len(quasi), size)
     sets = column_sets(table, quasi, size=size, counts=counts)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
-    shown = sensitive[:5] if held.rows <= _RANKED else ()
     disclosures = tuple(disclosure(own, name) for name in sensitive)
     rows, people = own.rows, own.people
     alone = int(rows[people == 1].sum())
@@ -148,7 +147,7 @@ def _assessed(
         sets=sets[:10],
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,
-        discrimination=tuple((name, _ranked(held, name, size)) for name in shown),
+        discrimination=tuple((name, _ranked(held, name, size)) for name in sensitive[:5]),
         criteria=_criteria(own, alone, disclosures, limit),
         advice=advice(ready, own),
         way=way(ready, own),
@@ -160,9 +159,7 @@ def _assessed(
 def _ranked(held: Counted, target: str, size: int) -> tuple[SetRate, ...]:
     """The column sets that tell most about ``target``, beside what chance would give them."""
     table, counts = held.table, held.counts
-    found = rank_column_sets(table, target, table.schema.quasi, size=size, counts=counts)[:5]
-    if held.rows > _SHUFFLED:
-        return found
+    found = ranked(table, target, table.schema.quasi, size=size, counts=counts)[:5]
     times = max(3, min(10, _SHUFFLED // held.rows))
     return tuple(
         replace(
@@ -193,16 +190,6 @@ def _affordable(columns: int, size: int) -> int:
 
 def _notes(held: Counted, size: int, fraction: float | None, columns: int) -> tuple[str, ...]:
     notes = [held.note] if held.note else []
-    if held.rows > _RANKED and held.table.schema.sensitive:
-        notes.append(
-            f"Column sets were not ranked by their discrimination rate: there are more than "
-            f"{_RANKED:,} rows. Those of all quasi-identifiers together are given."
-        )
-    elif held.rows > _SHUFFLED and held.table.schema.sensitive:
-        notes.append(
-            f"Discrimination rates stand without what chance gives: there are more than "
-            f"{_SHUFFLED:,} rows to shuffle."
-        )
     if size < columns:
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")
     if fraction is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from halfmask.assessment.advice import Advice, Step
-    from halfmask.metrics.discrimination.column_sets import SetRate
+    from halfmask.metrics.discrimination.set_walk import SetRate
     from halfmask.metrics.risk.column_sets import ColumnSet
     from halfmask.metrics.risk.criterion import Criterion
     from halfmask.metrics.risk.disclosure import Disclosure

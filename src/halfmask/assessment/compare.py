@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.assessment.comparison import Comparison, Finding, NeedMet
+from halfmask.assessment.comparison import Comparison, Finding
+from halfmask.assessment.opened import How, open_another, open_sides
 from halfmask.errors import ParameterError
 from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.discrimination.need import need_met
+from halfmask.metrics.discrimination.needs_file import stated_needs
+from halfmask.metrics.discrimination.partition_file import stated_partitions
+from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing
 from halfmask.metrics.risk.disclosure import disclosure
+from halfmask.metrics.risk.doubts import doubts
 from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability
 from halfmask.metrics.risk.linkage import linkage
@@ -34,33 +40,47 @@ from halfmask.metrics.utility.likeness import likeness
 from halfmask.metrics.utility.moments import class_mean_error, moments
 from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
-from halfmask.metrics.utility.sql_queries import sql_queries, statements
+from halfmask.metrics.utility.sql_queries import columns_named, sql_queries, statements
+from halfmask.metrics.weighted import mean
 from halfmask.table.classes import classes_of
 from halfmask.table.schema import Column, Schema
-from halfmask.table.table import Table, require_table
+from halfmask.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from halfmask.metrics.discrimination.attacks import Need
-    from halfmask.metrics.discrimination.rate import Discrimination
+    from halfmask.engines.counted import Counted
+    from halfmask.metrics.discrimination.need import Need
+    from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
+    from halfmask.metrics.weighted import Counts
 
 _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
 
 
 def compare(
-    original: Table,
-    release: Published | Table,
+    original: Table | str | PathLike[str],
+    release: Published | Table | str | PathLike[str],
     *,
-    control: Table | None = None,
-    earlier: Published | Table | None = None,
+    schema: object = None,
+    engine: str | None = None,
+    source_table: str | None = None,
+    release_table: str | None = None,
+    control_table: str | None = None,
+    earlier_table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    control: Table | str | PathLike[str] | None = None,
+    earlier: Published | Table | str | PathLike[str] | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
-    needs: Sequence[Need] = (),
+    needs: Sequence[Need] | str | PathLike[str] = (),
+    partition: object = None,
+    weaker: Published | Table | str | PathLike[str] | None = None,
     queries: str | PathLike[str] | None = None,
     learn: bool | None = None,
     attacks: int = 500,
@@ -70,13 +90,28 @@ def compare(
     """Measure what ``release`` lost against ``original`` and what it still gives away.
 
     Args:
-        original: the rows it was made from; its schema and hierarchies count.
+        original: the rows it was made from; its schema and hierarchies count. Each of the tables
+            may also be the name of a file or the address of a PostgreSQL database, whose rows stay
+            where they are if ``engine`` says so or the file is large.
         release: a release, or a table read from one.
+        schema: the schema of an original that is a file or stands in a database, as for ``read``.
+        engine: ``"duckdb"`` counts CSV and Parquet files and DuckDB databases within
+            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads them.
+        source_table: which table of a database the original is.
+        release_table: the same for the release.
+        control_table: the same for the control.
+        earlier_table: the same for the earlier release.
+        memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of text files; ``None``: detected.
+        encoding: the character encoding of text files; ``None``: detected.
         control: rows of people who are not in the original, with the same columns.
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
-        needs: what analysts want to learn, as discrimination rates.
+        needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
+        partition: per sensitive column, which of its values mean the same: blocks by column, or a
+            TOML file; else the first level of its hierarchy.
+        weaker: a release under a weaker promise; where this one tells more is listed.
         queries: a file of SQL on a table called people, run on both.
         learn: whether to train models; None: if scikit-learn is installed.
         attacks: how many people each attack is tried on.
@@ -89,22 +124,33 @@ def compare(
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False).suppressed
         0
     """
-    require_table(original)
-    if not hasattr(release, "to_arrow"):
-        require_table(release)
     if attacks < 1:
         raise ParameterError("attacks", attacks, "at least 1")
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
     asked = [] if queries is None else statements(queries)
-    paired = sides(original, release)
-    attacked = whom(original, release, control, attacks=attacks, seed=seed)
+    wishes, meanings = stated_needs(needs), stated_partitions(partition)
+    more = [*columns_named(asked), *_spoken_of(targets, wishes)]
+    how = How(engine, memory_limit, delimiter, encoding)
+    opened = open_sides(
+        (original, release, control, earlier),
+        (source_table, release_table, control_table, earlier_table),
+        schema=schema,
+        more=more,
+        how=how,
+    )
+    other = None if weaker is None else open_another(opened, weaker, more, how)
+    paired = sides(opened.original, opened.release)
+    attacked = whom(
+        opened.original, opened.release, opened.control, attacks=attacks, seed=seed, known=paired
+    )
     wanted = learning.available() if learn is None else learn
     sensitive = [c.name for c in paired.sensitive]
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
-    released = _released(paired)
-    before, after = _classes(original, paired), _classes(released, paired)
+    released, seen = _released(paired), doubts(paired)
+    before = _classes(paired.original, paired, paired.original_counts)
+    after = _classes(released, paired, paired.released_counts)
     return Comparison(
         rows=paired.before,
         rows_released=paired.after,
@@ -121,8 +167,8 @@ def compare(
             if c.numbers is not None
         ),
         counting=counting_queries(paired, seed=seed),
-        queries=sql_queries(paired, asked, seed=seed) if asked else (),
-        needs=tuple(_need(need, original, released) for need in needs),
+        queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
+        needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
@@ -131,18 +177,36 @@ def compare(
         disclosures=tuple(
             (disclosure(before, name), disclosure(after, name)) for name in sensitive
         ),
-        criteria=(
-            singling_out(attacked, limit=limit),
-            singling_out(attacked, known=False, limit=limit),
-            linkability(attacked, limit=limit),
-            *(inference(attacked, name, limit=limit) for name in secrets),
+        discrimination=_rates(
+            paired,
+            meanings,
+            None if other is None else sides(opened.original, other),
+            same_order=same_order,
+        ),
+        criteria=seen.judge(
+            (
+                singling_out(attacked, limit=limit),
+                singling_out(attacked, known=False, limit=limit),
+                linkability(attacked, limit=limit),
+                *(inference(attacked, name, limit=limit) for name in secrets),
+            )
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
         linkage=linkage(paired, same_order=same_order, seed=seed),
-        differencing=(None if earlier is None else differencing(paired, sides(original, earlier))),
+        differencing=(
+            None
+            if opened.earlier is None
+            else differencing(paired, sides(opened.original, opened.earlier))
+        ),
         limit=limit,
-        notes=(*paired.notes, *_coverage(paired), *_seen(control, wanted=wanted)),
+        notes=(
+            *opened.notes,
+            *seen.all,
+            *paired.notes,
+            *_coverage(paired),
+            *_seen(opened.control, wanted=wanted),
+        ),
     )
 
 
@@ -155,10 +219,8 @@ def _predictions(
     elif not wanted or len(paired.columns) < 2:
         return ()
     chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
-    outside = np.arange(attacked.size, paired.before) if len(attacked.control) else None
-    return tuple(
-        one for name in chosen for one in predict(paired, name, outside=outside, seed=seed)
-    )
+    inside = attacked.size if len(attacked.control) else None
+    return tuple(one for name in chosen for one in predict(paired, name, inside=inside, seed=seed))
 
 
 def _released(paired: Sides) -> Table:
@@ -174,27 +236,36 @@ def _released(paired: Sides) -> Table:
     return Table(arrow, Schema(columns))
 
 
-def _classes(table: Table, paired: Sides) -> Any:
+def _classes(table: Table, paired: Sides, counts: Counts) -> Any:
     quasi = [c.name for c in paired.quasi]
-    return classes_of(table, quasi, columns=[c.name for c in paired.sensitive])
+    return classes_of(table, quasi, columns=[c.name for c in paired.sensitive], counts=counts)
 
 
 def _finding(paired: Sides) -> Finding:
     fits = covering_rows(paired.quasi)
-    chance = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0)
-    return Finding(float(chance.mean()), float(chance.max()), float((fits == 0).mean()))
+    chance, rows = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0), paired.original_counts
+    return Finding(mean(chance, rows), float(chance.max()), mean(fits == 0, rows))
 
 
-def _need(need: Need, original: Table, released: Table) -> NeedMet:
-    one, two = need.measure(original), need.measure(released)
-    return NeedMet(need.title, _rate(one), _rate(two), one.rows, two.rows)
+def _spoken_of(targets: Sequence[str] | None, needs: Sequence[Need]) -> list[str]:
+    """Columns that are compared whatever their role."""
+    return [*(targets or ()), *(name for one in needs for name in (one.target, *one.keys))]
 
 
-def _rate(found: Discrimination) -> float | None:
-    return None if found.degenerate else found.rate
+def _rates(
+    paired: Sides,
+    meanings: Mapping[str, object],
+    weaker: Sides | None,
+    *,
+    same_order: bool,
+) -> ReleaseRates:
+    own = release_rates(paired, meanings, same_order=same_order)
+    if weaker is None:
+        return own
+    return own.than(release_rates(weaker, meanings))
 
 
-def _seen(control: Table | None, *, wanted: bool) -> tuple[str, ...]:
+def _seen(control: Counted | None, *, wanted: bool) -> tuple[str, ...]:
     if control is not None or not wanted:
         return ()
     return (

@@ -11,6 +11,8 @@ from halfmask.release.document import plain, versions
 if TYPE_CHECKING:
     from os import PathLike
 
+    from halfmask.metrics.discrimination.need import NeedMet
+    from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.partition_measures import PartitionMeasures
     from halfmask.metrics.risk.criterion import Criterion
@@ -37,17 +39,6 @@ class KeptColumn:
 
     name: str
     distance: float
-
-
-@dataclass(frozen=True, slots=True)
-class NeedMet:
-    """How far a need is served before and after: discrimination rates and the rows they rest on."""
-
-    name: str
-    before: float | None
-    after: float | None
-    rows_before: int
-    rows_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +71,13 @@ class Comparison:
         class_means: per numeric sensitive column, how far class means are from people's numbers.
         counting: random counting queries.
         queries: the user's own queries.
-        needs: discrimination rates before and after.
+        needs: discrimination rates before and after, and whether they are as asked.
         predictions: models trained on the release and tested on the original.
         likeness: how well the tables can be told apart; None where nothing was trained.
         before: the risk of the original; ``after`` that of the release's own classes.
         finding: how many people are found in the release by their original values.
         disclosures: per sensitive column, before and after.
+        discrimination: attacks scored by discrimination rates, and the overall loss.
         criteria: the three criteria of the data protection authorities.
         membership: whether presence can be told.
         minimality: what the way it was made gives away.
@@ -113,6 +105,7 @@ class Comparison:
     after: Reidentification
     finding: Finding
     disclosures: tuple[tuple[Disclosure, Disclosure | None], ...]
+    discrimination: ReleaseRates
     criteria: tuple[Criterion, ...]
     membership: Membership
     minimality: Estimate
@@ -196,7 +189,7 @@ class Comparison:
                 ],
                 "counting": self.counting.to_dict(),
                 "queries": [one.to_dict() for one in self.queries],
-                "needs": [asdict(one) for one in self.needs],
+                "needs": [one.to_dict() for one in self.needs],
                 "predictions": [one.to_dict() for one in self.predictions],
                 "likeness": None if self.likeness is None else self.likeness.to_dict(),
                 "before": self.before.to_dict(),
@@ -206,6 +199,7 @@ class Comparison:
                     {"before": a.to_dict(), "after": None if b is None else b.to_dict()}
                     for a, b in self.disclosures
                 ],
+                "discrimination": self.discrimination.to_dict(),
                 "criteria": [one.to_dict() for one in self.criteria],
                 "membership": self.membership.to_dict(),
                 "minimality": self.minimality.to_dict(),

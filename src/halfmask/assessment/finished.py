@@ -5,102 +5,149 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from halfmask.anonymize.partition.run import Settings, candidate
-from halfmask.anonymize.run import PERTURBING
+from halfmask.anonymize.run import PERTURBING, anonymize
+from halfmask.assessment.figures import Figures
 from halfmask.assessment.points import Point
-from halfmask.errors import PrivacyError
-from halfmask.metrics.covering import Released, covering_rows
-from halfmask.metrics.risk.inference import inference
-from halfmask.metrics.risk.targets import targets
+from halfmask.errors import UnsatisfiableError
+from halfmask.metrics.codes import pairs
+from halfmask.metrics.covering import Released, covering_rows, tightest_class
+from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.classes import class_utility
 from halfmask.metrics.utility.distributions import column_distance
-from halfmask.models.needs import prepare
-from halfmask.release.leaving import leaving
-from halfmask.table.hierarchies.auto import settled
-from halfmask.table.hierarchies.check import check_hierarchies
-from halfmask.table.schema import Schema
-from halfmask.table.table import Table
+from halfmask.release.loss import table_loss
+from halfmask.release.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
 
-    from halfmask.metrics.sides import Published
-    from halfmask.models.verdict import Model
-
-_ATTACKS = 200
+    from halfmask.assessment.figures import Measure
+    from halfmask.assessment.settings import Setting
+    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.sides import Published, Sides
+    from halfmask.table.table import Table
 
 
 def divided_point(
-    table: Table, name: str, method: str, models: Sequence[Model], time_limit: float | None
+    measure: Measure, setting: Setting, seed: int, time_limit: float | None
 ) -> Point | None:
     """Divide the rows into classes; None where nothing satisfies the models. Nothing is sealed."""
+    table = measure.table
     try:
-        if method in PERTURBING:
-            from halfmask.anonymize.run import anonymize
-
-            made: Any = anonymize(table, *models, method=method, seed=0, time_limit=time_limit)
-        else:
-            made = _divided(table, method, models, time_limit)
-    except PrivacyError:
+        if setting.method in PERTURBING:
+            made = anonymize(
+                table,
+                *setting.models,
+                method=setting.method,
+                suppression=setting.suppression,
+                seed=seed,
+                time_limit=time_limit,
+            )
+            return Point.of(setting, finished_figures(table, made), made.gap)
+        effort = Settings(setting.method, seed=seed, time_limit=time_limit)
+        found = candidate(table, setting.models, effort)
+    except UnsatisfiableError:
         return None
-    stated = tuple(model.to_dict() for model in models)
-    return finished_point(table, name, made, method=method, models=stated)
+    assert isinstance(found.recoding, Partition)  # noqa: S101 - divisions make nothing else
+    return Point.of(setting, measure.divided(found.recoding, found.step), found.gap)
 
 
-def _divided(table: Table, method: str, models: Sequence[Model], time_limit: float | None) -> Table:
-    ready = prepare(settled(table), models)
-    check_hierarchies(ready)
-    found = candidate(ready, models, Settings(method, seed=0, time_limit=time_limit))
-    kept = ready.arrow.filter(pa.array(found.step >= 0))
-    labels = found.recoding.published(ready, found.step)
-    columns = {
-        name: labels[name] if name in labels.column_names else kept[name] for name in leaving(ready)
-    }
-    return Table(pa.table(columns), Schema())
-
-
-def private_point(table: Table, epsilon: float, method: str, domains: Any, **options: Any) -> Point:
+def private_point(table: Table, epsilon: float, method: str, domains: Any) -> Point:
     """Draw a private table with ``epsilon``, measure it and forget it."""
     from halfmask.synthesize.run import synthesize
 
-    made: Any = synthesize(table, method, epsilon=epsilon, domains=domains, **options)
+    made: Any = synthesize(table, method, epsilon=epsilon, domains=domains)
     name = f"epsilon = {epsilon:g}; {made.method}"
-    return finished_point(table, name, made, method=made.method, epsilon=float(epsilon))
+    figures = finished_figures(table, made, made_up=True)
+    return _point(name, made.method, figures, epsilon=float(epsilon))
 
 
-def finished_point(
-    table: Table,
-    name: str,
-    release: Published | Table,
-    *,
-    method: str = "given",
-    models: tuple[dict[str, Any], ...] = (),
-    epsilon: float | None = None,
-) -> Point:
-    """A finished table as a point; loss is not known where its rows stand for nobody."""
-    attacked = targets(table, release, attacks=_ATTACKS)
-    both = attacked.sides
-    sizes = Released(both.quasi).rows
+def given_point(table: Table, name: str, release: Published | Table) -> Point:
+    """A finished table as a point."""
+    return _point(name, "given", finished_figures(table, release))
+
+
+def _point(name: str, method: str, figures: Figures, epsilon: float | None = None) -> Point:
+    stated = {key: getattr(figures, key) for key in figures.__slots__}
+    return Point(name=name, method=method, suppression=0.0, models=(), epsilon=epsilon, **stated)
+
+
+def finished_figures(
+    table: Table, release: Published | Table, *, made_up: bool | None = None
+) -> Figures:
+    """The figures of released rows.
+
+    Where some people fit no released row although nobody was left out, rows are made up or
+    perturbed: then people are looked for among the rows that fit their original values, guesses
+    are held against their true values, and loss is not known.
+    """
+    both = sides(table, release)
+    released = Released(both.quasi)
     fits = covering_rows(both.quasi)
     left = max(0.0, 1 - both.after / both.before)
-    made_up = epsilon is not None or float((fits == 0).mean()) > left + 1e-9
-    divided = bool(models) and not made_up
-    chance = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0)
-    gains = [inference(attacked, column.name).risk.value for column in both.sensitive]
+    if made_up is None:
+        made_up = float((fits == 0).mean()) > left + 1e-9
     distance = [column_distance(column, both.after).hellinger for column in both.quasi]
-    return Point(
-        name,
-        method,
-        0.0,
-        models,
-        len(sizes) / both.before if divided else float(chance.mean()),
-        1 / float(sizes.min()) if divided else float(chance.max()),
-        max((gain for gain in gains if gain is not None), default=None),
-        None if made_up else class_utility(both).loss,
-        float(np.mean(distance)),
-        left,
-        len(sizes),
-        epsilon,
+    gains = [_gain(both, column, released, made_up=made_up) for column in both.sensitive]
+    known = [gain for gain in gains if gain is not None]
+    chance = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0)
+    return Figures(
+        risk=float(chance.mean()) if made_up else len(released) / both.before,
+        highest_risk=float(chance.max()) if made_up else 1 / float(released.rows.min()),
+        inference=max(known) if known else None,
+        loss=None if made_up else _loss(both),
+        distance=float(np.mean(distance)),
+        suppressed=left,
+        classes=len(released),
     )
+
+
+def _loss(both: Sides) -> float | None:
+    columns = class_utility(both).columns
+    losses = {column.name: column.loss for column in columns if column.loss is not None}
+    if len(losses) < len(columns):
+        return None
+    weights = {name: both.original.schema.columns[name].weight for name in losses}
+    return table_loss(losses, weights)
+
+
+def _gain(both: Sides, column: SharedColumn, released: Released, *, made_up: bool) -> float | None:
+    """How much better than guessing one sensitive column can be told; None: all are equal."""
+    owner, labels, counts = pairs(released.ids, column.after, column.labels, len(released))
+    totals = np.bincount(column.after, minlength=column.labels)
+    if made_up:
+        return _true_gain(both, column, _likeliest(owner, labels, counts, len(released)), totals)
+    starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    right, prior = int(np.maximum.reduceat(counts, starts).sum()), int(totals.max())
+    return None if prior == both.after else (right - prior) / (both.after - prior)
+
+
+def _likeliest(
+    owner: NDArray[np.int64], labels: NDArray[np.int64], counts: NDArray[np.int64], classes: int
+) -> NDArray[np.int64]:
+    """The most frequent label of each class, the first of several."""
+    order = np.lexsort((labels, -counts, owner))
+    first = np.searchsorted(owner[order], np.arange(classes))
+    return np.asarray(labels[order][first])
+
+
+def _true_gain(
+    both: Sides,
+    column: SharedColumn,
+    likeliest: NDArray[np.int64],
+    totals: NDArray[np.int64],
+) -> float | None:
+    """The same, held against people's true values; who fits no row is guessed as everybody."""
+    home = tightest_class(both.quasi)
+    usual = int(totals.argmax())
+    guess = np.where(home >= 0, likeliest[home], usual)
+    right, prior = _covers(column, guess), _covers(column, np.full(len(home), usual))
+    if prior == len(home):
+        return None
+    return (right - prior) / (len(home) - prior)
+
+
+def _covers(column: SharedColumn, labels: NDArray[np.int64]) -> int:
+    """How many original rows hold a value that is under the label guessed for them."""
+    return int((column.to_label[column.level[labels], column.before] == labels).sum())

@@ -6,48 +6,74 @@ tables are made, measured and forgotten. Nothing is released.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from math import inf
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from halfmask.anonymize.run import METHODS, RECODINGS
-from halfmask.assessment.finished import divided_point, finished_point, private_point
-from halfmask.assessment.points import Frontier, Point, marked
+from halfmask.assessment.figures import Measure
+from halfmask.assessment.finished import divided_point, given_point, private_point
+from halfmask.assessment.points import Frontier, Point, marked, require_axes, utility_of
+from halfmask.assessment.settings import chains, require_effort
 from halfmask.assessment.shared_search import SharedSearch
-from halfmask.errors import ParameterError
-from halfmask.table.table import require_table
+from halfmask.engines.counted import counted, stays
+from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.models.exact import require_number
+from halfmask.models.needs import NO_QUASI, prepare
+from halfmask.table.classes import classes_of
+from halfmask.table.hierarchies.auto import Auto, settled
+from halfmask.table.hierarchies.check import check_hierarchies
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from halfmask.assessment.settings import Setting
+    from halfmask.engines.counted import Counted
     from halfmask.metrics.sides import Published
     from halfmask.models.verdict import Model
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+
+    Progress = Callable[[int, int], None]
 
 SUPPRESSION = (0.0, 0.02, 0.05)
 
 
 def frontier(
-    table: Table,
+    table: Table | str | PathLike[str],
     *models: Model | Sequence[Model],
     methods: Sequence[str] = ("optimal",),
     suppression: Sequence[float] = SUPPRESSION,
     metric: str = "loss",
+    risk: str = "mean",
+    utility: str | None = None,
+    seed: int = 0,
     time_limit: float | None = None,
     epsilons: Sequence[float] = (),
     synthesizer: str = "auto",
     domains: Any = None,
     releases: Mapping[str, Published | Table] | None = None,
+    schema: object = None,
+    engine: str | None = None,
+    source_table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    progress: Progress | None = None,
 ) -> Frontier:
     """Try all combinations of settings and mark those that no other beats.
 
     Args:
-        table: rows with quasi-identifiers and hierarchies.
+        table: rows with quasi-identifiers and hierarchies; or, for recodings, a file or the address
+            of a database, as for ``assess``.
         models: promises; a list means alternatives, and one of each list is combined.
         methods: as for ``anonymize``: recodings (``"optimal"``, ``"local"``), divisions
             (``"mondrian"``, ``"mdav"``, ``"k-member"``, ``"personal"``), ``"cocluster"``.
         suppression: shares of rows that recodings may leave out.
-        metric: what each search minimizes.
+        metric: what each recoding minimizes.
+        risk: the risk by which settings are compared: ``"mean"``, ``"highest"`` or ``"inference"``.
+        utility: what is lost by which they are compared: ``"loss"`` or ``"distance"``; None: loss
+            where it is known of all, else distance.
+        seed: for methods that draw at random.
         time_limit: seconds for each search.
         epsilons: private tables with each of these budgets; ``synthesizer`` is their method and
             ``domains`` the public values of columns, as for ``synthesize``. The figures of these
@@ -55,6 +81,13 @@ def frontier(
         synthesizer: the method of private tables.
         domains: their public domains.
         releases: finished tables (perturbed, synthetic) to put beside them, by name.
+        schema: the schema of a file or database, as for ``read``.
+        engine: ``"duckdb"`` counts a file within ``memory_limit``; ``"memory"`` reads it.
+        source_table: which table of a database.
+        memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
+        delimiter: what stands between the fields of a text file; None: detected.
+        encoding: the character encoding of a text file; None: detected.
+        progress: called with how many settings are done, and of how many.
 
     Example:
         >>> import halfmask as hm
@@ -62,59 +95,155 @@ def frontier(
         >>> hm.frontier(people, [hm.KAnonymity(k) for k in (2, 3)], suppression=[0.0])
         Frontier(2 settings, 2 not dominated)
     """
-    require_table(table)
-    choices = [tuple(m) if isinstance(m, Sequence) else (m,) for m in models]
-    if not choices and not releases and not epsilons:
+    if not models and not releases and not epsilons:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
-    for method in methods:
-        if method not in METHODS:
-            raise ParameterError("methods", method, "one of " + ", ".join(METHODS))
-    points, impossible = _promised(table, choices, methods, suppression, metric, time_limit)
-    points += [private_point(table, epsilon, synthesizer, domains) for epsilon in epsilons]
-    points += [finished_point(table, name, made) for name, made in (releases or {}).items()]
-    return Frontier(len(table), tuple(marked(points)), tuple(impossible))
+    require_axes(risk, utility)
+    require_effort(seed, time_limit)
+    for epsilon in epsilons:
+        require_number("epsilons", epsilon, 0, open_low=True)
+    wanted = chains(models, methods, suppression)
+    promised = [model for chain in wanted for setting in chain for model in setting.models]
+    if isinstance(table, str | PathLike) and stays(fspath(table), engine, memory_limit):
+        _require_no_rows(wanted, rows_needed=bool(epsilons or releases))
+    held = counted(
+        table,
+        lambda declared: _read(declared, promised),
+        schema=schema,
+        engine=engine,
+        table=source_table,
+        memory_limit=memory_limit,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
+    _require(held, risk)
+    done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
+    _promise(held, wanted, metric, seed, time_limit, done)
+    for epsilon in epsilons:
+        done.add(private_point(held.table, epsilon, synthesizer, domains))
+    for name, made in (releases or {}).items():
+        done.add(given_point(held.table, name, made))
+    compared = utility or utility_of(done.points)
+    return Frontier(
+        held.rows,
+        tuple(marked(done.points, risk, compared)),
+        tuple(done.impossible),
+        tuple(done.undecided),
+        risk,
+        compared,
+        _notes(held, done.points, compared),
+    )
 
 
-def _promised(
-    table: Table,
-    choices: Sequence[Sequence[Model]],
-    methods: Sequence[str],
-    suppression: Sequence[float],
+class _Done:
+    """The points so far; tells who waits how far it is."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.points: list[Point] = []
+        self.impossible: list[str] = []
+        self.undecided: list[str] = []
+        self._total, self._progress, self._count = total, progress, 0
+        if progress is not None:
+            progress(0, total)
+
+    def add(self, point: Point | None, setting: Setting | None = None, gap: float = 0.0) -> None:
+        """Take note of a point, or of a setting without one."""
+        if point is not None:
+            self.points.append(point)
+        elif setting is not None:
+            (self.undecided if gap == inf else self.impossible).append(setting.name)
+        self._count += 1
+        if self._progress is not None:
+            self._progress(self._count, self._total)
+
+
+def _promise(
+    held: Counted,
+    wanted: Sequence[Sequence[Setting]],
     metric: str,
+    seed: int,
     time_limit: float | None,
-) -> tuple[list[Point], list[str]]:
-    """One point per method, share and choice of models; and the names of what cannot be."""
-    points: list[Point] = []
-    impossible: list[str] = []
+    done: _Done,
+) -> None:
+    """Search every setting that promises something."""
+    if not wanted:
+        return
+    every = list({id(m): m for chain in wanted for one in chain for m in one.models}.values())
+    ready = prepare(settled(held.table), every)
+    check_hierarchies(ready)
     shared: SharedSearch | None = None
-    for method in methods if choices else ():
-        recodes = method in RECODINGS
-        for share, chosen in product(suppression if recodes else (0.0,), product(*choices)):
-            name = _name(method, share, chosen)
-            point: Point | None
-            if recodes:
-                if shared is None:
-                    everything = [model for choice in choices for model in choice]
-                    shared = SharedSearch(table, everything, metric)
-                point = shared.point(name, method, share, chosen, time_limit)
-            else:
-                point = divided_point(table, name, method, chosen, time_limit)
-            if point is None:
-                impossible.append(name)
-            else:
-                points.append(point)
-    return points, impossible
+    if any(chain[0].recodes for chain in wanted):
+        shared = SharedSearch(ready, every, metric, held.counts)
+    measure = shared.measure if shared is not None else _measure(ready)
+    for chain in wanted:
+        if shared is not None and chain[0].recodes:
+            for setting, figures, gap in shared.run(chain, time_limit):
+                point = None if figures is None else Point.of(setting, figures, gap)
+                done.add(point, setting, gap or 0.0)
+        else:
+            for setting in chain:
+                done.add(divided_point(measure, setting, seed, time_limit), setting)
 
 
-def _name(method: str, share: float, models: Sequence[Model]) -> str:
-    said = []
-    for model in models:
-        facts = model.to_dict()
-        numbers = [
-            f"{key} = {value}"
-            for key, value in facts.items()
-            if key in ("k", "l", "t", "alpha", "beta", "delta", "limit", "lower", "upper")
-        ]
-        said.append(f"{facts['model']} ({', '.join(numbers)})" if numbers else str(facts["model"]))
-    left = f", up to {share:.0%} suppressed" if method in RECODINGS else ""
-    return f"{', '.join(said)}; {method}{left}"
+def _measure(table: Table) -> Measure:
+    tuples = classes_of(table, table.schema.quasi, columns=table.schema.sensitive)
+    return Measure(table, tuples)
+
+
+def _read(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """The columns that every figure is counted from."""
+    if not schema.quasi:
+        raise SchemaError(NO_QUASI)
+    names = [*schema.quasi, *schema.sensitive]
+    names += [column for model in models for column in model.columns]
+    demands = [demand for model in models for demand in model.policy]
+    names += [schema.policy[demand] for demand in demands if demand in schema.policy]
+    return names if schema.person is None else [*names, schema.person]
+
+
+def _require_no_rows(wanted: Sequence[Sequence[Setting]], *, rows_needed: bool) -> None:
+    """Refuse, before anything is counted, what counts are not enough for."""
+    need = [chain[0].method for chain in wanted if not chain[0].recodes]
+    if need or rows_needed:
+        what = f"The method {need[0]}" if need else "A private or finished table beside it"
+        raise InputError(
+            f"{what} needs the rows, and an engine only counts them: name recodings only (optimal, "
+            "local), or read the file into memory (engine memory)."
+        )
+
+
+def _require(held: Counted, risk: str) -> None:
+    schema = held.table.schema
+    if not schema.quasi:
+        raise SchemaError(NO_QUASI)
+    if not len(held.table):
+        raise InputError("The table has no rows: there is nobody to protect.")
+    if risk == "inference" and not schema.sensitive:
+        raise SchemaError(
+            "risk = 'inference' needs a sensitive column: give one the role sensitive in the "
+            "schema or by --sensitive."
+        )
+    auto = [name for name, column in schema.columns.items() if isinstance(column.hierarchy, Auto)]
+    if held.counts is not None and auto:
+        raise InputError(
+            f"The automatic hierarchy of '{auto[0]}' is found from rows, and an engine only counts "
+            "them: write it into the schema first, by `halfmask describe --hierarchies auto` on a "
+            "part of the rows."
+        )
+
+
+def _notes(held: Counted, points: Sequence[Point], utility: str) -> tuple[str, ...]:
+    notes = [held.note] if held.note else []
+    lacking = sum(point.loss is None for point in points)
+    if lacking and utility == "distance":
+        notes.append(
+            f"The loss of {lacking} settings is not known, because their rows stand for nobody: "
+            "all are compared by distance."
+        )
+    elif lacking:
+        notes.append(f"{lacking} settings without a known loss are shown and not compared.")
+    if any(point.gap for point in points):
+        notes.append(
+            "The search for some settings stopped at its time limit: they may lose more than "
+            "they need."
+        )
+    return tuple(notes)

@@ -136,11 +136,22 @@ def _show_secrets(found: Assessment) -> None:
 def _show_population(found: Assessment) -> None:
     if found.uniqueness is None:
         return
-    names = ("pitman", "zayatz", "snb", "poisson")
-    estimates = [(name, getattr(found.uniqueness, name)) for name in names]
+    from halfmask.report import population
+
+    facts = found.uniqueness.to_dict()
+    shown = [
+        ("relied on", facts["unique"]),
+        *((title, facts[name]) for name, title in population.MODELS),
+    ]
     rows = [
-        (name.upper() if name == "snb" else name.capitalize(),
-         one.reason if one.value is None else show.percent(one.value))
-        for name, one in estimates
+        (title, one["reason"] if one["value"] is None else show.percent(one["value"]),
+         *("" if one[end] is None else show.percent(one[end]) for end in ("low", "high")))
+        for title, one in shown
     ]  # fmt: skip
-    show.table("Share of the population who are unique, by four models", ("model", ""), rows)
+    rows.append(("under any model", "", *(show.percent(end) for end in facts["bounds"])))
+    show.table(
+        "Share of the population who are unique, estimated", ("model", "", "from", "to"), rows
+    )
+    for line in (population.outcome(facts), facts["why"], population.agreement(facts)):
+        if line:
+            show.say(line)

@@ -9,10 +9,10 @@ import click
 from halfmask.cli import show
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
+from halfmask.cli.rates import needs_of, show_needs, show_release_rates
 
 if TYPE_CHECKING:
     from halfmask.assessment.comparison import Comparison
-    from halfmask.metrics.discrimination.attacks import Need
     from halfmask.metrics.estimate import Estimate
 
 
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     metavar="COLUMN=A,B",
     help="What analysts want to learn, from which columns.",
 )
+@click.option("--needs", "needs_file", type=click.Path(), help="Needs with bounds: .toml.")
+@click.option("--partition", type=click.Path(),
+              help="Which sensitive values mean the same, per column: .toml.")  # fmt: skip
+@click.option("--weaker", type=click.Path(),
+              help="A release under a weaker promise: where RELEASE tells more.")  # fmt: skip
 @click.option("--limit", type=float, default=0.09, show_default=True,
               help="Highest acceptable risk of a criterion.")  # fmt: skip
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
@@ -59,7 +64,9 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
             same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],
-            needs=[_need(text) for text in given["needs"]],
+            needs=needs_of(given),
+            partition=given["partition"],
+            weaker=given["weaker"],
             limit=given["limit"],
             learn=given["learn"],
             attacks=given["attacks"],
@@ -72,16 +79,6 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
         show.document("compare", found.to_dict())
     else:
         show_comparison(found)
-
-
-def _need(text: str) -> Need:
-    """A need written as ``target=key,key``."""
-    from halfmask.metrics.discrimination.attacks import Need
-
-    target, sign, keys = text.partition("=")
-    if not sign or not target.strip() or not names(keys):
-        raise click.UsageError("--need wants COLUMN=A,B, such as --need disease=age,sex.")
-    return Need(target.strip(), tuple(names(keys)))
 
 
 def show_comparison(found: Comparison) -> None:
@@ -101,11 +98,10 @@ def show_comparison(found: Comparison) -> None:
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
     show.table("Classes", ("", "figure"), _classes(found))
     show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
-    if found.needs:
-        met = [(one.name, one.before, one.after) for one in found.needs]
-        show.table("Needs (discrimination rate, 0 to 1)", ("need", "original", "release"), met)
+    show_needs(found)
     show_criteria([one.to_dict() for one in found.criteria])
     show.table("Attacks", ("attack", "figure", "from", "to"), _attacks(found))
+    show_release_rates(found)
     for note in found.notes:
         show.say(note)
 
@@ -118,8 +114,17 @@ def _classes(found: Comparison) -> list[tuple[str, Any]]:
     ]
     rows += [(f"classification metric, {name}", v) for name, v in found.utility.classification]
     names = ("dbil", "sbil", "ebil", "tbil", "ctbil", "wcss")
-    values = {name: getattr(held, name) for name in names}
-    return rows + [(n.upper(), "not known" if v is None else v) for n, v in values.items()]
+    return rows + [(name.upper(), _loss(held.to_dict(), name)) for name in names]
+
+
+def _loss(held: dict[str, Any], name: str) -> Any:
+    """A figure of the classes, or what is known of it where labels overlap."""
+    if held[name] is not None:
+        return held[name]
+    low, high = held.get(f"{name}_low"), held.get(f"{name}_high")
+    if low is None:
+        return "not known: labels do not tell which row stands in which class"
+    return f"{show.number(low)} to {show.number(high)}: labels do not tell who stands where"
 
 
 def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:

@@ -7,32 +7,45 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
+from halfmask.cli.alternatives import alternatives, choices, numbers
+from halfmask.cli.options import (
+    as_json,
+    engine_options,
+    load,
+    names,
+    refuse_bad_outputs,
+    report_option,
+    rows_or_place,
+    source,
+)
+from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from halfmask.assessment.points import Frontier, Point
 
-    from halfmask.assessment.points import Frontier
-    from halfmask.models.verdict import Model
+_SHOWN = 40  # settings that are printed; --json and -o hold all
 
 
 @click.command("frontier")
 @source
-@click.option("--k", metavar="2,5,10", help="k-anonymity with each of these k.")
-@click.option("--l", "l_", multiple=True, metavar="COLUMN=2,3", help="l-diversity, each l.")
-@click.option("--t", "t_", multiple=True, metavar="COLUMN=0.2,0.4", help="t-closeness, each t.")
+@alternatives
 @click.option("--method", default="optimal", show_default=True, metavar="A,B", help="Methods.")
 @click.option(
     "--suppression", default="0,0.02,0.05", show_default=True, help="Shares of rows left out."
 )
-@click.option("--personal", is_flag=True, help="Personal k-anonymity, from the policy columns.")
+@click.option("--metric", default="loss", show_default=True, help="What recodings minimize.")
+@click.option("--risk", default="mean", show_default=True,
+              help="Compare by this risk: mean, highest or inference.")  # fmt: skip
+@click.option("--utility", help="Compare by loss or distance; default: loss where it is known.")
 @click.option("--epsilon", metavar="0.5,1,2", help="Private tables with each of these budgets.")
 @click.option("--domains", type=click.Path(), help="Their public values or bounds: .toml.")
 @click.option("--release", multiple=True, type=click.Path(), help="A finished table to add.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For random methods.")
 @click.option("--time-limit", type=float, help="Seconds for each search.")
+@engine_options
 @report_option
 @as_json
-def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
     """Show risk against utility for many settings.
 
     Example: halfmask frontier people.csv --k 2,5,10,20 -o frontier.html
@@ -40,18 +53,29 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     from halfmask.assessment.frontier import frontier
 
     refuse_bad_outputs(file, None, output)
-    wanted = _choices(given)
-    table = load(file, given)
-    with show.working("Searching every setting"):
+    wanted = choices(given)
+    if not wanted and not given["release"] and not given["epsilon"]:
+        raise click.UsageError(
+            "No promise is named: give --k, --l, --t or another, or --epsilon or --release."
+        )
+    table, how = rows_or_place(file, given)
+    finished = {path: load(path, {}) for path in given["release"]}
+    with show.counting("Searching every setting") as progress:
         found = frontier(
             table,
             *wanted,
             methods=names(given["method"]),
-            suppression=_numbers("suppression", given["suppression"]),
+            suppression=numbers("suppression", given["suppression"]),
+            metric=given["metric"],
+            risk=given["risk"],
+            utility=given["utility"],
+            seed=given["seed"],
             time_limit=given["time_limit"],
-            epsilons=_numbers("epsilon", given["epsilon"] or ""),
+            epsilons=numbers("epsilon", given["epsilon"]) if given["epsilon"] else (),
             domains=given["domains"],
-            releases={path: load(path, {}) for path in given["release"]},
+            releases=finished,
+            progress=progress,
+            **how,
         )
     if output:
         found.report(output)
@@ -60,51 +84,44 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
         show.document("frontier", found.to_dict())
     else:
         show_frontier(found)
+    return 0 if found.points else PrivacyError.exit_code
 
 
 def show_frontier(found: Frontier) -> None:
-    """Print the points for people."""
-    rows = [
-        (p.name, "yes" if p.best else "", p.risk, p.highest_risk, p.loss, p.distance, p.suppressed)
-        for p in found.points
-    ]
-    headings = ("setting", "best", "mean risk", "highest", "loss", "distance", "suppressed")
-    show.table("Risk and utility (best: none has less of both)", headings, rows)
-    if found.impossible:
-        show.say(f"{len(found.impossible)} settings cannot be satisfied.")
-
-
-def _choices(given: dict[str, Any]) -> list[list[Model]]:
-    from halfmask.models import KAnonymity, LDiversity, PersonalKAnonymity, TCloseness
-
-    out: list[list[Model]] = []
-    if given["k"]:
-        out.append([KAnonymity(int(k)) for k in _numbers("k", given["k"])])
-    for column, values in _pairs("l", given["l_"]):
-        levels = [int(v) if v.is_integer() else v for v in values]
-        out.append([LDiversity(level, column) for level in levels])
-    out += [[TCloseness(t, column) for t in values] for column, values in _pairs("t", given["t_"])]
-    if given["personal"]:
-        out.append([PersonalKAnonymity()])
-    if not out and not given["release"] and not given["epsilon"]:
-        raise click.UsageError(
-            "No promise is named: give --k, --l, --t, --personal or --epsilon, or --release."
+    """Print the points for people; where they are many, those worth a choice."""
+    points = found.points if len(found.points) <= _SHOWN else found.best
+    if not points:
+        show.say(
+            "No setting can be satisfied: promise less, let more rows be suppressed "
+            "(--suppression), or give hierarchies that generalize further."
         )
-    return out
+        return
+    headings = ("setting", "best", "mean risk", "highest risk", "inference", "loss", "distance",
+                "suppressed")  # fmt: skip
+    what = {"mean": "mean risk", "highest": "highest risk", "inference": "inference"}[found.risk]
+    title = f"Risk and utility (best: none is better in {what} and as good in {found.utility})"
+    show.table(title, headings, [_row(point) for point in points])
+    if len(points) < len(found.points):
+        show.say(
+            f"{len(found.points) - len(points)} settings that others beat are not shown: "
+            "--json or -o gives all."
+        )
+    for names_, what in ((found.impossible, "cannot be satisfied"),
+                         (found.undecided, "were not decided within the time limit")):  # fmt: skip
+        if names_:
+            few = "; ".join(f"({name})" for name in names_[:3])
+            more = ", ..." if len(names_) > 3 else ""
+            show.say(f"{len(names_)} settings {what}: {few}{more}")
+    for note in found.notes:
+        show.say(note)
 
 
-def _pairs(option: str, entries: Sequence[str]) -> list[tuple[str, list[float]]]:
-    out = []
-    for entry in entries:
-        column, equals, listed = entry.rpartition("=")
-        if not equals or not column:
-            raise click.UsageError(f"--{option} takes COLUMN=NUMBERS, such as disease=2,3.")
-        out.append((column, _numbers(option, listed)))
-    return out
-
-
-def _numbers(option: str, listed: str) -> list[float]:
-    try:
-        return [float(part) for part in listed.split(",") if part.strip()]
-    except ValueError:
-        raise click.UsageError(f"--{option} takes numbers separated by commas.") from None
+def _row(point: Point) -> tuple[str, ...]:
+    shares = (point.risk, point.highest_risk, point.inference, point.loss)
+    return (
+        point.name,
+        "yes" if point.best else "",
+        *("" if share is None else show.percent(share) for share in shares),
+        show.number(round(point.distance, 4)),
+        show.percent(point.suppressed),
+    )

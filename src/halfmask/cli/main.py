@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 VERBS = (
     "describe",
     "assess",
+    "risks",
     "check",
+    "discriminate",
     "anonymize",
     "recode",
     "query",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -71,6 +71,13 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def rate(value: float | None, reason: str = "") -> str:
+    """Write a rate with four decimals, or why there is none."""
+    if value is None or value != value:
+        return f"not known: {reason}" if reason else "not known"
+    return f"{value:.4f}"
+
+
 def percent(share: float) -> str:
     """Write a share as percent."""
     from halfmask.report.figures import percent as written
@@ -86,6 +93,19 @@ def working(what: str) -> Iterator[None]:
         return
     with _console("stderr").status(what):
         yield
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how much of the work is done, on a terminal only; gives what is to be called."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=_console("stderr"), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _console(to: str) -> Console:

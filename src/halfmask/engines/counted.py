@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from halfmask.engines.open import is_address
-from halfmask.errors import ParameterError
+from halfmask.errors import InputError, ParameterError
 from halfmask.table.normalize import normalize
 from halfmask.table.read import bind, declared_schema, read, typed
 from halfmask.table.table import Table, require_table
@@ -16,7 +18,6 @@ from halfmask.table.table import Table, require_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -33,11 +34,20 @@ class Counted:
         table: the rows or tuples; of tuples only the columns that were counted.
         counts: how many rows hold each tuple; None where the table holds the rows themselves.
         note: what a reader should know, or nothing.
+        engine: who counted; nothing where rows were read.
+        left_out: the columns of the source that were not counted and could leave.
     """
 
     table: Table
     counts: NDArray[np.int64] | None = None
     note: str = ""
+    engine: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def each(self) -> NDArray[np.int64]:
+        """How many rows each entry of the table stands for."""
+        return np.ones(len(self.table), dtype=np.int64) if self.counts is None else self.counts
 
     @property
     def rows(self) -> int:
@@ -55,6 +65,7 @@ def counted(
     memory_limit: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    optional: Sequence[str] = (),
 ) -> Counted:
     """Read a small source; have DuckDB or PostgreSQL count a large one.
 
@@ -68,6 +79,7 @@ def counted(
         memory_limit: how much memory DuckDB may take.
         delimiter: what stands between the fields of a text file; None: detected.
         encoding: the character encoding of a text file; None: detected.
+        optional: columns that are counted too where the source has them and they may leave.
     """
     if not isinstance(source, str | os.PathLike):
         return Counted(require_table(source))
@@ -78,9 +90,6 @@ def counted(
     from halfmask.engines.large import counted_tuples, open_large
 
     names = list(dict.fromkeys(columns(declared)))
-    used = _used(declared, names)
-    if used.policy_file is not None:  # the demands stand in a file of their own
-        names = [name for name in names if name not in used.policy.values()]
     opened = open_large(
         place,
         table=table,
@@ -89,8 +98,18 @@ def counted(
         encoding=encoding or declared.encoding,
     )
     with opened as (running, name):
+        there = list(running.columns(name) or ())
+        held = set(there) - {*names, *declared.private}
+        names += [one for one in dict.fromkeys(optional) if one in held]
+        if not names:
+            raise InputError("The source has none of the columns that are compared: check it.")
+        used = _used(declared, names)
+        if used.policy_file is not None:  # the demands stand in a file of their own
+            names = [one for one in names if one not in used.policy.values()]
         tuples, counts = counted_tuples(running, name, names)
-    return _bound(place, used, tuples, counts, running.name)
+    found = _bound(place, used, tuples, counts, running.name)
+    used_up = {*names, *declared.private}
+    return replace(found, left_out=tuple(one for one in there if one not in used_up))
 
 
 def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:
@@ -143,4 +162,5 @@ def _bound(
         counts,
         f"The rows were counted by {engine}: {len(found):,} distinct tuples stand for "
         f"{int(counts.sum()):,} rows. Every figure is counted on all rows.",
+        engine,
     )

@@ -57,13 +57,20 @@ def open_large(
         return
     if not Path(source).is_file():
         raise InputError(f"There is no file {Path(source).name!r}.")
+    with limited(memory_limit) as connection:
+        yield (
+            DuckDB(connection=connection),
+            _shown(connection, source, table, {"delim": delimiter, "encoding": encoding}),
+        )
+
+
+@contextmanager
+def limited(memory_limit: str | None = None) -> Iterator[Any]:
+    """A connection to DuckDB that takes so much memory and spills the rest to disk."""
     with tempfile.TemporaryDirectory(prefix="halfmask-") as spill:
-        connection = _limited(memory_limit or MEMORY, spill)
+        connection = _connected(memory_limit or MEMORY, spill)
         try:
-            yield (
-                DuckDB(connection=connection),
-                _shown(connection, source, table, {"delim": delimiter, "encoding": encoding}),
-            )
+            yield connection
         finally:
             connection.close()
 
@@ -97,7 +104,7 @@ def counted_tuples(
     return found.drop_columns([_NAME]), counts
 
 
-def _limited(memory_limit: str, spill: str) -> Any:
+def _connected(memory_limit: str, spill: str) -> Any:
     try:
         import duckdb
     except ImportError:

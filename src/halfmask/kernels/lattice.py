@@ -56,6 +56,25 @@ def bounds(
 
 
 @njit(cache=True, nogil=True)
+def _raised(
+    node: int,
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+    extra: NDArray[np.float64],
+) -> float:
+    """What ``node`` costs when each column pays ``extra`` beyond its labels."""
+    columns = len(heights)
+    picked = np.empty(columns, np.float64)
+    rest = node
+    for c in range(columns):
+        picked[c] = scores[c, rest % (heights[c] + 1)] + extra[c]
+        rest //= heights[c] + 1
+    return combine(picked, weights, geometric)
+
+
+@njit(cache=True, nogil=True)
 def judge(
     node: int,
     floor: NDArray[np.float64],
@@ -73,9 +92,12 @@ def judge(
     finer node too; the best such source is handed on.
     """
     columns = len(heights)
-    picked = np.empty(columns, np.float64)
     rest, stride = node, 1
     best = floor[node]
+    if source[node] >= 0:
+        best = max(
+            best, _raised(node, heights, scores, weights, geometric, penalties[source[node]])
+        )
     for c in range(columns):
         level = rest % (heights[c] + 1)
         rest //= heights[c] + 1
@@ -86,12 +108,7 @@ def judge(
                 return np.inf
             origin = source[above]
             if origin >= 0 and origin != source[node]:
-                again = node
-                for d in range(columns):
-                    own = again % (heights[d] + 1)
-                    again //= heights[d] + 1
-                    picked[d] = scores[d, own] + penalties[origin, d]
-                bound = combine(picked, weights, geometric)
+                bound = _raised(node, heights, scores, weights, geometric, penalties[origin])
                 if bound > best:
                     best = bound
                     source[node] = origin

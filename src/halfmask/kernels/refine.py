@@ -91,6 +91,12 @@ def refine(
 
 
 @njit(cache=True, nogil=True)
+def _bits(table: NDArray[np.float64], n: int) -> Any:
+    """The value of n log2 n, looked up while the table reaches that far."""
+    return table[n] if n < len(table) else n * np.log2(n)
+
+
+@njit(cache=True, nogil=True)
 def split(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int32],
@@ -105,7 +111,8 @@ def split(
     """Split every group by one column and keep the groups that hold several labels.
 
     Returns their keys, rows, labels and starts, the sum over them of n log n minus the sum of
-    c log c over their labels (``bits[n]`` is n log2 n), and the rows of groups with one label.
+    c log c over their labels (``bits[n]`` is n log2 n, as far as it reaches), and the rows of
+    groups with one label.
     """
     groups, width = len(starts) - 1, keys.shape[1]
     wide = np.int64(mask) + 1
@@ -142,7 +149,7 @@ def split(
         for j in range(codes):
             code = held[j]
             if several[code]:
-                total += bits[size[code]]
+                total += _bits(bits, size[code])
                 place[code] = filled
                 filled += members[code]
                 found += 1
@@ -170,7 +177,7 @@ def split(
                     seen += 1
                 count[label] += out_rows[i]
             for j in range(seen):
-                total -= bits[count[touched[j]]]
+                total -= _bits(bits, count[touched[j]])
                 count[touched[j]] = 0
     return (
         out_keys[:filled],
@@ -193,8 +200,11 @@ def leaves(
     masks: NDArray[np.uint64],
     domain: int,
     bits: NDArray[np.float64],
+    count: NDArray[Any],
 ) -> tuple[Any, Any, Any]:
     """Per column, what ``split`` would find, without splitting.
+
+    ``count`` is room for a counter of rows per code and label, all 0, and is left so.
 
     Returns the sums, the rows in groups of one label, and how many groups hold several labels.
     """
@@ -203,8 +213,7 @@ def leaves(
     totals = np.zeros(columns, np.float64)
     pure = np.zeros(columns, np.int64)
     several = np.zeros(columns, np.int64)
-    count = np.zeros(widest * domain, np.int32)
-    touched = np.empty(widest * domain, np.int32)
+    touched = np.empty(len(count), np.int32)
     size = np.zeros(widest, np.int64)
     kinds = np.zeros(widest, np.int64)
     held = np.empty(widest, np.int32)
@@ -226,11 +235,11 @@ def leaves(
                 count[pair] += rows[i]
                 size[code] += rows[i]
             for j in range(seen):
-                totals[column] -= bits[count[touched[j]]]
+                totals[column] -= _bits(bits, count[touched[j]])
                 count[touched[j]] = 0
             for j in range(codes):
                 code = held[j]
-                totals[column] += bits[size[code]]
+                totals[column] += _bits(bits, size[code])
                 if kinds[code] == 1:
                     pure[column] += size[code]
                 else:

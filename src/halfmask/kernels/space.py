@@ -152,13 +152,16 @@ def column_widths(
 
 
 @njit(cache=True, nogil=True)
-def pair_sums(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Any:
-    """The sum of all distances inside each class, every pair once."""
+def pair_sums(
+    p: Any, order: NDArray[np.int64], starts: NDArray[np.int64], held: NDArray[np.int64]
+) -> Any:
+    """The sum of all distances inside each class, every pair once; row i stands for ``held[i]``."""
     out = np.zeros(len(starts) - 1, np.float64)
     for c in range(len(out)):
         for a in range(starts[c], starts[c + 1]):
             for b in range(starts[c], a):
-                out[c] += distance(p, order[a], order[b])
+                one, two = order[a], order[b]
+                out[c] += distance(p, one, two) * held[one] * held[two]
     return out
 
 

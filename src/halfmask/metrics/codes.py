@@ -42,7 +42,7 @@ def dense(key: NDArray[np.int64], space: int) -> tuple[NDArray[np.int64], int]:
 
 def pairs(
     left: NDArray[np.int64],
-    right: NDArray[np.int32],
+    right: NDArray[np.int32] | NDArray[np.int64],
     size: int,
     groups: int,
     weights: NDArray[np.int64] | None = None,

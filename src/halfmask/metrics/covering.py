@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.codes import joint
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ class Released:
         columns: the columns.
         labels: per column, the label of each tuple.
         rows: how many released rows hold each tuple.
-        ids: per released row, its tuple.
+        ids: per entry of the release, its tuple.
     """
 
     def __init__(self, columns: list[SharedColumn]) -> None:
@@ -41,7 +42,7 @@ class Released:
         first = np.empty(count, dtype=np.int64)
         first[self.ids] = np.arange(len(self.ids))
         self.labels = [c.after[first] for c in columns]
-        self.rows = np.bincount(self.ids, minlength=count).astype(np.float64)
+        self.rows = tally(self.ids, count, columns[0].after_counts).astype(np.float64)
         self._levels = [
             (c.level[held].astype(np.int32), len(c.to_label))
             for c, held in zip(columns, self.labels, strict=True)
@@ -122,14 +123,14 @@ def covering_mass(
 
 
 def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
-    """Per original row, how many released rows could be its own: whose labels cover it."""
+    """Per entry of the original, how many released rows could be its own: whose labels cover it."""
     ids, leaves = _distinct(columns)
     rows = covering_mass(columns, leaves, evenly=False)
     return np.asarray(np.rint(rows), dtype=np.int64)[ids]
 
 
 def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
-    """Per original row, the released class whose labels cover it most tightly; -1 where none."""
+    """Per entry of the original, the released class that covers it most tightly; -1: none."""
     ids, leaves = _distinct(columns)
     released = Released(columns)
     size = released.leaves
@@ -150,7 +151,7 @@ def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
 
 
 def _distinct(columns: list[SharedColumn]) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
-    """The distinct tuples of leaves that the original holds, and each row's."""
+    """The distinct tuples of leaves that the original holds, and each entry's."""
     ids, count = joint([(c.before, c.leaves) for c in columns])
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))

@@ -44,7 +44,7 @@ def failed(reason: str, n: int = 0) -> Estimate:
     return Estimate(None, None, None, n, trusted=False, reason=reason)
 
 
-def proportion(hits: int, n: int, reason: str = "") -> Estimate:
+def proportion(hits: float, n: int, reason: str = "") -> Estimate:
     """The share ``hits / n`` with Wilson's interval.
 
     Source: Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
@@ -85,7 +85,9 @@ def excess(attack: Estimate, control: Estimate) -> Estimate:
     2023.
     """
     if attack.value is None or control.value is None or control.value >= 1.0:
-        return failed("The control is right every time: nothing is left to take.", attack.n)
+        return failed(
+            "Guessing is right every time even without it: nothing is left to take.", attack.n
+        )
     assert attack.low is not None and attack.high is not None  # noqa: S101, PT018
     assert control.low is not None and control.high is not None  # noqa: S101, PT018
     gain = attack.value - control.value

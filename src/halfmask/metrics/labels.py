@@ -14,6 +14,7 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.space import is_ordered, positions, rooted_height
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def paired(both: Sides) -> NDArray[np.int64] | None:
-    """The class of each original row, -1 where it was left out; None where values do not tell.
+    """The class of each entry of the original, -1 where it was left out; None if values don't tell.
 
     Values tell where each of them has one published label and the classes that follow from this
     have the published sizes.
@@ -41,9 +42,9 @@ def paired(both: Sides) -> NDArray[np.int64] | None:
     sizes = [column.labels + 1 for column in both.quasi]
     stacked = [np.concatenate(pair) for pair in zip(before, after, strict=True)]
     keys, count = joint(list(zip(stacked, sizes, strict=True)))
-    own, published = keys[: both.before], keys[both.before :]
-    wanted = np.bincount(published, minlength=count)
-    found = np.bincount(own, minlength=count)
+    own, published = keys[: len(before[0])], keys[len(before[0]) :]
+    wanted = tally(published, count, both.released_counts)
+    found = tally(own, count, both.original_counts)
     if (found != wanted)[wanted > 0].any():
         return None
     return np.where(wanted[own] > 0, own, -1)
@@ -51,8 +52,8 @@ def paired(both: Sides) -> NDArray[np.int64] | None:
 
 def class_sizes(both: Sides) -> NDArray[np.int64]:
     """How many rows each published class holds."""
-    keys, _ = joint([(column.after, column.labels) for column in both.quasi])
-    return np.bincount(keys)
+    keys, count = joint([(column.after, column.labels) for column in both.quasi])
+    return tally(keys, count, both.released_counts)
 
 
 def weight(both: Sides, name: str) -> float:
@@ -70,18 +71,18 @@ def span_loss(both: Sides) -> float:
     """SBIL: the width of each row's labels, relative to the table's."""
     total = 0.0
     for column in both.quasi:
-        present = np.unique(column.before).astype(np.int64)
+        present = np.flatnonzero(column.leaf_rows)
         whole = _widths(both, column, np.array([0, len(present)]), present)[0]
         if whole:
             wide = _widths(both, column, column.starts, column.covered)
-            total += weight(both, column.name) * float(wide[column.after].sum()) / whole
+            total += weight(both, column.name) * float(wide @ column.label_rows) / whole
     return total
 
 
 def tree_loss(both: Sides) -> float:
     """TBIL: the height of each row's labels as a share of that of the hierarchy."""
     return sum(
-        weight(both, c.name) * float(_widths(both, c, c.starts, c.covered)[c.after].sum())
+        weight(both, c.name) * float(_widths(both, c, c.starts, c.covered) @ c.label_rows)
         for c in both.quasi
         if not is_ordered(both.original, c.name)
     )
@@ -90,19 +91,19 @@ def tree_loss(both: Sides) -> float:
 def contingency_loss(both: Sides) -> int:
     """CTBIL over the contingency tables of every column and every two columns."""
     cells = [_cells(column) for column in both.quasi]
-    total = 0
+    total, own = 0, len(both.original)
     for a in range(len(cells)):
         for b in range(a + 1):
             chosen = [cells[a]] if a == b else [cells[a], cells[b]]
             keys, count = joint([(np.concatenate((old, new)), size) for old, new, size in chosen])
-            old = np.bincount(keys[: both.before], minlength=count)
-            new = np.bincount(keys[both.before :], minlength=count)
+            old = tally(keys[:own], count, both.original_counts)
+            new = tally(keys[own:], count, both.released_counts)
             total += int(np.abs(old - new).sum())
     return total
 
 
 def _cells(column: SharedColumn) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """The cell of each original and each published row; a label of one value is that value."""
+    """The cell of each entry of either side; a label of one value is that value."""
     cell = column.leaves + np.arange(column.labels)
     single = column.sizes == 1
     cell[single] = column.covered[column.starts[:-1][single]]

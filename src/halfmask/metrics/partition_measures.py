@@ -14,18 +14,21 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics import partition as measures
+from halfmask.metrics.codes import joint
 from halfmask.metrics.sides import Published, Sides, sides
 from halfmask.metrics.space import Space, space_of
+from halfmask.metrics.weighted import tally
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from halfmask.metrics.weighted import Counts
 
 _PAIRS = 4_000_000_000  # more pairs of rows than these are not looked at
 
@@ -50,9 +53,11 @@ class PartitionMeasures:
         wcsd: distances of all pairs inside classes.
         diameter: that of the widest class.
         split: the smallest distance between classes; None too where there is one class.
+        dbil_low: where DBIL is not known, the least that it can be, and ``dbil_high`` the most; so
+            ``ebil_low`` and ``ebil_high``. None where rows stand for nobody.
 
-    The last six are None where it is not known which row stands in which class; those of distances
-    also where there are too many pairs of rows.
+    From ``dbil`` to ``split`` they are None where it is not known which row stands in which class;
+    those of distances and the bounds also where there are too many pairs of rows.
     """
 
     rows: int
@@ -70,6 +75,10 @@ class PartitionMeasures:
     wcsd: float | None = None
     diameter: float | None = None
     split: float | None = None
+    dbil_low: float | None = None
+    dbil_high: float | None = None
+    ebil_low: float | None = None
+    ebil_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measures as plain values."""
@@ -119,13 +128,14 @@ def published_measures(
 
     ids = labels.paired(both)
     if ids is not None:
-        return measured(both.original, ids, k, pairs=pairs)
+        return measured(both.original, ids, k, pairs=pairs, counts=both.original_counts)
     sizes = labels.class_sizes(both)
+    each = np.arange(len(sizes))
     k = int(sizes.min()) if k is None else k
-    own = np.repeat(np.arange(len(sizes)), sizes)
     gone = max(both.before - both.after, 0)
     whole = float(sum(labels.weight(both, name) for name in both.original.schema.quasi))
     return PartitionMeasures(
+        **_bounds(both, gone * whole, _PAIRS if pairs is None else pairs),
         rows=both.after,
         deleted=gone,
         classes=len(sizes),
@@ -133,44 +143,88 @@ def published_measures(
         sbil=labels.span_loss(both) + gone * whole,
         tbil=labels.tree_loss(both) + gone * labels.trees(both),
         ctbil=labels.contingency_loss(both),
-        discernibility=measures.discernibility(own, k) + gone * both.before,
-        average_class=measures.average_class(own, k),
+        discernibility=measures.discernibility(each, k, sizes) + gone * both.before,
+        average_class=measures.average_class(each, k, sizes),
     )
 
 
+def _bounds(both: Sides, deleted: float, pairs: int) -> dict[str, Any]:
+    """The bounds of DBIL and EBIL; ``deleted`` is what DBIL charges for rows that do not stay."""
+    from halfmask.metrics.class_bounds import class_bounds
+
+    found = class_bounds(both, pairs)
+    if found is None:
+        return {}
+    gone = max(both.before - both.after, 0)
+    names = [column.name for column in both.quasi]
+    lost = 0.0
+    if gone:
+        one = np.zeros(len(both.original), dtype=np.int64)
+        every = measures.entropy_loss(both.original, one, names, counts=both.original_counts)
+        lost = gone / both.before * every
+    return {
+        "dbil_low": found.dbil[0] + deleted,
+        "dbil_high": found.dbil[1] + deleted,
+        "ebil_low": found.ebil[0] + lost,
+        "ebil_high": found.ebil[1] + lost,
+    }
+
+
 def measured(
-    table: Table, ids: NDArray[np.int64], k: int | None, *, pairs: int | None = None
+    table: Table,
+    ids: NDArray[np.int64],
+    k: int | None,
+    *,
+    pairs: int | None = None,
+    counts: Counts = None,
 ) -> PartitionMeasures:
-    """The measures of known classes; -1 is a deleted row."""
+    """The measures of known classes; -1 is a deleted row.
+
+    Equal rows of a class are looked at once. With ``counts``, each row stands for so many.
+    """
     pairs = _PAIRS if pairs is None else pairs
+    first, held = _distinct(table, ids, counts)
+    ids = ids[first]
     stay = np.flatnonzero(ids >= 0)
     if not len(stay):
         raise InputError("No row stays: there is no class to measure.")
-    whole, own = space_of(table), ids[stay]
-    space, deleted = whole.take(stay), len(table) - len(stay)
-    sizes = np.unique(own, return_counts=True)[1]
+    whole, own, rows = space_of(table, rows=first), ids[stay], held[stay]
+    space, deleted = whole.take(stay), int(held.sum() - rows.sum())
+    sizes = measures.class_sizes(own, rows)
     k = int(sizes.min()) if k is None else k
     columns = len(whole.columns)
     trees = sum(w for w, line in zip(whole.weights, whole.ordered, strict=True) if not line)
     gone = deleted * float(whole.weights.sum())
-    few = int((sizes.astype(object) ** 2).sum()) <= pairs
+    few = int((measures.class_sizes(own) ** 2).sum()) <= pairs
     return PartitionMeasures(
-        rows=len(stay),
+        rows=int(rows.sum()),
         deleted=deleted,
         classes=len(sizes),
         k=k,
-        dbil=measures.diameter_loss(space, own) + gone if few else None,
-        sbil=measures.span_loss(space, own, whole) + gone,
-        ebil=_entropy(table, ids, whole.columns),
-        tbil=measures.tree_loss(space, own) + deleted * float(trees),
-        ctbil=measures.generalized_cells(space, own) + deleted * columns * (columns + 1) // 2,
-        discernibility=measures.discernibility(own, k) + deleted * len(table),
-        average_class=measures.average_class(own, k),
-        wcss=measures.squared_distances(space, own),
-        wcsd=measures.pair_distances(space, own) if few else None,
+        dbil=measures.diameter_loss(space, own, rows) + gone if few else None,
+        sbil=measures.span_loss(space, own, whole, rows) + gone,
+        ebil=_entropy(table, ids, whole.columns, first, held),
+        tbil=measures.tree_loss(space, own, rows) + deleted * float(trees),
+        ctbil=measures.generalized_cells(space, own, rows) + deleted * columns * (columns + 1) // 2,
+        discernibility=measures.discernibility(own, k, rows) + deleted * int(held.sum()),
+        average_class=measures.average_class(own, k, rows),
+        wcss=measures.squared_distances(space, own, rows),
+        wcsd=measures.pair_distances(space, own, rows) if few else None,
         diameter=measures.largest_diameter(space, own) if few else None,
         split=_split(space, own, pairs),
     )
+
+
+def _distinct(
+    table: Table, ids: NDArray[np.int64], counts: Counts
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One row of every distinct tuple of a class, and how many rows it stands for."""
+    columns = [(e.codes, len(e.values)) for e in map(table.encode, table.schema.quasi)]
+    classes = (ids - ids.min()).astype(np.int64)
+    tuples, count = joint([(classes, int(classes.max()) + 1), *columns])
+    first = np.empty(count, dtype=np.int64)
+    first[tuples[::-1]] = np.arange(len(tuples))[::-1]
+    return first, tally(tuples, count, counts)
 
 
 def _given(table: Table, ids: ArrayLike) -> NDArray[np.int64]:
@@ -180,15 +234,22 @@ def _given(table: Table, ids: ArrayLike) -> NDArray[np.int64]:
     return found.astype(np.int64)
 
 
-def _entropy(table: Table, ids: NDArray[np.int64], columns: Sequence[str]) -> float:
+def _entropy(
+    table: Table,
+    ids: NDArray[np.int64],
+    columns: Sequence[str],
+    rows: NDArray[np.int64],
+    held: NDArray[np.int64],
+) -> float:
     """EBIL, where a deleted row could be any row of the table."""
-    stay, gone = ids >= 0, int((ids < 0).sum())
-    rows = Table(table.arrow.filter(pa.array(stay)), table.schema)
-    inside = measures.entropy_loss(rows, ids[stay], columns)
+    stay = ids >= 0
+    inside = measures.entropy_loss(table, ids[stay], columns, rows[stay], held[stay])
+    gone = int(held[~stay].sum())
     if not gone:
         return inside
-    one = np.zeros(len(table), dtype=np.int64)
-    return inside + gone / len(table) * measures.entropy_loss(table, one, columns)
+    one = np.zeros(len(ids), dtype=np.int64)
+    every = measures.entropy_loss(table, one, columns, rows, held)
+    return inside + gone / int(held.sum()) * every
 
 
 def _split(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:

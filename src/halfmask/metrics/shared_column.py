@@ -7,13 +7,16 @@ values under it, ``*`` all of them. A label's mass lies evenly on the leaves it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.metrics.weighted import tally
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +25,10 @@ class SharedColumn:
 
     Attributes:
         name: its name; ``role`` its role in the original.
-        before: per original row, its leaf; ``after``: per released row, its label.
+        before: per entry of the original (a row, or a distinct tuple of several), its leaf;
+            ``after``: per entry of the release, its label.
+        before_counts: per entry of the original, its rows; None: one each; ``after_counts`` of the
+            release.
         leaves: how many leaves there are, the first ``known`` of them from the original.
         starts: where the leaves of each label begin in ``covered``.
         covered: the leaves under each label.
@@ -39,6 +45,8 @@ class SharedColumn:
     role: str
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    before_counts: NDArray[np.int64] | None
+    after_counts: NDArray[np.int64] | None
     leaves: int
     known: int
     starts: NDArray[np.int64]
@@ -64,6 +72,16 @@ class SharedColumn:
         return np.diff(self.starts)
 
     @property
+    def leaf_rows(self) -> NDArray[np.int64]:
+        """Per leaf, how many rows of the original hold it."""
+        return tally(self.before, self.leaves, self.before_counts)
+
+    @property
+    def label_rows(self) -> NDArray[np.int64]:
+        """Per label, how many released rows hold it."""
+        return tally(self.after, self.labels, self.after_counts)
+
+    @property
     def label_numbers(self) -> NDArray[np.float64]:
         """Per label, the mean number of its leaves."""
         assert self.numbers is not None  # noqa: S101 - only asked of numeric columns
@@ -79,19 +97,54 @@ class SharedColumn:
 
     def shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The distributions over bins of the original and of the release."""
-        p = np.bincount(self.bin_of[self.before], minlength=self.bins)
-        counts = np.bincount(self.after, minlength=self.labels).astype(np.float64)
+        p = tally(self.bin_of, self.bins, self.leaf_rows)
+        counts = self.label_rows.astype(np.float64)
         q = np.bincount(self.bin_of, weights=self.spread(counts), minlength=self.bins)
         return p / max(p.sum(), 1), q / max(q.sum(), 1e-300)
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> csr_array:
         """(labels, coarse bins) how the mass of each label lies on the bins."""
-        out = np.zeros((self.labels, self.coarse))
+        from scipy.sparse import csr_array
+
         owner = np.repeat(np.arange(self.labels), self.sizes)
-        np.add.at(out, (owner, self.coarse_of[self.covered]), 1.0 / self.sizes[owner])
-        return out
+        cells = (1.0 / self.sizes[owner], (owner, self.coarse_of[self.covered]))
+        return csr_array(cells, shape=(self.labels, self.coarse))
 
     def inside(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Per label, the share of its leaves that ``chosen`` marks."""
         marks = chosen[self.covered].astype(np.float64)
         return np.asarray(np.add.reduceat(marks, self.starts[:-1]) / self.sizes)
+
+    @property
+    def renumbered(self) -> bool:
+        """Whether the release holds new numbers, which equal none of the original's."""
+        return self.numbers is not None and self.leaves > self.known
+
+    def binned(self) -> SharedColumn:
+        """The column in its bins; a label of several values lies evenly on the bins it touches."""
+        if self.bins == self.leaves:
+            return self
+        several = np.flatnonzero(self.sizes > 1)
+        label = self.bin_of[self.covered[self.starts[:-1]]]
+        label[several] = self.bins + np.arange(len(several))
+        to_label = np.full((len(several) + 1, self.bins), -1, dtype=np.int32)
+        to_label[0] = np.arange(self.bins)
+        wide = [self.bin_of[self.covered[self.starts[i] : self.starts[i + 1]]] for i in several]
+        covers = [np.array([place]) for place in range(self.bins)] + [np.unique(w) for w in wide]
+        for place, under in enumerate(covers[self.bins :]):
+            to_label[place + 1, under] = self.bins + place
+        return replace(
+            self,
+            before=self.bin_of[self.before].astype(np.int32),
+            after=label[self.after].astype(np.int32),
+            leaves=self.bins,
+            known=self.bins,
+            starts=np.concatenate(([0], np.cumsum([len(c) for c in covers]))).astype(np.int64),
+            covered=np.concatenate(covers).astype(np.int64),
+            level=np.concatenate((np.zeros(self.bins), 1 + np.arange(len(several)))).astype(
+                np.int64
+            ),
+            to_label=to_label,
+            numbers=None,
+            bin_of=np.arange(self.bins),
+        )

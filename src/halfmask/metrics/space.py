@@ -66,8 +66,16 @@ class Space:
         return replace(self, places=np.ascontiguousarray(self.places[rows]), points=points)
 
 
-def space_of(table: Table, columns: Sequence[str] | None = None) -> Space:
-    """The space of the quasi-identifiers of ``table``, normalized by its own ranges."""
+def space_of(
+    table: Table,
+    columns: Sequence[str] | None = None,
+    *,
+    rows: NDArray[np.int64] | None = None,
+) -> Space:
+    """The space of the quasi-identifiers of ``table``, normalized by its own ranges.
+
+    With ``rows``, only these rows become points.
+    """
     from halfmask.kernels.space import Points
 
     names = tuple(table.schema.quasi if columns is None else columns)
@@ -78,7 +86,7 @@ def space_of(table: Table, columns: Sequence[str] | None = None) -> Space:
     marks: list[NDArray[Any]] = []
     spans, tables, steps, places, slots = [], [], [], [], []
     for name, on_line, weight in zip(names, ordered, weights.tolist(), strict=True):
-        row_codes = table.encode(name).codes
+        row_codes = table.encode(name).codes if rows is None else table.encode(name).codes[rows]
         if on_line:
             position = positions(table, name) * weight
             slots.append((0, len(numbers), 0))
@@ -102,20 +110,20 @@ def space_of(table: Table, columns: Sequence[str] | None = None) -> Space:
     sizes = np.array([len(one) for one in tables], dtype=np.int64)
     offsets = np.zeros(len(sizes), dtype=np.int64)
     np.cumsum(sizes[:-1] ** 2, out=offsets[1:])
-    rows = len(table)
+    count = len(table) if rows is None else len(rows)
     points = Points(
-        _stack(numbers, rows, np.float64),
+        _stack(numbers, count, np.float64),
         np.array(spans, dtype=np.float64),
-        _stack(codes, rows, np.int32),
+        _stack(codes, count, np.int32),
         np.concatenate([one.reshape(-1) for one in tables]) if tables else np.zeros(0),
         offsets,
         sizes,
-        _stack(marks, rows, np.int32),
+        _stack(marks, count, np.int32),
         np.array(steps, dtype=np.float64),
         np.array(slots, dtype=np.int64).reshape(-1, 3),
     )
-    counts = np.array([len(table.encode(name).values) for name in names], dtype=np.int64)
-    return Space(names, ordered, _stack(places, rows, np.int32), counts, weights, points)
+    values = np.array([len(table.encode(name).values) for name in names], dtype=np.int64)
+    return Space(names, ordered, _stack(places, count, np.int32), values, weights, points)
 
 
 def is_ordered(table: Table, name: str) -> bool:

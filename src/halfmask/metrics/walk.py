@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-_MOST = 2**31 - 1  # rows that one tuple can stand for
+MOST = 2**31 - 1  # rows that one tuple can stand for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +89,8 @@ def units_of(
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
     weights = np.ones(len(table), dtype=np.int64) if counts is None else counts
     ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
-    if len(rows) and int(rows.max()) > _MOST:
-        raise InputError(f"More than {_MOST:,} rows are equal in these columns: take a sample.")
+    if len(rows) and int(rows.max()) > MOST:
+        raise InputError(f"More than {MOST:,} rows are equal in these columns: take a sample.")
     return Units(tuple(columns), unique, layout, rows.astype(np.int32), int(weights.sum()), ids)
 
 

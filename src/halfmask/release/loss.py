@@ -49,7 +49,10 @@ def column_loss(
 
 
 def table_loss(
-    losses: Mapping[str, Fraction], weights: Mapping[str, float], *, aggregate: str = "geometric"
+    losses: Mapping[str, Fraction | float],
+    weights: Mapping[str, float],
+    *,
+    aggregate: str = "geometric",
 ) -> float:
     """All columns together, each by its weight; ``aggregate`` is geometric or arithmetic."""
     total = sum(weights[name] for name in losses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halfmask.report.page import rendered
-from halfmask.report.plots import _BAR, plot
+from halfmask.report.plots import BAR, plot
 
 MOST_ROWS = 500
 
@@ -31,7 +31,7 @@ def levels(document: dict[str, Any]) -> dict[str, Any]:
     text = {"field": "rows", "type": "quantitative", "format": ",d"}
     return plot(
         data,
-        height=_BAR * max(len(data), 1),
+        height=BAR * max(len(data), 1),
         encoding={
             "y": {
                 "field": "level",

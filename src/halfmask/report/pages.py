@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.report import assessment_plots, attacks, sentences
-from halfmask.report.figures import figure, percent
+from halfmask.report import attacks, discrimination, frontier_words, population, sentences
+from halfmask.report.assessment_plots import MOST_BARS, assessment
+from halfmask.report.comparison_plots import comparison
+from halfmask.report.figures import percent, score
+from halfmask.report.frontier_plots import frontier
 from halfmask.report.page import rendered
+from halfmask.report.risk_plots import band, synthetic
 from halfmask.report.terms import term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "halfmask.assessment": ("assessment.html", assessment_plots.assessment),
-    "halfmask.comparison": ("comparison.html", assessment_plots.comparison),
-    "halfmask.frontier": ("frontier.html", assessment_plots.frontier),
-    "halfmask.synthetic": ("synthetic.html", assessment_plots.synthetic),
+    "halfmask.assessment": ("assessment.html", assessment),
+    "halfmask.comparison": ("comparison.html", comparison),
+    "halfmask.frontier": ("frontier.html", frontier),
+    "halfmask.synthetic": ("synthetic.html", synthetic),
 }
 
 
@@ -31,11 +35,16 @@ def render_page(document: dict[str, Any]) -> str:
     template, plots = _KINDS[document["format"].split("/")[0]]
     return rendered(
         template,
-        {"estimate": estimate},
+        {"estimate": estimate, "score": score},
         document=document,
         plots=plots(document),
         attacks=attacks.lines(document, estimate) if template == "comparison.html" else (),
+        rates=discrimination,
         say=sentences,
+        population=population,
+        band=band,
+        most_bars=MOST_BARS,
+        frontier=frontier_words,
         term=term,
     )
 
@@ -46,7 +55,7 @@ def estimate(value: dict[str, Any] | None, form: str = "percent") -> str:
         return "not measured"
     if value["value"] is None:
         return f"not known: {value['reason']}"
-    write = percent if form == "percent" else figure
+    write = percent if form == "percent" else score
     text = write(value["value"])
     low, high = value["low"], value["high"]
     if low is not None and high is not None and (low, high) != (value["value"], value["value"]):

@@ -6,8 +6,8 @@ from typing import Any
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _ACCENT = "#2f7f86"
-_BAR = 26
-_PERCENT = {
+BAR = 26
+PERCENT = {
     "type": "quantitative",
     "stack": "zero",
     "axis": {"format": "%", "tickCount": 5},
@@ -99,11 +99,11 @@ def _mixed_levels(document: dict[str, Any]) -> dict[str, Any]:
     ]
     return plot(
         data,
-        height=_BAR * len(quasi(document)),
+        height=BAR * len(quasi(document)),
         mark={"type": "bar", "stroke": "currentColor", "strokeOpacity": 0.4, "strokeWidth": 0.5},
         encoding={
             "y": _columns(document),
-            "x": {**_PERCENT, "field": "share", "title": "share of the published rows"},
+            "x": {**PERCENT, "field": "share", "title": "share of the published rows"},
             "order": {"field": "part", "type": "quantitative"},
             "color": {
                 "field": "part",
@@ -134,10 +134,10 @@ def _bars(
     """One bar per column from 0 to 100%, with its figure behind it."""
     return plot(
         data,
-        height=_BAR * len(quasi(document)),
+        height=BAR * len(quasi(document)),
         encoding={
             "y": _columns(document),
-            "x": {**_PERCENT, "field": field, "title": title},
+            "x": {**PERCENT, "field": field, "title": title},
             "tooltip": [{"field": "column", "title": "column"}, {**text, "title": title}],
         },
         layer=[

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfmask.report.figures import rows as counted
+
 _MARKS = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"}
+_NAMED = 6  # columns that a sentence can name
 _HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
+_ORDER = {"not met": 0, "undecided": 1, "met": 2}
 _STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
 
 
@@ -30,11 +34,37 @@ def base(criterion: dict[str, Any]) -> str:
     return str(criterion["name"]).split(",")[0]
 
 
+def verdicts(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """One outcome for each of the three criteria: the worst of its attacks."""
+    worst: dict[str, dict[str, Any]] = {}
+    for one in document["criteria"]:
+        name = base(one)
+        if name not in worst or _ORDER[one["outcome"]] < _ORDER[worst[name]["outcome"]]:
+            worst[name] = {"name": name, "outcome": one["outcome"]}
+    return list(worst.values())
+
+
+def common_notes(document: dict[str, Any]) -> list[str]:
+    """What is to be known of every criterion."""
+    notes = [one["notes"] for one in document["criteria"]]
+    return [note for note in notes[0] if all(note in others for others in notes)]
+
+
+def own_notes(document: dict[str, Any], criterion: dict[str, Any]) -> list[str]:
+    """What is to be known of one criterion only."""
+    common = common_notes(document)
+    return [note for note in criterion["notes"] if note not in common]
+
+
 def assessment_outcome(document: dict[str, Any]) -> str:
     """What was found, in two sentences."""
     rows, alone = document["rows"], document["unique_rows"]
-    if alone == rows:
+    if alone == rows == 1:
+        first = "The table has one row, and whoever it is about stands alone."
+    elif alone == rows:
         first = f"Every one of the {rows:,} rows is the only one with its combination of values."
+    elif alone == 1:
+        first = f"1 of {rows:,} rows is the only one with its combination of values."
     elif alone:
         first = (
             f"{alone:,} of {rows:,} rows ({alone / rows:.1%}) are the only ones with their "
@@ -66,25 +96,18 @@ def comparison_outcome(document: dict[str, Any]) -> str:
     return f"{risk} {detail}A typical count on the release is off by {error:.1%}."
 
 
-def frontier_outcome(document: dict[str, Any]) -> str:
-    """What was found, in one or two sentences."""
-    count = len(document["points"])
-    best = sum(point["best"] for point in document["points"])
-    failed = len(document["impossible"])
-    more = f" {failed} more cannot be satisfied." if failed else ""
-    return (
-        f"{count} settings were tried; {best} of them are worth a choice, because no other has "
-        f"both less risk and less loss.{more}"
-    )
-
-
 def _way(steps: list[dict[str, Any]]) -> str:
     """Several columns together, with the levels that they reach."""
     levels = {one["column"]: one["level"] for one in steps}
-    said = ", ".join(f"{name} to level {level}" for name, level in levels.items())
     alone = steps[-1]["unique_rows"]
+    if len(levels) > _NAMED:
+        return (
+            f"No step alone is enough. It takes {len(levels)} columns, generalized step by step as "
+            f"listed below, to leave {counted(alone)} alone."
+        )
+    said = ", ".join(f"{name} to level {level}" for name, level in levels.items())
     first = "No step alone is enough. " if len(levels) > 1 else ""
-    return f"{first}Generalizing {said} leaves {alone:,} rows alone."
+    return f"{first}Generalizing {said} leaves {counted(alone)} alone."
 
 
 def next_steps(document: dict[str, Any]) -> list[str]:
@@ -97,7 +120,7 @@ def next_steps(document: dict[str, Any]) -> list[str]:
         how = "Removing" if one["levels"] <= 1 else "Generalizing"
         level = "" if one["levels"] <= 1 else " by one level"
         out.append(
-            f"{how} {one['column']}{level} leaves {one['one_level']:,} rows alone instead of "
+            f"{how} {one['column']}{level} leaves {counted(one['one_level'])} alone instead of "
             f"{one['unique_rows']:,} ({saved:,} fewer)."
         )
     if len(document["way"]) > 1:
@@ -105,11 +128,14 @@ def next_steps(document: dict[str, Any]) -> list[str]:
     sets = document["special_uniques"]["by_set"]
     if sets:
         names, rows = ", ".join(sets[0]["columns"]), sets[0]["rows"]
-        out.append(f"{names}: this combination alone singles out {rows:,} rows, more than others.")
+        what = "combination" if len(sets[0]["columns"]) > 1 else "column"
+        more = ", more than others" if len(sets) > 1 else ""
+        out.append(f"{names}: this {what} alone singles out {counted(rows)}{more}.")
     small = next((t for t in document["reidentification"]["thresholds"] if t["limit"] == 0.2), None)
     if small and small["rows"]:
         out.append(
-            f"{small['rows']:,} rows are in classes of fewer than five people: they drive the risk."
+            f"Fewer than five people share the class of {counted(small['rows'])}: these drive the "
+            "risk."
         )
     out += [
         f"{one['column']} is certain for {one['homogeneity']:.1%} of the rows once the "

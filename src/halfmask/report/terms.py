@@ -26,15 +26,38 @@ TERMS: dict[str, str] = {
     "release the attack takes. The control is the same attack on people who are not in the "
     "release; where there are none, plain guessing (the baseline) takes its place.",
     "interval": "With 95 % confidence the true figure lies between these ends. A figure without "
-    "an interval was counted on all rows.",
+    "an interval was counted on all rows, unless its text names a sample.",
     "special unique": "Somebody who is unique already through few columns. A minimal unique set is "
     "a set of columns that singles a row out while no part of it does (SUDA2).",
     "population uniqueness": "How many people of the whole population are unique, estimated from "
-    "this table. Four models give four answers; one that fails says so.",
+    "this table, which must be a random part of it. Models of class sizes give different answers; "
+    "one that fails says so. Up to a tenth of the population Pitman's model is relied on, above it "
+    "the lower of SNB and Zayatz (Dankar and others, 2012).",
+    "bounds under any model": "Who is unique in the population is alone in every part of it, so no "
+    "more can be unique than are alone here. And people who share their class meet in a random "
+    "part of it with a known chance, so that few meetings mean that few share.",
+    "k-map": "How many people of the population share the class of somebody in the table, by the "
+    "Poisson model. It takes everybody who is alone here to be alone in the population with the "
+    "same chance, the share of the population that is in the table: too little for detailed "
+    "tables.",
     "distinction and separation": "Distinction: different combinations / rows. Separation: the "
     "share of pairs of rows that differ.",
     "discrimination rate": "1 - H(X | Y) / H(X): how far knowing Y shrinks what X can be. 0: not "
     "at all; 1: to one outcome.",
+    "identity": "How far a published label gives the original value of its column away, as a "
+    "discrimination rate: 1 - H(value | label) / H(value).",
+    "external information needed": "1 - the discrimination rate: what an attacker must know "
+    "besides the published quasi-identifiers. The lower, the more vulnerable.",
+    "semantic partition": "Blocks of values that mean the same to an attacker or an analyst, such "
+    "as all cancers. Given, or else the first level of the column's hierarchy.",
+    "class of identifier": "Identifier: every combination leaves one outcome. Partial: some do. "
+    "Sketchy: none does, but they tell something. Zero: they tell nothing.",
+    "by chance": "The rate that the same groups have when the target is shuffled among the rows. "
+    "Many small groups raise a rate whatever the data says.",
+    "information loss": "1 - the mean discrimination rate of an attack; overall, the mean of "
+    "identity and homogeneity. What resisting the attacks took from the data.",
+    "need": "What somebody wants to learn from which columns, as a discrimination rate: an "
+    "analyst's need asks for at least so much, an attacker's goal may reach at most so much.",
     "homogeneity": "All rows of a class hold the same sensitive value, so that it is known without "
     "finding the row.",
     "background knowledge": "Ruling out one value is enough to know the sensitive value.",
@@ -65,7 +88,11 @@ TERMS: dict[str, str] = {
     "these explain. What is left may come from the last person: the less, the surer.",
     "differencing": "Two releases of the same people, held against each other, leave fewer people "
     "and fewer values that fit both.",
-    "not dominated": "No other setting has both less risk and less loss.",
+    "not dominated": "No other setting has less risk and no more loss, or less loss and no more "
+    "risk.",
+    "gain of a guess": "(guess - prior) / (1 - prior): guess is how often the likeliest sensitive "
+    "value of a class is right, prior how often the likeliest of all rows is. The column where it "
+    "is largest counts.",
 }
 
 

@@ -11,6 +11,7 @@ import datetime
 import decimal
 from collections import Counter
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -109,9 +110,9 @@ def canonical(value: object) -> str:
     """The text by which a typed value and a leaf in a file are the same: 39, 39.0 and "39"."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float | decimal.Decimal) and value == value.__trunc__():
+    if isinstance(value, float | decimal.Decimal) and isfinite(value) and value == int(value):
         return str(int(value))
-    if isinstance(value, datetime.datetime) and not value.time():
+    if isinstance(value, datetime.datetime) and value.timetz() == datetime.time():
         return value.date().isoformat()
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()

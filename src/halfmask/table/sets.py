@@ -1,6 +1,8 @@
 """Sets of values as text: ``a | b``, ``]2,5]`` (above 2, up to 5), ``<=2 | >7``, ``any``.
 
 Releases by co-clustering publish such labels; whoever holds the original reads them here again.
+Labels of other programs are read too: ``{a, b}``, and ranges such as ``[20, 30[``, ``[20, 30)``,
+``(20,30]``, ``20-29`` and ``>=80``.
 """
 
 from __future__ import annotations
@@ -17,8 +19,15 @@ if TYPE_CHECKING:
 SIGN = " | "
 ANY = "any"
 MISSING = "missing"
-_BETWEEN = re.compile(r"\](?P<low>[^,]+),(?P<high>[^,]+)\]")
-_BEYOND = re.compile(r"(?P<sign><=|>)(?P<bound>[^,]+)")
+_BETWEEN = re.compile(r"(?P<left>[\[\](])(?P<low>[^,]+),(?P<high>[^,]+)(?P<right>[\[\])])")
+_BEYOND = re.compile(r"(?P<sign><=|>=|<|>)(?P<bound>[^,]+)")
+_FROM_TO = re.compile(r"(?P<low>-?[0-9.]+)\s?-\s?(?P<high>-?[0-9.]+)")
+_COMPARISONS = {
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+    "<": np.less,
+    ">": np.greater,
+}
 
 
 class Members:
@@ -27,6 +36,7 @@ class Members:
     def __init__(self, texts: list[str | None], values: pa.Array) -> None:
         self._known = {text: place for place, text in enumerate(texts) if text is not None}
         self._present = np.array([text is not None for text in texts])
+        self._truth = pa.types.is_boolean(values.type)
         self._numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
         self._ordered = self._numeric or pa.types.is_temporal(values.type)
         if self._numeric:
@@ -49,16 +59,42 @@ class Members:
             return np.asarray(np.arange(len(self._present)) == self._known[text])
         if text == MISSING and not self._present.all():
             return ~self._present
+        if text[:1] == "{" and text[-1:] == "}":
+            return self._listed(text[1:-1])
+        if self._truth and text.lower() in self._known:
+            return self._piece(text.lower())
         if not self._ordered:
             return None
         if text == ANY:
             return self._present
         if (found := _BETWEEN.fullmatch(text)) is not None:
-            low, high = self._key(found["low"]), self._key(found["high"])
-            if low is None or high is None:
-                return None
-            return np.asarray((self._keys > low) & (self._keys <= high) & self._present)
+            return self._between(
+                found["low"], found["high"], open_left=found["left"] != "[",
+                open_right=found["right"] != "]",
+            )  # fmt: skip
+        if self._numeric and (found := _FROM_TO.fullmatch(text)) is not None:
+            return self._between(found["low"], found["high"], open_left=False, open_right=False)
         return self._beyond(text)
+
+    def _listed(self, text: str) -> NDArray[np.bool_] | None:
+        """The values of ``{a, b}``, where all of them are known."""
+        for comma in (", ", ","):
+            pieces = text.split(comma)
+            if all(piece in self._known for piece in pieces):
+                out = np.zeros(len(self._present), dtype=bool)
+                out[[self._known[piece] for piece in pieces]] = True
+                return out
+        return None
+
+    def _between(
+        self, low: str, high: str, *, open_left: bool, open_right: bool
+    ) -> NDArray[np.bool_] | None:
+        bottom, top = self._key(low), self._key(high)
+        if bottom is None or top is None:
+            return None
+        above = self._keys > bottom if open_left else self._keys >= bottom
+        below = self._keys < top if open_right else self._keys <= top
+        return np.asarray(above & below & self._present)
 
     def _beyond(self, text: str) -> NDArray[np.bool_] | None:
         found = _BEYOND.fullmatch(text)
@@ -68,10 +104,11 @@ class Members:
         if found is None:  # the same number, written otherwise
             same = np.asarray((self._keys == key) & self._present)
             return same if same.any() else None
-        below = self._keys <= key
-        return np.asarray((below if found["sign"] == "<=" else ~below) & self._present)
+        compared = _COMPARISONS[found["sign"]](self._keys, key)
+        return np.asarray(compared & self._present)
 
     def _key(self, text: str) -> float | str | None:
+        text = text.strip()
         if not self._numeric:
             return text
         try:

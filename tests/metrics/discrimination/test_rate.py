@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import InputError, NotObservedError, ParameterError
 from halfmask.metrics.discrimination.attacks import (
-    Need,
     external_information_needed,
     identity,
     information_loss,
@@ -21,9 +20,11 @@ from halfmask.metrics.discrimination.attacks import (
     skewness_delta,
 )
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
+from halfmask.metrics.discrimination.grouping import entropy_of
 from halfmask.metrics.discrimination.inflation import inflation
+from halfmask.metrics.discrimination.need import Need
 from halfmask.metrics.discrimination.partition import Cuts, Partition
-from halfmask.metrics.discrimination.rate import discriminate, entropy_of
+from halfmask.metrics.discrimination.rate import discriminate
 
 CLOSE = 1e-4
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.metrics.risk.attribution import attribution
@@ -62,3 +66,20 @@ def test_nearness_by_hand():
     assert found.released.value == pytest.approx((0 + 1 / 3) / 2)
     assert found.people.value == pytest.approx(1 / 3)
     assert found.outside.value == pytest.approx((1 + 0) / 2)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=12),
+)
+def test_attribution_by_hiding_every_row_in_turn(original, released):
+    found = attribution(sides(rows(*original), rows(*released)))
+    shares = []
+    for place in range(len(original)):
+        known = Counter(original[:place] + original[place + 1 :])
+        shares.append(sum((Counter(released) - known).values()) / len(released))
+    assert found.ratio == pytest.approx(sum(shares) / len(shares))
+    assert found.copies == pytest.approx(sum(r in original for r in released) / len(released))
+    alone = [row for row in original if original.count(row) == 1]
+    reproduced = sum(row in released for row in alone) / max(len(alone), 1)
+    assert found.unique_copies == pytest.approx(reproduced)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.metrics.risk.differencing import differencing
@@ -63,3 +65,42 @@ def test_rows_that_stand_for_nobody_combine_with_nothing():
     found = differencing(sides(original, original), sides(original, made_up))
     assert found.alone.value is None
     assert not found.alone.trusted
+
+
+UP = [
+    {v: v for v in AGES},
+    {"21": "2*", "22": "2*", "31": "3*", "32": "3*"},
+    dict.fromkeys(AGES, "*"),
+]
+
+
+@given(st.data())
+def test_two_recodings_by_trying_every_row(data):
+    n = data.draw(st.integers(4, 20))
+    more = st.lists(st.sampled_from(AGES), min_size=n - 4, max_size=n - 4)
+    ages = AGES + data.draw(more)
+    sexes = ["f", "m", *data.draw(st.lists(st.sampled_from("fm"), min_size=n - 2, max_size=n - 2))]
+    ill = data.draw(st.lists(st.sampled_from("pqr"), min_size=n, max_size=n))
+    rows = pa.table({"age": ages, "sex": sexes, "ill": ill})
+    original = hm.read(rows, schema=SCHEMA)
+    labels = []
+    for _ in range(2):
+        level, hidden = data.draw(st.integers(0, 2)), data.draw(st.booleans())
+        labels.append([(UP[level][a], "*" if hidden else s)
+                       for a, s in zip(ages, sexes, strict=True)])  # fmt: skip
+    both = [
+        sides(original, published([a for a, _ in one], [s for _, s in one], ill)) for one in labels
+    ]
+    found = differencing(*both)
+    mine = [[{j for j in range(n) if one[j] == one[i]} for i in range(n)] for one in labels]
+    together = [mine[0][i] & mine[1][i] for i in range(n)]
+    smallest = min(len(members) for one in mine for members in one)
+    assert found.smallest == smallest
+    assert found.together == min(map(len, together))
+    assert found.smaller.value == pytest.approx(sum(len(t) < smallest for t in together) / n)
+    assert found.alone.value == pytest.approx(sum(len(t) == 1 for t in together) / n)
+    certain = 0
+    for i in range(n):
+        possible = [{ill[j] for j in one[i]} for one in mine]
+        certain += len(possible[0] & possible[1]) == 1 and all(len(p) > 1 for p in possible)
+    assert found.disclosed[0][1].value == pytest.approx(certain / n)

@@ -59,17 +59,35 @@ def test_agrees_with_brute_force(data):
     rows = {name: data.draw(column) for name in names}
     table = hm.read(pa.table(rows), schema={})
     alone = brute(rows, names, 3)
-    found = special_uniques(table, list(names), size=3)
+    found, held = special_uniques(table, list(names), size=3), []
     for row in range(n):
         unique = [set(c) for c, members in alone.items() if row in members]
         minimal = {tuple(sorted(c)) for c in unique if not any(o < c for o in unique)}
         assert {tuple(sorted(one)) for one in found.sets_of(row)} == minimal
+        # A = 4, M = 3: (4 - 1)(4 - 2) for one column, 4 - 2 for two, 1 for three.
+        assert found.scores[row] == sum({1: 6, 2: 2, 3: 1}[len(one)] for one in minimal)
+        held += [(row, one) for one in minimal]
+    total = sum({1: 6, 2: 2, 3: 1}[len(one)] for _, one in held)
+    assert found.special_rows == len({row for row, _ in held})
+    for size, sets, rows_of in found.by_size:
+        assert sets == sum(len(one) == size for _, one in held)
+        least = Counter(min(len(o) for r, o in held if r == row) for row in {r for r, _ in held})
+        assert rows_of == least[size]
+    for one in found.contributions:
+        mine = [chosen for _, chosen in held if one.name in chosen]
+        assert one.sets == len(mine)
+        assert one.share == pytest.approx(len(mine) / max(len(held), 1))
+        worth = sum({1: 6, 2: 2, 3: 1}[len(chosen)] for chosen in mine)
+        assert one.score == pytest.approx(worth / max(total, 1))
+    by_set = Counter(chosen for _, chosen in held)
+    assert all(by_set[tuple(sorted(chosen))] == count for chosen, count in found.by_set)
     sets = {one.columns: one for one in column_sets(table, list(names), size=3)}
     assert set(sets) == set(alone)
     for chosen, one in sets.items():
         keys = list(zip(*(rows[name] for name in chosen), strict=True))
         assert one.unique_rows == len(alone[chosen])
         assert one.classes == len(set(keys))
+        assert one.distinction == pytest.approx(len(set(keys)) / n)
         pairs = [keys[i] != keys[j] for i in range(n) for j in range(i)]
         assert one.separation == pytest.approx(sum(pairs) / len(pairs) if pairs else 1)
         smaller = any(alone[o] for o in alone if set(o) < set(chosen))

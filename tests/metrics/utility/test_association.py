@@ -54,3 +54,41 @@ def test_a_correlation_ratio_by_hand():
     assert found.after == pytest.approx(np.sqrt(1 / 5))
     # The two-way tables share none of a-2, b-4: half of the mass differs.
     assert found.contingency == pytest.approx(0.5)
+
+
+TREE = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}
+UNDER = {"v": "abc", "w": "de", "*": "abcde"} | {one: one for one in "abcde"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_generalized_labels_enter_as_shares_of_rows(seed):
+    # Each released row is written out as one weighted row for every value that its label covers.
+    random = np.random.default_rng(seed)
+    t = np.append(list("abcde"), random.choice(list("abcde"), 60))
+    x = (2.0 * (t < "c") + random.integers(0, 4, 65)).astype(int)
+    z = x + random.integers(0, 3, 65)
+    labels = random.choice([*"abcde", "v", "w", "*"], 65)
+    schema = {"t": {"role": "quasi", "hierarchy": TREE}, "x": "quasi", "z": "quasi"}
+    original = hm.read(pa.table({"t": t, "x": x, "z": z}), schema={"columns": schema})
+    released = hm.read(pa.table({"t": labels, "x": x, "z": z}), schema={})
+    found = {pair.columns: pair for pair in pairs_of(sides(original, released))}
+    wide = [
+        (leaf, x[i], 1 / len(UNDER[one])) for i, one in enumerate(labels) for leaf in UNDER[one]
+    ]
+    text, number, weight = (np.array(part) for part in zip(*wide, strict=True))
+    mean = np.average(number, weights=weight)
+    between = sum(
+        weight[text == leaf].sum()
+        * (np.average(number[text == leaf], weights=weight[text == leaf]) - mean) ** 2
+        for leaf in set(text.tolist())
+    )
+    ratio = found["t", "x"]
+    assert ratio.kind == "correlation ratio"
+    assert ratio.after == pytest.approx(np.sqrt(between / (weight @ (number - mean) ** 2)))
+    gap = 0.0
+    for leaf in "abcde":
+        for value in set(x.tolist()):
+            after = weight[(text == leaf) & (number == value)].sum()
+            gap += abs(((t == leaf) & (x == value)).sum() - after) / 65
+    assert ratio.contingency == pytest.approx(gap / 2)
+    assert found["x", "z"].after == pytest.approx(np.corrcoef(x, z)[0, 1])

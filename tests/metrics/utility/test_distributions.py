@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from scipy.stats import entropy
 import halfmask as hm
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.distributions import (
+    column_distance,
     divergence,
     hellinger,
     joint_distances,
@@ -68,3 +70,86 @@ def test_joint_distributions_of_two_to_six_columns_by_counting():
             count / 200 * np.log2(count / max(right[key], 0.5)) for key, count in left.items()
         )
         assert one.kl == pytest.approx(max(0, bits))
+
+
+TREE = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}
+UNDER = {"v": "abc", "w": "de", "*": "abcde"} | {one: one for one in "abcde"}
+GENERAL = {
+    "columns": {
+        "t": {"role": "quasi", "hierarchy": TREE},
+        "u": {"role": "quasi", "hierarchy": TREE},
+        "s": "sensitive",
+    }
+}
+
+
+def spread(rows):
+    """Every released row lies evenly on the tuples that its labels cover."""
+    mass = Counter()
+    for row in rows:
+        leaves = [UNDER.get(label, label) for label in row]
+        covered = list(product(*leaves))
+        for one in covered:
+            mass[one] += 1 / len(covered) / len(rows)
+    return mass
+
+
+@given(st.data())
+def test_generalized_values_lie_evenly_jointly_and_alone(data):
+    n = data.draw(st.integers(2, 12))
+    m = data.draw(st.integers(1, 12))
+    value, label = st.sampled_from("abcde"), st.sampled_from([*"abcde", "v", "w", "*"])
+    rows = data.draw(
+        st.lists(st.tuples(value, value, st.sampled_from("xy")), min_size=n, max_size=n)
+    )
+    made = data.draw(
+        st.lists(st.tuples(label, label, st.sampled_from("xy")), min_size=m, max_size=m)
+    )
+    rows += [(one, one, "x") for one in "abcde"] + [("a", "a", "y")]  # all values are known
+    names = ("t", "u", "s")
+    original, released = (
+        pa.table(dict(zip(names, map(list, zip(*held, strict=True)), strict=True)))
+        for held in (rows, made)
+    )
+    both = sides(hm.read(original, schema=GENERAL), hm.read(released, schema={}))
+    for one in joint_distances(both):
+        places = [names.index(name) for name in one.columns]
+        p = Counter(tuple(row[i] for i in places) for row in rows)
+        q = spread([tuple(row[i] for i in places) for row in made])
+        overlap = sum(np.sqrt(count / len(rows) * q[key]) for key, count in p.items())
+        assert one.hellinger == pytest.approx(np.sqrt(max(0, 1 - overlap)), abs=1e-6)
+        assert one.ruled_out == pytest.approx(
+            sum(count for key, count in p.items() if not q[key]) / len(rows)
+        )
+    for name, column in both.columns.items():
+        found = column_distance(column, m)
+        place = names.index(name)
+        p = Counter(row[place] for row in rows)
+        q = spread([(row[place],) for row in made])
+        gap = sum(abs(p[key] / len(rows) - q[(key,)]) for key in p) / 2
+        assert found.variation == pytest.approx(gap, abs=1e-9)
+
+
+def test_new_numbers_are_compared_in_bins_jointly_too():
+    random = np.random.default_rng(0)
+    x = random.normal(size=400)
+    y = x + random.normal(size=400)
+    schema = {"x": "quasi", "y": "quasi"}
+    original = hm.read(pa.table({"x": x, "y": y}), schema=schema)
+
+    def pair(x, y):
+        (found,) = joint_distances(sides(original, hm.read(pa.table({"x": x, "y": y}), schema)))
+        return found.hellinger
+
+    assert pair(x + 1e-4, y + 1e-4) < 0.1
+    shuffled = pair(x + 1e-4, random.permutation(y))
+    assert 0.5 < shuffled < 1  # the columns alone are as they were, together they are not
+    edges = [np.quantile(v, np.linspace(0, 1, 21)[1:-1]) for v in (x, y)]
+
+    def cells(a, b):
+        held = (np.searchsorted(e, v, side="right") for e, v in zip(edges, (a, b), strict=True))
+        return Counter(zip(*(one.tolist() for one in held), strict=True))
+
+    p, q = cells(x, y), cells(x + 0.3, y)
+    overlap = sum(np.sqrt(count * q[key]) / 400 for key, count in p.items())
+    assert pair(x + 0.3, y) == pytest.approx(np.sqrt(1 - overlap), abs=1e-6)

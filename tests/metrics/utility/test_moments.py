@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -68,3 +69,47 @@ def test_counting_queries_on_half_of_the_rows_are_off_by_a_half():
     # A condition may fit nobody: then both counts are 0.
     assert 0.3 < counting_queries(both).error.value <= 0.5
     assert counting_queries(both, scaled=True).error.value == pytest.approx(0, abs=1e-9)
+
+
+def test_moments_are_those_of_numpy():
+    random = np.random.default_rng(0)
+    before = random.normal(size=(3, 80)).round(2)
+    after = before + random.normal(0, 0.2, (3, 80)).round(2)
+    tables = [
+        hm.read(pa.table(dict(zip("xyz", held, strict=True))), schema=dict.fromkeys("xyz", "quasi"))
+        for held in (before, after)
+    ]
+    found = {one.statistic: one for one in moments(sides(*tables))}
+    upper, above = np.triu_indices(3), np.triu_indices(3, 1)
+    wanted = {
+        "mean": [held.mean(axis=1) for held in (before, after)],
+        "covariance": [np.cov(held, ddof=0)[upper] for held in (before, after)],
+        "correlation": [np.corrcoef(held)[above] for held in (before, after)],
+    }
+    for name, (one, two) in wanted.items():
+        assert found[name].square_error == pytest.approx(((two - one) ** 2).mean())
+        assert found[name].absolute_error == pytest.approx(np.abs(two - one).mean())
+        assert found[name].variation == pytest.approx((np.abs(two - one) / np.abs(one)).mean())
+
+
+def test_class_means_row_by_row():
+    random = np.random.default_rng(2)
+    tree = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}
+    up = {"a": "v", "b": "v", "c": "v", "d": "w", "e": "w"}
+    t = np.append(list("abcde"), random.choice(list("abcde"), 40)).tolist()
+    y = random.choice(["m", "f"], 45).tolist()
+    n = random.integers(0, 9, 45).tolist()  # some are 0 and have no relative error
+    schema = {"t": {"role": "quasi", "hierarchy": tree}, "y": "quasi", "n": "sensitive"}
+    original = hm.read(pa.table({"t": t, "y": y, "n": n}), schema={"columns": schema})
+    kept = range(40)
+    released = hm.read(
+        pa.table({"t": [up[t[i]] for i in kept], "y": y[:40], "n": n[:40]}), schema={}
+    )
+    found = class_mean_error(sides(original, released), "n")
+    errors = []
+    for i in range(45):
+        mine = [n[j] for j in kept if (up[t[j]], y[j]) == (up[t[i]], y[i])]
+        if mine and n[i]:
+            errors.append(abs(sum(mine) / len(mine) - n[i]) / n[i])
+    assert found.value == pytest.approx(sum(errors) / len(errors))
+    assert found.n == len(errors)

@@ -11,52 +11,20 @@ an attacker does not: the figures bound that attacker from above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.errors import InputError
-from halfmask.metrics.codes import joint
-from halfmask.metrics.discrimination.rate import (
-    Discrimination,
-    _details,
-    _labels,
-    _Lazy,
-    discriminate,
-    measure,
-)
+from halfmask.metrics.discrimination.columns import coded, group_labels, grouped
+from halfmask.metrics.discrimination.grouping import measure
+from halfmask.metrics.discrimination.rate import discriminate
+from halfmask.metrics.discrimination.result import Discrimination, told
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from halfmask.table.table import Table
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What somebody wants to learn, and from what: an attacker's goal or an analyst's need.
-
-    Attributes:
-        target: the column of interest.
-        keys: the columns it is to be learned from, jointly.
-        partition: blocks of values for any of these columns, as for ``discrimination_rate``.
-        name: what the need is called in reports.
-    """
-
-    target: str
-    keys: tuple[str, ...]
-    partition: Any = None
-    name: str = ""
-
-    @property
-    def title(self) -> str:
-        """A name for reports."""
-        return self.name or f"{self.target} from {', '.join(self.keys)}"
-
-    def measure(self, table: Table) -> Discrimination:
-        """How far ``table`` serves the need: a rate from 0 to 1."""
-        return discriminate(table, self.target, self.keys, self.partition)
 
 
 def identity(original: Table, released: Table, column: str) -> Discrimination:
@@ -90,7 +58,7 @@ def information_loss(*attacks: Sequence[float]) -> float:
 
 
 def inversions(
-    stronger: dict[str, float], weaker: dict[str, float]
+    stronger: Mapping[str, float], weaker: Mapping[str, float]
 ) -> tuple[tuple[str, float, float], ...]:
     """Where the model that is meant to be stronger scores worse: (what, its rate, the other's)."""
     return tuple(
@@ -106,17 +74,7 @@ def _across(left: Table, target: str, right: Table, keys: tuple[str, ...]) -> Di
         raise InputError(
             f"The tables hold {len(left):,} and {len(right):,} rows and cannot be paired by place."
         )
-    x = left.encode(target)
-    columns = [
-        (encoded.codes, len(encoded.values), _Lazy(encoded.values))
-        for encoded in (right.encode(name) for name in keys)
-    ]
-    y, groups = joint([(codes, size) for codes, size, _ in columns])
-    found = measure(x.codes, len(x.values), y, groups)
-    labels = _labels(columns, y, np.ones(len(y), dtype=bool), groups)
-    details = tuple(_details(found, labels))
-    return Discrimination(
-        target, keys, found.rate, found.kind, len(left), 0, found.entropy, found.residual,
-        int(found.pure.sum()), int(found.sizes[found.pure].sum()), details, (),
-        {entry.value: i for i, entry in enumerate(details)},
-    )  # fmt: skip
+    x, columns = coded(left, target), [coded(right, name) for name in keys]
+    y, groups = grouped(columns)
+    found = measure(x.codes, x.size, y, groups)
+    return told(target, keys, found, group_labels(columns, y, groups))

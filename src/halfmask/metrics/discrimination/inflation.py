@@ -1,7 +1,10 @@
 """How much of a discrimination rate is due to small groups alone.
 
 Definition: the rate of the same groups when the outcomes are shuffled among the rows; the adjusted
-rate is (rate - mean shuffled rate) / (1 - mean shuffled rate).
+rate is (rate - mean shuffled rate) / (1 - mean shuffled rate). Many rows are not shuffled one by
+one: tables of counts with the same margins are drawn, which has the same distribution.
+Source: Patefield, "Algorithm AS 159: an efficient method of generating random r x c tables with
+given row and column totals", 1981, for the latter.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.codes import joint
-from halfmask.metrics.discrimination.rate import _column, _require, bind, measure
+from halfmask.metrics.discrimination.columns import bind, coded, grouped, require_columns
+from halfmask.metrics.discrimination.grouping import entropy_of, measure
 from halfmask.metrics.estimate import Estimate, failed, mean
 
 if TYPE_CHECKING:
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.table import Table
+
+_SHUFFLED = 500_000  # more rows are drawn as tables of counts
+_CELLS = 1 << 22  # the largest table of counts that is drawn
+_PATIENCE = 2_000_000  # rows that are shuffled where that table is too large
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class Inflation:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "rate": self.rate,
+            "rate": None if np.isnan(self.rate) else self.rate,
             "chance": self.chance.to_dict(),
             "adjusted": self.adjusted.to_dict(),
         }
@@ -61,24 +68,68 @@ def inflation(
 
     With ``counts``, each row of ``table`` stands for so many.
     """
+    names = (keys,) if isinstance(keys, str) else tuple(keys)
+    require_columns(table, target, names, "keep")
+    bound = bind(table, (target, *names), target, partition)
+    x = coded(table, target, bound.get(target))
+    y, groups = grouped([coded(table, name, bound.get(name)) for name in names])
+    return beside_chance(x.codes, x.size, y, groups, permutations, seed=seed, weights=counts)
+
+
+def beside_chance(
+    x: NDArray[np.int32],
+    size: int,
+    y: NDArray[np.int64],
+    groups: int,
+    permutations: int,
+    *,
+    seed: int = 0,
+    weights: NDArray[np.int64] | None = None,
+) -> Inflation:
+    """The rate of groups ``y`` for outcomes ``x``, beside that of shuffled outcomes."""
     if permutations < 2:
         raise ParameterError("permutations", permutations, "at least 2")
-    names = (keys,) if isinstance(keys, str) else tuple(keys)
-    _require(table, target, names, "keep")
-    bound = bind(table, (target, *names), target, partition)
-    x, size, _ = _column(table, target, bound.get(target))
-    y, groups = joint([_column(table, name, bound.get(name))[:2] for name in names])
-    if counts is not None:
-        x, y = np.repeat(x, counts), np.repeat(y, counts)
-    rate = measure(x, size, y, groups).rate
+    rate = measure(x, size, y, groups, weights=weights).rate
     if np.isnan(rate):
         reason = "The target never varies: there is nothing to discriminate."
         return Inflation(rate, failed(reason), failed(reason))
-    x, y = np.sort(x), np.sort(y)  # so that the order of rows does not matter
+    rows = len(x) if weights is None else int(weights.sum())
     random = np.random.default_rng(seed)
-    shuffled = [measure(random.permutation(x), size, y, groups).rate for _ in range(permutations)]
-    chance = mean(shuffled, f"{permutations} random shuffles of the target")
+    if rows > _SHUFFLED and size * groups <= _CELLS:
+        outcomes, sizes = (
+            np.bincount(codes, weights, minlength=most).astype(np.int64)
+            for codes, most in ((x, size), (y, groups))
+        )
+        drawn = _drawn(outcomes, sizes, permutations, random)
+    elif rows > _PATIENCE:
+        reason = f"There are more than {_PATIENCE:,} rows in too many groups to see what chance is."
+        return Inflation(rate, failed(reason, rows), failed(reason, rows))
+    else:
+        if weights is not None:
+            x, y = np.repeat(x, weights), np.repeat(y, weights)
+        x, y = np.sort(x), np.sort(y)  # so that the order of rows does not matter
+        drawn = [measure(random.permutation(x), size, y, groups).rate for _ in range(permutations)]
+    chance = mean(drawn, f"{permutations} random shuffles of the target")
     return Inflation(rate, chance, _adjusted(rate, chance))
+
+
+def _drawn(
+    outcomes: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    times: int,
+    random: np.random.Generator,
+) -> list[float]:
+    """Rates of random tables with these margins."""
+    from scipy.stats import random_table
+
+    filled, entropy = outcomes[outcomes > 0], entropy_of(outcomes)
+    out = []
+    for _ in range(times):
+        counts = random_table.rvs(sizes, filled, method="patefield", random_state=random)
+        parts = counts / sizes[:, None]
+        inside = -(parts * np.log2(np.where(counts > 0, parts, 1.0))).sum(axis=1)
+        out.append(1.0 - float(sizes @ inside) / int(sizes.sum()) / entropy)
+    return out
 
 
 def _adjusted(rate: float, chance: Estimate) -> Estimate:

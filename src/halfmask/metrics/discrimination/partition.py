@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import HierarchyError, InputError, ParameterError
 from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:
@@ -127,7 +127,13 @@ class Cuts:
         from halfmask.table.numbers import numbers_of
 
         known = values.drop_null()
-        numbers = numbers_of(column, known).astype(np.float64)
+        try:
+            numbers = numbers_of(column, known).astype(np.float64)
+        except HierarchyError:
+            raise InputError(
+                f"Column {column!r} cannot be cut: some of its values are no numbers. Give blocks; "
+                "rows with suppressed cells can be dropped."
+            ) from None
         place = np.searchsorted(self.edges, numbers, side="right") - 1
         outside = int(((place < 0) | (place >= len(self.edges) - 1)).sum())
         if outside:

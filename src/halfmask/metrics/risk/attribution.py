@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.codes import joint
+from halfmask.metrics.weighted import rows_of, tally
 
 if TYPE_CHECKING:
     from halfmask.metrics.sides import Sides
@@ -40,18 +41,20 @@ class Attribution:
 
 
 def attribution(sides: Sides, size: int | None = None) -> Attribution:
-    """Compare all rows as multisets; only the first ``size`` original rows are people."""
-    people = sides.before if size is None else size
+    """Compare all rows as multisets; only the first ``size`` entries of the original are people."""
+    held = len(sides.original) if size is None else size
+    counts = None if sides.original_counts is None else sides.original_counts[:held]
+    people = rows_of(held, counts)
     both = []
     for column in sides.columns.values():
         single = np.where(column.sizes == 1, column.covered[column.starts[:-1]], -1)
         # A label that covers several values equals no value: it gets a code of its own.
         codes = np.where(single >= 0, single, column.leaves + np.arange(column.labels))
-        rows = np.concatenate([column.before[:people], codes[column.after]])
+        rows = np.concatenate([column.before[:held], codes[column.after]])
         both.append((rows.astype(np.int32), column.leaves + column.labels))
     ids, count = joint(both)
-    own = np.bincount(ids[:people], minlength=count)
-    released = np.bincount(ids[people:], minlength=count)
+    own = tally(ids[:held], count, counts)
+    released = tally(ids[held:], count, sides.released_counts)
     left = int(np.maximum(released - own, 0).sum())
     caused = int(own[released >= own].sum())
     alone = own == 1

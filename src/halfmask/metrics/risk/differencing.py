@@ -17,6 +17,7 @@ import numpy as np
 from halfmask.metrics.codes import joint
 from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,22 +65,22 @@ class Differencing:
 def differencing(one: Sides, two: Sides) -> Differencing:
     """Combine two releases of the same original; people left out of one count as apart there."""
     owners = [tightest_class(side.quasi) for side in (one, two)]
-    rows = len(owners[0])
-    if any(2 * int((owner < 0).sum()) > rows for owner in owners):
+    counts, rows = one.original_counts, one.before
+    absent = [tally(owner < 0, 2, counts)[1] for owner in owners]
+    if any(2 * int(gone) > rows for gone in absent):
         nothing = failed("One of the releases stands for few of the people: nothing combines.")
         return Differencing(0, 0, nothing, nothing, ())
-    sizes = [np.bincount(owner[owner >= 0]) for owner in owners]
-    smallest = min(int(held[held > 0].min()) for held in sizes)
     shifted = [(owner + 1).astype(np.int32) for owner in owners]
+    sizes = [tally(codes, int(codes.max()) + 1, counts)[1:] for codes in shifted]
+    smallest = min(int(held[held > 0].min()) for held in sizes)
     ids, count = joint([(codes, int(codes.max()) + 1) for codes in shifted])
-    together = np.bincount(ids, minlength=count)
-    mine = together[ids]
+    together = tally(ids, count, counts)
     both = (owners[0] >= 0) & (owners[1] >= 0)
     return Differencing(
         smallest,
         int(together.min()),
-        exact(float((mine < smallest).mean()), rows),
-        exact(float((mine == 1).mean()), rows),
+        exact(int(together[together < smallest].sum()) / rows, rows),
+        exact(int(together[together == 1].sum()) / rows, rows),
         tuple(
             (column.name, _disclosed(column.name, one, two, owners, both))
             for column in one.sensitive
@@ -95,7 +96,7 @@ def _disclosed(
     sets = [_possible(side, name) for side in (one, two)]
     if sets[0][2] != sets[1][2]:
         return failed("The releases hold values of this column that the original does not know.")
-    leaves = sets[0][2]
+    leaves, rows = sets[0][2], one.original_counts
     pairs, turn = np.unique(
         owners[0][both] * (int(owners[1].max()) + 1) + owners[1][both], return_inverse=True
     )
@@ -109,7 +110,8 @@ def _disclosed(
     shared = np.isin(second[group] * leaves + value, keys)
     left = np.bincount(group[shared], minlength=len(pairs))
     new = (left == 1) & (counts > 1) & (np.diff(sets[1][0])[second] > 1)
-    return exact(float(new[turn.reshape(-1)].sum()) / len(both), len(both))
+    people = tally(turn.reshape(-1), len(pairs), None if rows is None else rows[both])
+    return exact(int(people[new].sum()) / one.before, one.before)
 
 
 def _possible(side: Sides, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

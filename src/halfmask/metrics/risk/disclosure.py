@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.discrimination.rate import entropy_of
+from halfmask.metrics.discrimination.grouping import entropy_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

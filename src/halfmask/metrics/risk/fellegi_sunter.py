@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.metrics.estimate import Estimate, proportion
+from halfmask.metrics.weighted import deviation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def fellegi_sunter(
     false: float = 0.001,
     missed: float = 0.05,
 ) -> tuple[Estimate, Bands, Weights]:
-    """Link the rows ``left`` of the original with ``right`` of the release, true ones in order.
+    """Link entries ``left`` of the original with ``right`` of the release, true ones in order.
 
     The estimate says ``among`` whom.
     """
@@ -89,13 +90,18 @@ def _agreement(
     column: SharedColumn, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Whether each released label covers each original value, or comes near it where it is new."""
-    under = np.zeros((column.leaves, column.labels), dtype=np.int64)
-    under[column.covered, np.repeat(np.arange(column.labels), column.sizes)] = 1
+    labels, turn = np.unique(column.after[right], return_inverse=True)
+    sizes = column.sizes[labels]
+    begins = np.cumsum(sizes) - sizes
+    inside = np.arange(int(sizes.sum())) + np.repeat(column.starts[labels] - begins, sizes)
+    under = np.zeros((column.leaves, len(labels)), dtype=bool)
+    under[column.covered[inside], np.repeat(np.arange(len(labels)), sizes)] = True
+    agreed = under[column.before[left]]
     if column.numbers is not None and column.leaves > column.known:
-        band = 0.1 * float(column.numbers[column.before].std())
-        near = np.abs(column.numbers[:, None] - column.label_numbers[None, :]) <= band
-        under = np.maximum(under, near.astype(np.int64))
-    return np.asarray(under[column.before[left]][:, column.after[right]])
+        band = 0.1 * deviation(column.numbers, column.leaf_rows)
+        own = column.numbers[column.before[left]]
+        agreed |= np.abs(own[:, None] - column.label_numbers[labels][None, :]) <= band
+    return np.asarray(agreed[:, turn.reshape(-1)].astype(np.int64))
 
 
 def _chances(bits: NDArray[np.float64], agree: NDArray[np.float64]) -> NDArray[np.float64]:

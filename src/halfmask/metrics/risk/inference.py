@@ -14,6 +14,7 @@ import numpy as np
 from halfmask.metrics.estimate import proportion
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
 from halfmask.metrics.risk.space import space
+from halfmask.metrics.utility.draw import drawn_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,8 @@ def inference(
         hits = _right(targets, compared, column, targets.control)
         control = proportion(hits, len(targets.control))
     drawn = targets.random.integers(0, sides.after, len(targets.members))
-    blind = _same(column, targets.members, _guess(targets, column, drawn))
+    guess = drawn_leaves(column, sides.released_at(drawn), targets.random)
+    blind = _same(column, targets.members, guess)
     baseline = proportion(int(blind.sum()), len(targets.members))
     attacker = (
         f"The attacker knows {', '.join(c.name for c in columns)} of a person and guesses "
@@ -54,15 +56,8 @@ def inference(
 
 def _right(targets: Targets, compared: Space, column: SharedColumn, rows: NDArray[np.int64]) -> int:
     found, _ = compared.nearest(rows)
-    return int(_same(column, rows, _guess(targets, column, found[:, 0])).sum())
-
-
-def _guess(targets: Targets, column: SharedColumn, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A leaf under the label of each released row; any of them where it covers several."""
-    labels = column.after[rows]
-    sizes = column.sizes[labels]
-    pick = np.minimum((targets.random.random(len(rows)) * sizes).astype(np.int64), sizes - 1)
-    return np.asarray(column.covered[column.starts[labels] + pick])
+    guess = drawn_leaves(column, targets.sides.released_at(found[:, 0]), targets.random)
+    return int(_same(column, rows, guess).sum())
 
 
 def _same(

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.covering import Released
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.risk.fellegi_sunter import Bands, Weights, fellegi_sunter
 from halfmask.metrics.risk.pairing import pairs_in_classes, pairs_in_order
 from halfmask.metrics.risk.space import space
 from halfmask.metrics.risk.targets import WORK
+from halfmask.metrics.weighted import deviation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.risk.pairing import Pairing
     from halfmask.metrics.sides import Sides
 
 ATTACKER = (
@@ -100,18 +100,17 @@ def linkage(
         seed: repeats the random choices.
     """
     random = np.random.default_rng(seed)
-    paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides, random)
+    paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides)
     if paired is None:
         nothing = failed("The released rows stand for nobody: there is no true match to find.")
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
-    count = min(sample, len(paired[0]), max(50, WORK // sides.after))
-    some = random.choice(len(paired[0]), count, replace=False)
+    count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))
+    people, rows = paired.some(count, random)
     compared = space(columns)
-    found, _ = compared.nearest(paired[0][some], k=2, seed=seed)
-    own = found == paired[1][some][:, None]
-    chosen, whom = _whole_classes(columns, paired[1], sample, random)
-    left, right = paired[0][chosen], paired[1][chosen]
+    found, _ = compared.nearest(people, k=2, seed=seed)
+    own = found == rows[:, None]
+    left, right, whom = _whole_classes(paired, sample, random)
     # Random ties: a row that is as near as others is found with the chance it has among them.
     distances = compared.matrix(left, right)
     distances = distances + random.random(distances.shape) * 1e-9
@@ -121,7 +120,7 @@ def linkage(
         proportion(int(own[:, 0].sum()), count, among),
         proportion(int(own[:, 1].sum()), count, among),
         _assigned(distances, whom),
-        _interval(columns, paired, width),
+        _interval(sides, paired, width),
         probabilistic,
         bands,
         weights,
@@ -130,32 +129,28 @@ def linkage(
 
 
 def _whole_classes(
-    columns: list[SharedColumn],
-    rows: NDArray[np.int64],
-    sample: int,
-    random: np.random.Generator,
-) -> tuple[NDArray[np.int64], str]:
+    paired: Pairing, sample: int, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
     """Pairs of whole classes, so that who hides a person in the release does so in the sample.
 
     Every class has the same chance to be drawn, and with it every person. Also says who they are.
     """
-    owner = Released(columns).ids[rows]
-    turn = random.permutation(int(owner.max()) + 1)[owner]
-    order = np.lexsort((random.random(len(rows)), turn))
-    ends = np.append(np.flatnonzero(np.diff(turn[order])) + 1, len(order))
+    turn = random.permutation(np.flatnonzero(paired.sizes))
+    sizes = paired.sizes[turn]
+    ends = np.cumsum(sizes)
     fitting = int(np.searchsorted(ends, sample, side="right"))
     if not fitting:
-        return np.sort(order[:sample]), (
-            f"Among {sample:,} people and rows of one class of {int(ends[0]):,}: among all of it "
-            "fewer would be found."
+        left, right, _ = paired.of(turn[:1], np.array([sample]), random)
+        whom = (
+            f"{sample:,} people and rows of one class of {int(sizes[0]):,}: among all of it fewer"
         )
-    chosen = np.sort(order[: ends[fitting - 1]])
-    if fitting == len(ends):
-        return chosen, f"Among all {len(chosen):,} rows that stand for somebody."
-    return chosen, (
-        f"Among {len(chosen):,} people of {fitting:,} whole classes drawn at random and their rows "
-        "only: people and rows of other classes are not in the way, so it leans upward."
-    )
+        return left, right, f"Among {whom} would be found."
+    left, right, _ = paired.of(turn[:fitting], sizes[:fitting], random)
+    if fitting == len(turn):
+        return left, right, f"Among all {len(left):,} rows that stand for somebody."
+    whom = f"{len(left):,} people of {fitting:,} whole classes drawn at random and their rows only"
+    why = "people and rows of other classes are not in the way, so it leans upward"
+    return left, right, f"Among {whom}: {why}."
 
 
 def _assigned(distances: NDArray[np.float64], among: str) -> Estimate:
@@ -165,16 +160,25 @@ def _assigned(distances: NDArray[np.float64], among: str) -> Estimate:
     return proportion(int((rows == columns).sum()), len(rows), among)
 
 
-def _interval(
-    columns: list[SharedColumn], paired: tuple[NDArray[np.int64], NDArray[np.int64]], width: float
-) -> Estimate:
-    inside = cells = 0
-    for column in columns:
+def _interval(sides: Sides, paired: Pairing, width: float) -> Estimate:
+    """The share of cells near the truth; where a class has fewer rows than people, on average."""
+    held = np.flatnonzero(paired.owner >= 0)
+    owner = paired.owner[held]
+    people = np.ones(len(held)) if sides.original_counts is None else sides.original_counts[held]
+    weights = people * paired.share[owner]
+    first = paired.rows.at(paired.rows.starts[:-1])[0]
+    inside, cells = 0.0, 0
+    for column in sides.quasi:
         if column.numbers is None:
             continue
-        truth = column.numbers[column.before[paired[0]]]
-        released = column.label_numbers[column.after[paired[1]]]
-        band = width * float(truth.std())
-        inside += int((np.abs(truth - released) <= band).sum())
-        cells += len(truth)
-    return proportion(inside, cells) if cells else failed("No quasi-identifier is numeric.")
+        truth = column.numbers[column.before[held]]
+        if paired.in_order:
+            released = column.label_numbers[column.after[held]]
+        else:  # rows of a class have the same labels
+            released = column.label_numbers[column.after[first]][owner]
+        band = width * deviation(truth, weights)
+        inside += float(weights[np.abs(truth - released) <= band].sum())
+        cells += paired.pairs
+    if not cells:
+        return failed("No quasi-identifier is numeric.")
+    return proportion(inside, cells)

@@ -14,6 +14,8 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.space import rooted_height
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from halfmask.metrics.sides import Sides
@@ -30,22 +32,24 @@ def minimality(sides: Sides) -> Estimate:
     if not present.any():
         return failed("No original row lies under a released class.", sides.before)
     coarse = [(held[present], c.labels) for c, held in zip(columns, labels, strict=True)]
+    counts = None if sides.original_counts is None else sides.original_counts[present]
     ids, classes = joint(coarse)
-    sizes = np.bincount(ids, minlength=classes)
+    sizes = tally(ids, classes, counts)
     smallest = int(sizes.min())
     splits = np.zeros(classes, dtype=bool)
     for place, (column, level) in enumerate(zip(columns, levels, strict=True)):
         hierarchy = sides.original.hierarchy(column.name)
         if level == 0:
             continue
-        finer = hierarchy.maps[min(level - 1, hierarchy.height)][column.before[present]]
+        # A published * may be the top label of the hierarchy or stand above it.
+        step = min(level, rooted_height(hierarchy)) - 1
+        finer = hierarchy.maps[step][column.before[present]]
         parts, count = joint(
             [*coarse[:place], (finer.astype(np.int32), int(finer.max()) + 1), *coarse[place + 1 :]]
         )
-        part_sizes = np.bincount(parts, minlength=count)
+        part_sizes = tally(parts, count, counts)
         least = np.full(classes, np.iinfo(np.int64).max)
         np.minimum.at(least, ids, part_sizes[parts])
-        several = np.zeros(classes, dtype=np.int64)
-        np.add.at(several, ids, 1)
-        splits |= (least >= smallest) & (least < several)
-    return exact(float(sizes[splits].sum()) / int(present.sum()), int(present.sum()))
+        splits |= (least >= smallest) & (least < sizes)
+    rows = int(sizes.sum())
+    return exact(int(sizes[splits].sum()) / rows, rows)

@@ -7,55 +7,143 @@ quasi-identifiers only.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.errors import InputError
 from halfmask.metrics.covering import Released, tightest_class
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.sides import Sides
+    from halfmask.metrics.weighted import Counts
 
 
-def pairs_in_order(sides: Sides) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The rows of each class on one side.
+
+    Attributes:
+        order: the entries in order of their class, those of no class left out.
+        ends: how many rows there are up to each of them.
+        starts: how many rows stand before each class; the last entry is all of them.
+        first: the first row of each entry in the table; None where entries are rows.
+    """
+
+    order: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    first: NDArray[np.int64] | None
+
+    def at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The entries of rows that are numbered class after class, and their rows in the table."""
+        turn = np.searchsorted(self.ends, places, side="right")
+        entries = self.order[turn]
+        if self.first is None:
+            return entries, entries
+        before = np.where(turn > 0, self.ends[np.maximum(turn - 1, 0)], 0)
+        return entries, self.first[entries] + places - before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairing:
+    """People and the released rows that stand for them, class by class.
+
+    Attributes:
+        owner: per entry of the original, its class; -1 where it was left out.
+        sizes: how many pairs each class holds.
+        share: per class, the share of its people who have a row.
+        people: the people of each class; ``rows`` its released rows.
+        in_order: whether the n-th person of a class has its n-th row; else any of them.
+    """
+
+    owner: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    share: NDArray[np.float64]
+    people: Members
+    rows: Members
+    in_order: bool
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are."""
+        return int(self.sizes.sum())
+
+    def some(
+        self, count: int, random: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw ``count`` of all pairs: entries of the original, rows of the release."""
+        ends = np.cumsum(self.sizes)
+        places = random.choice(self.pairs, count, replace=False)
+        found = np.searchsorted(ends, places, side="right")
+        classes, wanted = np.unique(found, return_counts=True)
+        people, _, rows = self.of(classes, wanted, random)
+        return people, rows
+
+    def of(
+        self, classes: NDArray[np.int64], wanted: NDArray[np.int64], random: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Draw some pairs of each of a few classes.
+
+        Returns:
+            Entries of the original, entries of the release, and the latter's rows.
+        """
+        left, right = [], []
+        for one, count in zip(classes.tolist(), wanted.tolist(), strict=True):
+            start, stop = self.people.starts[one : one + 2].tolist()
+            mine = theirs = random.choice(stop - start, count, replace=False)
+            left.append(start + mine)
+            start, stop = self.rows.starts[one : one + 2].tolist()
+            if not self.in_order:
+                theirs = random.choice(stop - start, count, replace=False)
+            right.append(start + theirs)
+        return self.people.at(np.concatenate(left))[0], *self.rows.at(np.concatenate(right))
+
+
+def pairs_in_order(sides: Sides) -> Pairing:
     """Original and released rows by their place; the caller knows that the order was kept.
 
     Raises:
-        InputError: the tables do not hold the same number of rows.
+        InputError: the tables do not hold the same number of rows, or only tuples are known.
     """
+    if sides.original_counts is not None or sides.released_counts is not None:
+        raise InputError(
+            "Rows that an engine counts have no order: leave same_order out, or read both tables "
+            "into memory."
+        )
     if sides.before != sides.after:
         raise InputError(
             f"The tables hold {sides.before:,} and {sides.after:,} rows and cannot be paired by "
             "place: rows in the same order need as many on both sides."
         )
-    return np.arange(sides.before), np.arange(sides.after)
+    ids = Released(sides.quasi).ids
+    members = _members(ids, int(ids.max()) + 1, None)
+    sizes = np.diff(members.starts)
+    return Pairing(ids, sizes, np.ones(len(sizes)), members, members, in_order=True)
 
 
-def pairs_in_classes(
-    sides: Sides, random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def pairs_in_classes(sides: Sides) -> Pairing | None:
     """Original and released rows of the same class; None where the rows stand for nobody."""
-    owner = tightest_class(sides.quasi)
-    classes = Released(sides.quasi).ids
-    left = np.flatnonzero(owner >= 0)
-    left = random.permutation(left)
-    right = random.permutation(len(classes))
-    left = left[np.argsort(owner[left], kind="stable")]
-    right = right[np.argsort(classes[right], kind="stable")]
-    # The n-th person of a class takes its n-th row.
-    one = owner[left] * (sides.before + sides.after) + _turn(owner[left])
-    two = classes[right] * (sides.before + sides.after) + _turn(classes[right])
-    _, first, second = np.intersect1d(one, two, assume_unique=True, return_indices=True)
-    if 2 * len(first) < sides.after:
+    owner, ids = tightest_class(sides.quasi), Released(sides.quasi).ids
+    count = int(ids.max()) + 1
+    people = _members(owner, count, sides.original_counts)
+    rows = _members(ids, count, sides.released_counts)
+    there = np.diff(people.starts)
+    sizes = np.minimum(there, np.diff(rows.starts))
+    if 2 * int(sizes.sum()) < sides.after:
         return None
-    return left[first], right[second]
+    return Pairing(owner, sizes, sizes / np.maximum(there, 1), people, rows, in_order=False)
 
 
-def _turn(ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each entry inside its run; ``ids`` are sorted."""
-    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
-    lengths = np.diff(np.append(starts, len(ids)))
-    return np.arange(len(ids)) - np.repeat(starts, lengths)
+def _members(ids: NDArray[np.int64], classes: int, counts: Counts) -> Members:
+    order = np.argsort(ids, kind="stable")
+    order = order[np.searchsorted(ids[order], 0) :]
+    held = None if counts is None else counts[order]
+    sizes = tally(ids[order], classes, held)
+    ends = np.arange(1, len(order) + 1) if held is None else np.cumsum(held)
+    first = None if counts is None else np.cumsum(counts) - counts
+    return Members(order, ends, np.concatenate(([0], np.cumsum(sizes))), first)

@@ -15,6 +15,7 @@ import numpy as np
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import proportion
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +45,8 @@ def singling_out(
     """
     shared = targets.sides.quasi if known else list(targets.sides.columns.values())
     wide = min(columns, len(shared))
-    rows = targets.size + len(targets.control)
+    sides = targets.sides
+    rows = len(shared[0].before)
     attempts = int(min(len(targets.members), max(50, _CELLS // max(rows * wide, 1))))
     per_round = max(1, attempts // _ROUNDS)
     hits = control = guessed = tried = 0
@@ -53,7 +55,8 @@ def singling_out(
         alone = _alone(chosen)
         for _ in range(per_round):
             tried += 1
-            blind = [int(targets.random.choice(c.after)) for c in chosen]
+            drawn = sides.released_at(targets.random.integers(0, sides.after, wide))
+            blind = [int(c.after[row]) for c, row in zip(chosen, drawn, strict=True)]
             guessed += _fits(chosen, blind, 0, targets.size) == 1
             if not len(alone):
                 continue  # nothing in the release is alone: the attacker has no guess
@@ -61,8 +64,7 @@ def singling_out(
             labels = [int(c.after[row]) for c in chosen]
             hits += _fits(chosen, labels, 0, targets.size) == 1
             if len(targets.control):
-                stop = len(chosen[0].before)
-                control += _fits(chosen, labels, targets.size, stop) == 1
+                control += _fits(chosen, labels, targets.size, rows) == 1
     outside = proportion(control, tried) if len(targets.control) else None
     return judge(
         NAME if known else f"{NAME}, by any column",
@@ -75,16 +77,17 @@ def singling_out(
 
 
 def _alone(columns: list[SharedColumn]) -> NDArray[np.int64]:
-    """Released rows that share their labels in ``columns`` with no other."""
+    """Released rows that share their labels in ``columns`` with no other, as entries."""
     ids, count = joint([(c.after, c.labels) for c in columns])
-    return np.flatnonzero(np.bincount(ids, minlength=count)[ids] == 1)
+    return np.flatnonzero(tally(ids, count, columns[0].after_counts)[ids] == 1)
 
 
 def _fits(columns: list[SharedColumn], labels: list[int], start: int, stop: int) -> int:
-    """How many rows from ``start`` to ``stop`` lie under all labels."""
+    """How many rows of the entries from ``start`` to ``stop`` lie under all labels."""
     inside = np.ones(stop - start, dtype=bool)
     for column, label in zip(columns, labels, strict=True):
         under = np.zeros(column.leaves, dtype=bool)
         under[column.covered[column.starts[label] : column.starts[label + 1]]] = True
         inside &= under[column.before[start:stop]]
-    return int(inside.sum())
+    counts = columns[0].before_counts
+    return int(inside.sum() if counts is None else counts[start:stop][inside].sum())

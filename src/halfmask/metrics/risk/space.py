@@ -43,28 +43,33 @@ class Space:
         k: int = 1,
         seed: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The nearest released rows of the original rows ``leaves``, and how far they are.
+        """The nearest released rows of the entries ``leaves`` of the original, and how far.
 
         Args:
-            leaves: which original rows.
-            labels: among which released rows; None: all, and places count from the first.
+            leaves: which entries of the original.
+            labels: among which entries of the release, whose rows are numbered through; None: all.
             k: how many.
             seed: breaks ties.
         """
         from halfmask.kernels.nearest import nearest
 
         left = np.stack([c.before[leaves] for c in self.columns], axis=1).astype(np.int32)
-        held = [c.after if labels is None else c.after[labels] for c in self.columns]
-        right = np.stack(held, axis=1).astype(np.int32)
+        codes = [c.after if labels is None else c.after[labels] for c in self.columns]
+        right = np.stack(codes, axis=1).astype(np.int32)
         a = np.stack([n[left[:, c]] for c, n in enumerate(self.leaf_numbers)], axis=1)
         b = np.stack([n[right[:, c]] for c, n in enumerate(self.label_numbers)], axis=1)
+        counts = self.columns[0].after_counts
+        held = np.ones(len(right), dtype=np.int64)
+        if counts is not None:
+            held = counts if labels is None else counts[labels]
+        starts = np.concatenate(([0], np.cumsum(held)))
         found, far = nearest(
-            left, right, a, b, self.numeric, self.tables, self.offsets, self.widths, k, seed
+            left, right, a, b, self.numeric, self.tables, self.offsets, self.widths, starts, k, seed
         )
         return np.asarray(found), np.asarray(far)
 
     def matrix(self, leaves: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """All distances between some original and some released rows."""
+        """All distances between some entries of the original and some of the release."""
         out = np.zeros((len(leaves), len(labels)))
         for c, column in enumerate(self.columns):
             left, right = column.before[leaves], column.after[labels]
@@ -86,7 +91,7 @@ def space(columns: Sequence[SharedColumn]) -> Space:
         large = column.leaves * column.labels > _CELLS
         numeric.append(numbers is not None or large)
         if numbers is not None:
-            own = numbers[column.before]
+            own = numbers[column.leaf_rows > 0]
             span = float(own.max() - own.min()) or 1.0
             leaf_numbers.append(numbers / span)
             label_numbers.append(column.label_numbers / span)

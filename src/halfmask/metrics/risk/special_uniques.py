@@ -85,6 +85,16 @@ class SpecialUniques:
         ]
         return tuple(sorted(found, key=lambda one: (len(one), one)))
 
+    def smallest(self) -> NDArray[np.int64]:
+        """Per row, how many columns suffice to single it out; 0 where none were found."""
+        starts, masks = self._sets
+        out = np.zeros(len(starts) - 1, dtype=np.int64)
+        held = np.flatnonzero(np.diff(starts))
+        if len(held):
+            counts = np.bitwise_count(masks.astype(np.uint64)).astype(np.int64)
+            out[held] = np.minimum.reduceat(counts, starts[held])
+        return out
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, without those of single rows."""
         return {

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from halfmask.engines.counted import Counted
 from halfmask.errors import SchemaError
 from halfmask.metrics.sides import sides
+from halfmask.metrics.weighted import entries_of
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
@@ -25,10 +27,10 @@ class Targets:
     """An original, its release, and who is attacked.
 
     Attributes:
-        sides: both tables; the control's rows follow those of the original.
-        members: rows of the original that are attacked.
-        control: rows of the control that are attacked; empty where there are none.
-        size: how many rows the original has.
+        sides: both tables; the control's entries follow those of the original.
+        members: entries of the original that are attacked, drawn as rows.
+        control: entries of the control that are attacked; empty where there are none.
+        size: how many entries the original has.
         random: the source of the attack's choices.
     """
 
@@ -40,34 +42,56 @@ class Targets:
 
 
 def targets(
-    original: Table,
-    release: Published | Table,
-    control: Table | None = None,
+    original: Table | Counted,
+    release: Published | Table | Counted,
+    control: Table | Counted | None = None,
     *,
     attacks: int = 500,
     seed: int = 0,
+    known: Sides | None = None,
 ) -> Targets:
-    """Choose whom to attack; fewer where the tables are large."""
+    """Choose whom to attack; fewer where the tables are large.
+
+    Args:
+        original: the rows of the original, or its distinct tuples with their counts.
+        release: likewise.
+        control: rows of people who are not in the original.
+        attacks: how many people at most.
+        seed: repeats the choice.
+        known: the original and the release on common ground, where that is at hand.
+    """
     random = np.random.default_rng(seed)
-    both = original
-    if control is not None:
-        names = original.arrow.column_names
-        missing = [name for name in names if name not in control.arrow.column_names]
-        if missing:
-            raise SchemaError(f"The control lacks columns of the original: {', '.join(missing)}.")
-        plain = [_plain(t.arrow.select(names)) for t in (original, control)]
-        arrow = pa.concat_tables(plain, promote_options="permissive")
-        both = Table(arrow, original.schema)
-    paired = sides(both, release)
-    rows = paired.after
-    count = int(min(attacks, max(100, WORK // max(rows, 1))))
-    size = len(original)
-    members = random.choice(size, min(count, size), replace=False)
+    own = original if isinstance(original, Counted) else Counted(original)
+    others = Counted(control) if isinstance(control, Table) else control
+    if others is not None:
+        paired = sides(_together(own, others), release)
+    else:
+        paired = sides(own, release) if known is None else known
+    count = int(min(attacks, max(100, WORK // max(paired.rows.num_rows, 1))))
+    members = entries_of(_some(own, count, random), own.counts)
     outside = np.empty(0, dtype=np.int64)
-    if control is not None and len(control):
-        picked = random.choice(len(control), min(count, len(control)), replace=False)
-        outside = picked + size
-    return Targets(paired, members.astype(np.int64), outside.astype(np.int64), size, random)
+    if others is not None and others.rows:
+        outside = entries_of(_some(others, count, random), others.counts) + len(own.table)
+    return Targets(paired, members, outside, len(own.table), random)
+
+
+def _some(side: Counted, count: int, random: np.random.Generator) -> NDArray[np.int64]:
+    return random.choice(side.rows, min(count, side.rows), replace=False).astype(np.int64)
+
+
+def _together(original: Counted, control: Counted) -> Counted:
+    """The original and the control as one table."""
+    schema = original.table.schema
+    names = [name for name in original.table.arrow.column_names if name not in schema.private]
+    missing = [name for name in names if name not in control.table.arrow.column_names]
+    if missing:
+        raise SchemaError(f"The control lacks columns of the original: {', '.join(missing)}.")
+    plain = [_plain(one.table.arrow.select(names)) for one in (original, control)]
+    arrow = pa.concat_tables(plain, promote_options="permissive")
+    counts = None
+    if original.counts is not None or control.counts is not None:
+        counts = np.concatenate([one.each for one in (original, control)])
+    return Counted(Table(arrow, schema), counts)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

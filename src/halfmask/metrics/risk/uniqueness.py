@@ -1,29 +1,29 @@
 """How many people of the population are unique, estimated from a sample of it.
 
-Definition: with f_r sample classes of r people, n people in the sample and N in the population:
-Pitman's model of class sizes (Hoshino), Zayatz's reweighting of the sample's sizes, the shifted
-negative binomial (SNB), and, per class, the Poisson model with the prior 1 / rate, under which
-P(F | f) = C(F - 1, f - 1) p^f (1 - p)^(F - f) with p = n / N; it also gives the people in classes
-of fewer than k (k-map).
-Source: Hoshino, "Applying Pitman's sampling formula to microdata disclosure risk assessment", 2001;
-Zayatz, "Estimation of the percent of unique population elements", 1991; Chen and Keller-McNulty,
-"Estimation of identification disclosure risk in microdata", 1998; Benedetti and Franconi,
-"Statistical and technological solutions for controlled data dissemination", 1998; Dankar et al.,
-"Estimating the re-identification risk of clinical data sets", 2012.
+Definition: the share of the population who are alone in their class, by the models of Pitman,
+Zayatz and SNB, each on a page of its own, with the model to rely on and the bounds that hold under
+any model; of those alone in the sample U / (f_1 / n) are alone in the population, where U is the
+share that is relied on.
+Source: Dankar et al., "Estimating the re-identification risk of clinical data sets", 2012.
 
-An estimator that fails says why and gives no figure.
+An estimator that fails says why and gives no figure. The sample must be drawn at random.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.risk.model_choice import Choice, choose
+from halfmask.metrics.risk.pitman import pitman
+from halfmask.metrics.risk.population_map import poisson, poisson_below
+from halfmask.metrics.risk.shifted_binomial import snb
+from halfmask.metrics.risk.uniqueness_bounds import uniqueness_bounds
+from halfmask.metrics.risk.zayatz import zayatz
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Frequencies = NDArray[np.int64]  # [r] is how many classes hold r people; [0] is 0
-    Estimator = Callable[[Frequencies, float], float]
+    Estimator = Callable[[Frequencies, float], Estimate]
 
 _REPEATS = 40
-
-
-class _NotFoundError(Exception):
-    """The equations of an estimator have no solution that makes sense."""
+_MODELS: dict[str, Estimator] = {"pitman": pitman, "zayatz": zayatz, "snb": snb}
+_FIGURES = ("unique", "pitman", "zayatz", "snb", "poisson", "sample", "unique_if_alone", "below_k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +44,31 @@ class Uniqueness:
 
     Attributes:
         fraction: the share of the population that is in the table.
+        k: fewer people than this are too few.
+        model: the model to rely on: pitman, zayatz or snb; counted where the table is the
+            population; None where none gives a figure.
+        why: the reason for this model.
+        unique: its share of the population who are unique.
+        span: the lowest and the highest figure of these models.
+        agree: whether they are near each other; where not, ``unique`` is not trusted.
+        bounds: the least and the most who can be unique under any model, with 95 % confidence.
         sample: the share of the table's people who are alone in their class.
         pitman: the estimated share of the population who are unique; so ``zayatz``, ``snb``.
-        poisson: the same by the Poisson model.
-        unique_if_alone: the chance that somebody alone in the table is alone in the population.
-        below_k: the estimated share of the table's people whose population class is below ``k``.
+        poisson: the same by the Poisson model, which says too little of most tables.
+        unique_if_alone: the chance that somebody alone in the table is alone in the population,
+            by the model that is relied on.
+        below_k: the estimated share of the table's people whose population class is below ``k``,
+            by the Poisson model.
     """
 
     fraction: float
     k: int
+    model: str | None
+    why: str
+    unique: Estimate
+    span: tuple[float, float] | None
+    agree: bool
+    bounds: tuple[float, float]
     sample: Estimate
     pitman: Estimate
     zayatz: Estimate
@@ -65,9 +79,16 @@ class Uniqueness:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        names = ("sample", "pitman", "zayatz", "snb", "poisson", "unique_if_alone", "below_k")
-        figures = {name: getattr(self, name).to_dict() for name in names}
-        return {"fraction": self.fraction, "k": self.k, **figures}
+        return {
+            "fraction": self.fraction,
+            "k": self.k,
+            "model": self.model,
+            "why": self.why,
+            "agree": self.agree,
+            "span": None if self.span is None else list(self.span),
+            "bounds": list(self.bounds),
+            **{name: getattr(self, name).to_dict() for name in _FIGURES},
+        }
 
 
 def uniqueness(people: NDArray[np.int64], fraction: float, *, k: int = 5) -> Uniqueness:
@@ -78,28 +99,45 @@ def uniqueness(people: NDArray[np.int64], fraction: float, *, k: int = 5) -> Uni
     if not 0 < fraction <= 1:
         raise ParameterError("fraction", fraction, "more than 0 and at most 1")
     sizes = people[people > 0]
-    frequencies = np.bincount(sizes)
+    frequencies = np.bincount(sizes, minlength=2)
+    if fraction == 1:
+        return _counted(frequencies, k)
     n = int(sizes.sum())
     sample = exact(float(frequencies[1]) / n, n)
-    below = float(sizes[sizes < k].sum()) / n
-    if fraction == 1:
-        alone = exact(1.0, int(frequencies[1])) if frequencies[1] else failed("Nobody is alone.")
-        return Uniqueness(1.0, k, sample, sample, sample, sample, sample, alone, exact(below, n))
-    estimates = {
-        name: _estimated(frequencies, fraction, estimator)
-        for name, estimator in (("pitman", pitman), ("zayatz", zayatz), ("snb", snb))
-    }
+    bounds = uniqueness_bounds(frequencies, fraction)
+    estimates = {name: _estimated(frequencies, fraction, one) for name, one in _MODELS.items()}
+    choice = choose(estimates, fraction, bounds)
     return Uniqueness(
         fraction,
         k,
+        choice.model,
+        choice.why,
+        choice.unique,
+        choice.span,
+        choice.agree,
+        bounds,
         sample,
-        estimates["pitman"],
-        estimates["zayatz"],
-        estimates["snb"],
-        _poisson_unique(frequencies, fraction),
-        _unique_if_alone(frequencies, fraction),
-        poisson_below(frequencies, fraction, k),
+        **estimates,
+        poisson=poisson(frequencies, fraction),
+        unique_if_alone=_if_alone(choice, sample, int(frequencies[1])),
+        below_k=poisson_below(frequencies, fraction, k, unique=bounds[0]),
     )
+
+
+def _counted(frequencies: Frequencies, k: int) -> Uniqueness:
+    """The table is the population."""
+    r = np.arange(len(frequencies))
+    n, ones = int(r @ frequencies), int(frequencies[1])
+    one = exact(ones / n, n)
+    alone = exact(1.0, ones) if ones else failed("Nobody is alone.")
+    below = exact(float(r[:k] @ frequencies[:k]) / n, n)
+    share = ones / n
+    why = "The table is the population: everybody was counted."
+    models = dict.fromkeys(("sample", "pitman", "zayatz", "snb", "poisson"), one)
+    return Uniqueness(
+        1.0, k, "counted", why, one, (share, share), agree=True,
+        bounds=(share, share), **models, unique_if_alone=alone, below_k=below,
+    )  # fmt: skip
 
 
 def _estimated(frequencies: Frequencies, fraction: float, estimator: Estimator) -> Estimate:
@@ -107,218 +145,28 @@ def _estimated(frequencies: Frequencies, fraction: float, estimator: Estimator) 
     n = int(np.arange(len(frequencies)) @ frequencies)
     if frequencies[1] == 0:
         return failed("Nobody is alone in the table: there is nothing to estimate from.", n)
-    try:
-        value = estimator(frequencies, fraction)
-    except _NotFoundError as why:
-        return failed(str(why), n)
+    found = estimator(frequencies, fraction)
+    if found.value is None:
+        return found
     random = np.random.default_rng(0)
     classes = int(frequencies.sum())
     shares = frequencies / classes
-    repeated = []
-    for _ in range(_REPEATS):
-        try:
-            repeated.append(estimator(random.multinomial(classes, shares), fraction))
-        except _NotFoundError:
-            continue
-    if len(repeated) < _REPEATS // 2:
-        return Estimate(
-            value, None, None, n, trusted=False, reason="Most resampled tables give no solution."
-        )
-    low, high = (float(end) for end in np.quantile(repeated, [0.025, 0.975]))
-    usual = fraction >= 0.01
-    reason = "" if usual else "The sample holds less than 1 % of the population."
-    return Estimate(value, min(low, value), max(high, value), n, trusted=usual, reason=reason)
+    tries = [estimator(random.multinomial(classes, shares), fraction) for _ in range(_REPEATS)]
+    values = [one.value for one in tries if one.value is not None]
+    if len(values) < _REPEATS // 2:
+        reason = "Most resampled tables give no solution."
+        return replace(found, trusted=False, reason=reason)
+    low, high = (float(end) for end in np.quantile(values, [0.025, 0.975]))
+    return replace(found, low=min(low, found.value), high=max(high, found.value))
 
 
-def zayatz(frequencies: Frequencies, fraction: float) -> float:
-    """The share of the population who are unique, from the sample's own size distribution."""
-    sizes = np.flatnonzero(frequencies)
-    n = float(sizes @ frequencies[sizes])
-    size = n / fraction
-    # P(one of r is drawn) = r C(N - r, n - 1) / C(N, n), in logarithms, up to a common factor.
-    fits = sizes <= size - n + 1
-    logs = np.full(len(sizes), -np.inf)
-    r = sizes[fits].astype(np.float64)
-    rest = _log_gamma(size - r + 1) - _log_gamma(size - r - n + 2)
-    logs[fits] = np.log(r) + rest
-    weights = frequencies[sizes] * np.exp(logs - logs.max())
-    if not weights.sum() > 0 or sizes[0] != 1:
-        raise _NotFoundError("No class of the table can come from a unique person.")
-    chance = float(weights[0] / weights.sum())
-    return float(frequencies[1]) * chance / fraction / size
-
-
-def pitman(frequencies: Frequencies, fraction: float) -> float:
-    """The share of the population who are unique under Pitman's sampling formula."""
-    alpha, theta = _pitman_fit(frequencies)
-    n = float(np.arange(len(frequencies)) @ frequencies)
-    size = n / fraction
-    logs = (
-        math.lgamma(theta + 1)
-        - math.lgamma(theta + alpha)
-        + math.lgamma(size + theta + alpha - 1)
-        - math.lgamma(size + theta)
-    )
-    return min(1.0, math.exp(logs))
-
-
-def _pitman_fit(frequencies: Frequencies) -> tuple[float, float]:
-    """The most likely parameters, from Hoshino's start by Newton's method."""
-    r = np.arange(len(frequencies))
-    n, u = float(r @ frequencies), float(frequencies.sum())
-    ones, twos = float(frequencies[1]), float(frequencies[2]) if len(frequencies) > 2 else 0.0
-    if twos == 0:
-        raise _NotFoundError("No class holds two people: the parameters cannot be started.")
-    c = ones * (ones - 1) / twos
-    bottom = 2 * ones * u + ones * c - n * c
-    if bottom == 0:
-        raise _NotFoundError("The starting equations have no solution.")
-    theta = (n * u * c - ones * (n - 1) * (2 * u + c)) / bottom
-    alpha = (theta * (ones - n) + (n - 1) * ones) / (n * u)
-    if not 0 < alpha < 1 or not math.isfinite(theta) or theta <= -alpha:
-        alpha, theta = 0.5, max(u, 1.0)
-    inner, outer = np.arange(1.0, u), np.arange(1.0, n)
-    big = r[2:][frequencies[2:] > 0]
-    heavy = frequencies[2:][frequencies[2:] > 0]
-    steps = np.arange(1.0, float(r[-1]))
-    for _ in range(60):
-        first = 1 / (theta + inner * alpha)
-        second = 1 / (theta + outer)
-        third = 1 / (steps - alpha)
-        sums = np.concatenate(([0.0], np.cumsum(third)))
-        squares = np.concatenate(([0.0], np.cumsum(third**2)))
-        gradient = np.array(
-            [first.sum() - second.sum(), (inner * first).sum() - heavy @ sums[big - 1]]
-        )
-        cross = -(inner * first**2).sum()
-        hessian = np.array(
-            [
-                [-(first**2).sum() + (second**2).sum(), cross],
-                [cross, -((inner * first) ** 2).sum() - heavy @ squares[big - 1]],
-            ]
-        )
-        try:
-            move = np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:
-            break
-        scale = 1.0
-        while scale > 1e-6 and not (
-            0 < alpha - scale * move[1] < 1 and theta - scale * move[0] > -(alpha - scale * move[1])
-        ):
-            scale /= 2
-        theta, alpha = theta - scale * float(move[0]), alpha - scale * float(move[1])
-        if abs(move[0]) < 1e-8 * (1 + abs(theta)) and abs(move[1]) < 1e-10:
-            return alpha, theta
-    raise _NotFoundError("The likelihood has no maximum that Newton's method reaches.")
-
-
-def snb(frequencies: Frequencies, fraction: float) -> float:
-    """The share of the population who are unique if class sizes are 1 + negative binomial."""
-    n = float(np.arange(len(frequencies)) @ frequencies)
-    u, ones, size = float(frequencies.sum()), float(frequencies[1]), n / fraction
-
-    def equations(point: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        a, q = math.exp(point[0]), 1 / (1 + math.exp(-point[1]))
-        p = 1 - q
-        classes = size / (1 + a * q / p)
-        left = 1 - q * (1 - fraction)
-        g = math.exp(a * (math.log(p) - math.log(left)))
-        none = (1 - fraction) * g
-        one = fraction * g * (1 + (1 - fraction) * a * q / left)
-        wrong = np.array([classes * (1 - none) / u - 1, classes * one / ones - 1])
-        return wrong, classes * math.exp(a * math.log(p)) / size
-
-    best = None
-    for start_a in (-2.0, 0.0, 2.0):
-        for start_q in (-2.0, 0.0, 2.0, 4.0):
-            found = _solved(equations, np.array([start_a, start_q]))
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-    if best is None:
-        raise _NotFoundError("The equations of the class sizes have no solution.")
-    return float(best[1])
-
-
-def _solved(equations: Any, point: NDArray[np.float64]) -> tuple[float, float] | None:
-    """Newton's method with halved steps; the remaining error and the share, or None."""
-    for _ in range(80):
-        try:
-            wrong, share = equations(point)
-            slope = np.empty((2, 2))
-            for j in range(2):
-                moved = point.copy()
-                moved[j] += 1e-6
-                slope[:, j] = (equations(moved)[0] - wrong) / 1e-6
-            step = np.linalg.solve(slope, wrong)
-        except (OverflowError, ValueError, ZeroDivisionError, np.linalg.LinAlgError):
-            return None
-        error = float(np.abs(wrong).max())
-        if error < 1e-9:
-            return error, share
-        scale = min(1.0, 2.0 / max(1e-300, float(np.abs(step).max())))
-        while scale > 1e-4:
-            try:
-                if float(np.abs(equations(point - scale * step)[0]).max()) < error:
-                    break
-            except (OverflowError, ValueError, ZeroDivisionError):
-                pass
-            scale /= 2
-        else:
-            return None
-        point = point - scale * step
-    return None
-
-
-def _unique_if_alone(frequencies: Frequencies, fraction: float) -> Estimate:
-    """The chance that somebody alone in the table is alone in the population: the fraction."""
-    alone = int(frequencies[1])
-    if alone == 0:
+def _if_alone(choice: Choice, sample: Estimate, alone: int) -> Estimate:
+    """The chance that somebody alone in the table is alone in the population."""
+    if not sample.value:
         return failed("Nobody is alone in the table.")
-    return _interval(fraction, math.sqrt(fraction * (1 - fraction) / alone), alone, fraction)
-
-
-def _poisson_unique(frequencies: Frequencies, fraction: float) -> Estimate:
-    """The share of the population who are unique: those alone here who are alone there."""
-    n = int(np.arange(len(frequencies)) @ frequencies)
-    alone = float(frequencies[1])
-    if alone == 0:
-        return failed("Nobody is alone in the table: there is nothing to estimate from.", n)
-    spread = math.sqrt(alone * fraction * (1 - fraction)) / n
-    return _interval(alone * fraction / n, spread, n, fraction)
-
-
-def poisson_below(frequencies: Frequencies, fraction: float, k: int) -> Estimate:
-    """The share of the table's people whose class holds fewer than ``k`` in the population."""
-    n = int(np.arange(len(frequencies)) @ frequencies)
-    sizes = np.flatnonzero(frequencies)
-    sizes = sizes[sizes < k]
-    if not len(sizes):
-        return exact(0.0, n, f"Every class of the table holds {k} people already.")
-    chances = np.array([_fewer(int(f), k, fraction) for f in sizes])
-    value = float((sizes * frequencies[sizes]) @ chances) / n
-    squares = frequencies[sizes] * sizes.astype(np.float64) ** 2
-    variance = float(squares @ (chances * (1 - chances)))
-    return _interval(value, math.sqrt(variance) / n, n, fraction)
-
-
-def _fewer(f: int, k: int, fraction: float) -> float:
-    """P(F < k | f) in the population, given the class's size in the table."""
-    return math.fsum(
-        math.comb(size - 1, f - 1) * fraction**f * (1 - fraction) ** (size - f)
-        for size in range(f, k)
-    )
-
-
-def _interval(value: float, spread: float, n: int, fraction: float) -> Estimate:
-    trusted = fraction >= 0.01
-    reason = (
-        "Where a few classes are very large, more people are unique than this says."
-        if trusted
-        else "The sample holds less than 1 % of the population."
-    )
-    low, high = max(0.0, value - 1.96 * spread), min(1.0, value + 1.96 * spread)
-    return Estimate(value, low, high, n, trusted=trusted, reason=reason)
-
-
-def _log_gamma(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array([math.lgamma(v) for v in values])
+    if choice.unique.value is None:
+        return failed(choice.unique.reason, alone)
+    share = sample.value
+    ends = [None if end is None else min(1.0, end / share) for end in
+            (choice.unique.value, choice.unique.low, choice.unique.high)]  # fmt: skip
+    return replace(choice.unique, value=ends[0], low=ends[1], high=ends[2], n=alone)

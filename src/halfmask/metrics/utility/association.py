@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.metrics.codes import pairs
 from halfmask.metrics.utility.distributions import variation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from halfmask.metrics.shared_column import SharedColumn
     from halfmask.metrics.sides import Sides
+    from halfmask.metrics.weighted import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,13 @@ def pairs_of(sides: Sides) -> tuple[Pair, ...]:
     )
 
 
-def _pair(
-    one: SharedColumn, two: SharedColumn, left: NDArray[np.float64], right: NDArray[np.float64]
-) -> Pair:
-    before = _table(one.coarse_of[one.before], one.coarse, two.coarse_of[two.before], two.coarse)
-    labels = _table(one.after, one.labels, two.after, two.labels)
-    after = left.T @ labels @ right
+def _pair(one: SharedColumn, two: SharedColumn, left: csr_array, right: csr_array) -> Pair:
+    before = _table(
+        one.coarse_of[one.before], one.coarse, two.coarse_of[two.before], two.coarse,
+        one.before_counts,
+    ).toarray()  # fmt: skip
+    labels = _table(one.after, one.labels, two.after, two.labels, one.after_counts)
+    after = (left.T @ labels @ right).toarray()
     kind, measure = _measure(one, two)
     return Pair(
         (one.name, two.name),
@@ -71,9 +75,12 @@ def _pair(
     )
 
 
-def _table(a: NDArray[Any], rows: int, b: NDArray[Any], columns: int) -> NDArray[np.float64]:
-    counts = np.bincount(a.astype(np.int64) * columns + b, minlength=rows * columns)
-    return np.asarray(counts.reshape(rows, columns) / len(a))
+def _table(a: NDArray[Any], rows: int, b: NDArray[Any], columns: int, counts: Counts) -> csr_array:
+    """The shares of all pairs of codes that occur."""
+    from scipy.sparse import csr_array
+
+    one, two, held = pairs(a.astype(np.int64), b, columns, rows, counts)
+    return csr_array((held / held.sum(), (one, two)), shape=(rows, columns))
 
 
 def _means(column: SharedColumn) -> NDArray[np.float64] | None:

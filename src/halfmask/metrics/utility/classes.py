@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.metrics.codes import joint, pairs
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from halfmask.metrics.shared_column import SharedColumn
     from halfmask.metrics.sides import Sides
+    from halfmask.table.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class GeneralizedColumn:
     Attributes:
         loss: 0 (as it was) to 1 (nothing left), suppressed rows included; None where values are
             new, so that no hierarchy says what they cover.
-        precision: 1 - level / height, the mean over rows; None likewise.
+        precision: 1 - level / height, the mean over rows, where a range or set stands at the lowest
+            level with one label over all of it; None likewise.
         distinct: values before; ``distinct_released`` labels after.
     """
 
@@ -80,7 +85,7 @@ def class_utility(sides: Sides) -> ClassUtility:
     precisions = [c.precision for c in columns if c.precision is not None]
     _, before = joint([(c.before, c.leaves) for c in quasi])
     ids, after = joint([(c.after, c.labels) for c in quasi])
-    sizes = np.bincount(ids, minlength=after)
+    sizes = tally(ids, after, sides.released_counts)
     whole = len(losses) == len(columns)
     loss = float(np.prod([1 + v for v in losses]) ** (1 / len(losses)) - 1) if whole else None
     return ClassUtility(
@@ -91,7 +96,7 @@ def class_utility(sides: Sides) -> ClassUtility:
         after,
         sides.before / before,
         sides.after / after,
-        tuple((c.name, _classification(c, ids, after, suppressed)) for c in sides.sensitive),
+        tuple((c.name, _classification(c, ids, after, total)) for c in sides.sensitive),
         columns,
     )
 
@@ -103,14 +108,22 @@ def _column(sides: Sides, column: SharedColumn, suppressed: int, total: int) -> 
     hierarchy = sides.original.hierarchy(column.name)
     lost = (column.loss * sides.after + suppressed) / total if hierarchy.size > 1 else 0.0
     height = max(hierarchy.height, 1)
-    levels = np.minimum(column.level[column.after], height)
-    steps = (float(levels.sum()) / height + suppressed) / total
+    levels = np.minimum(_levels(column, hierarchy), height)
+    steps = (int(levels @ column.label_rows) / height + suppressed) / total
     return GeneralizedColumn(column.name, lost, 1 - steps, distinct, column.labels)
 
 
-def _classification(column: SharedColumn, ids: Any, classes: int, suppressed: int) -> float:
-    owner, _, counts = pairs(ids, column.after, column.labels, classes)
+def _levels(column: SharedColumn, hierarchy: Hierarchy) -> NDArray[np.int64]:
+    """Per label, its level; of a range or set, the lowest level with one label over all of it."""
+    common = np.zeros(column.labels, dtype=np.int64)
+    for row in hierarchy.maps:
+        held, begins = row[column.covered], column.starts[:-1]
+        common += np.minimum.reduceat(held, begins) != np.maximum.reduceat(held, begins)
+    return np.where(column.level > hierarchy.height + 1, common, column.level)
+
+
+def _classification(column: SharedColumn, ids: Any, classes: int, total: int) -> float:
+    owner, _, counts = pairs(ids, column.after, column.labels, classes, column.after_counts)
     starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
     kept = int(np.maximum.reduceat(counts, starts).sum())
-    total = len(ids) + suppressed
     return (total - kept) / total

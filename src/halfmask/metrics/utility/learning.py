@@ -14,6 +14,7 @@ import numpy as np
 
 from halfmask.errors import EngineUnavailableError
 from halfmask.metrics.utility.draw import drawn_leaves
+from halfmask.metrics.weighted import deviation, mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,26 +47,25 @@ def features(
     after: NDArray[np.int64],
     drawn: np.random.Generator | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same features of original rows ``before`` and of released rows ``after``.
+    """The same features of the entries ``before`` of the original and ``after`` of the release.
 
     With ``drawn`` a label enters as one of its values instead of as their expectation.
     """
     left, right = [], []
     for column in columns:
         if column.numbers is not None:
-            own = column.numbers[column.before]
-            scale = float(own.std()) or 1.0
-            middle = float(own.mean())
+            rows = column.leaf_rows
+            scale = deviation(column.numbers, rows) or 1.0
+            middle = mean(column.numbers, rows)
             guess = (
                 column.label_numbers[column.after[after]]
                 if drawn is None
-                else column.numbers[drawn_leaves(column, drawn)[after]]
+                else column.numbers[drawn_leaves(column, after, drawn)]
             )
             left.append(((column.numbers[column.before[before]] - middle) / scale)[:, None])
             right.append(((guess - middle) / scale)[:, None])
             continue
-        counts = np.bincount(column.before, minlength=column.leaves)
-        frequent = np.argsort(-counts, kind="stable")[:_WIDE]
+        frequent = np.argsort(-column.leaf_rows, kind="stable")[:_WIDE]
         place = np.full(column.leaves, len(frequent), dtype=np.int64)
         place[frequent] = np.arange(len(frequent))
         mass = np.zeros((column.labels, len(frequent) + 1))
@@ -75,7 +75,7 @@ def features(
         if drawn is None:
             right.append(mass[column.after[after]])
         else:
-            leaves = drawn_leaves(column, drawn)[after]
+            leaves = drawn_leaves(column, after, drawn)
             right.append(np.eye(len(frequent) + 1)[place[leaves]])
     return np.hstack(left), np.hstack(right)
 

@@ -54,8 +54,8 @@ def likeness(sides: Sides, *, seed: int = 0) -> Likeness:
     require()
     random = np.random.default_rng(seed)
     n = min(ROWS, sides.before, sides.after)
-    before = random.permutation(sides.before)[:n]
-    after = random.permutation(sides.after)[:n]
+    before = sides.original_at(random.choice(sides.before, n, replace=False))
+    after = sides.released_at(random.choice(sides.after, n, replace=False))
     columns = list(sides.columns.values())
     left, right = features(columns, before, after, drawn=random)
     if n < _FEW:

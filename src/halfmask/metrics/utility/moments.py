@@ -18,11 +18,13 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.weighted import mean, rows_of, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.sides import Sides
+    from halfmask.metrics.weighted import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +48,25 @@ def moments(sides: Sides) -> tuple[Moment, ...]:
         return ()
     before = np.stack([c.numbers[c.before] for c in columns if c.numbers is not None])
     after = np.stack([c.label_numbers[c.after] for c in columns])
-    return tuple(
-        _moment(name, of(before), of(after))
-        for name, of in (
-            ("mean", _mean),
-            ("covariance", _covariance),
-            ("correlation", _correlation),
-        )
-    )
+    own = _statistics(before, sides.original_counts)
+    published = _statistics(after, sides.released_counts)
+    return tuple(_moment(name, own[name], published[name]) for name in own)
 
 
-def _mean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(rows.mean(axis=1))
-
-
-def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    centered = rows - rows.mean(axis=1, keepdims=True)
-    return np.asarray((centered @ centered.T / rows.shape[1])[np.triu_indices(len(rows))])
-
-
-def _correlation(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    spread = rows.std(axis=1)
-    scaled = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)[:, None]
-    return np.asarray((scaled @ scaled.T / rows.shape[1])[np.triu_indices(len(rows), 1)])
+def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[np.float64]]:
+    """The means, covariances and correlations of (columns, entries)."""
+    shares = np.full(rows.shape[1], 1 / rows.shape[1]) if counts is None else counts / counts.sum()
+    middle = rows @ shares
+    centered = rows - middle[:, None]
+    centered[rows.max(axis=1) == rows.min(axis=1)] = 0.0  # no rounding where nothing varies
+    covariance = (centered * shares) @ centered.T
+    spread = np.sqrt(covariance.diagonal())
+    scale = np.where(spread > 0, spread, 1.0)
+    return {
+        "mean": middle,
+        "covariance": covariance[np.triu_indices(len(rows))],
+        "correlation": (covariance / np.outer(scale, scale))[np.triu_indices(len(rows), 1)],
+    }
 
 
 def _moment(name: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Moment:
@@ -95,13 +93,16 @@ def class_mean_error(sides: Sides, column: str) -> Estimate:
         for c, held in zip(quasi, labels, strict=True)
     ]
     ids, count = joint(both)
-    mine, theirs = ids[sides.after :], ids[: sides.after]
-    sums = np.bincount(theirs, weights=target.label_numbers[target.after], minlength=count)
-    sizes = np.bincount(theirs, minlength=count)
+    published = len(target.after)
+    mine, theirs = ids[published:], ids[:published]
+    numbers, rows = target.label_numbers[target.after], sides.released_counts
+    sums = np.bincount(theirs, numbers if rows is None else numbers * rows, minlength=count)
+    sizes = tally(theirs, count, rows)
     own = target.numbers[target.before]
     known = inside & (sizes[mine] > 0) & (own != 0)
     if not known.any():
         return failed("No original row lies in a released class.", sides.before)
     guess = sums[mine[known]] / sizes[mine[known]]
     error = np.abs(guess - own[known]) / np.abs(own[known])
-    return exact(float(error.mean()), int(known.sum()))
+    held = None if sides.original_counts is None else sides.original_counts[known]
+    return exact(mean(error, held), rows_of(int(known.sum()), held))

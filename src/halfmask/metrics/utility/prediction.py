@@ -18,6 +18,7 @@ from halfmask.errors import InputError
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.utility.draw import drawn_leaves
 from halfmask.metrics.utility.learning import ROWS, features, few_trees, quiet, require
+from halfmask.metrics.weighted import rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,15 +64,16 @@ class Prediction:
 
 
 def predict(
-    sides: Sides, target: str, *, outside: NDArray[np.int64] | None = None, seed: int = 0
+    sides: Sides, target: str, *, inside: int | None = None, seed: int = 0
 ) -> tuple[Prediction, ...]:
     """Train logistic or ridge regression, a tree and boosting for ``target``.
 
     Args:
         sides: both tables.
         target: the column to predict.
-        outside: original rows of people who are not in the release, to test on; None: rows of
-            people who are in it, on both sides alike, so that both scores lean upward.
+        inside: after so many entries of the original come those of people who are not in the
+            release, to test on; None: there are none, and rows of people who are in it are tested
+            on, on both sides alike, so that both scores lean upward.
         seed: repeats the random choices.
     """
     require()
@@ -82,19 +84,18 @@ def predict(
     others = [c for c in sides.columns.values() if c.name != target]
     if not others:
         raise InputError(f"There is no column but {target!r} to predict it from.")
-    inside = sides.before if outside is None else sides.before - len(outside)
-    train = random.permutation(inside)[:ROWS]
-    test = train[: ROWS // 2] if outside is None else outside[:ROWS]
+    train, test = _divided(sides, inside, random)
     if not len(test):
         raise InputError("There are too few rows to test a model on.")
-    released = random.permutation(sides.after)[:ROWS]
+    drawn = random.choice(sides.after, min(ROWS, sides.after), replace=False)
+    released = sides.released_at(drawn)
     known, own = features(others, np.concatenate([train, test]), released)
-    leaves = drawn_leaves(column, random)[released]
-    regression = column.numbers is not None and len(np.unique(column.before)) > _CLASSES
+    leaves = drawn_leaves(column, released, random)
+    regression = column.numbers is not None and int((column.leaf_rows > 0).sum()) > _CLASSES
     if regression:
         assert column.numbers is not None  # noqa: S101 - regression needs numbers
         number = column.numbers[column.before]
-        data = (known[: len(train)], number[train], own, column.numbers[leaves],
+        data: Any = (known[: len(train)], number[train], own, column.numbers[leaves],
                 known[len(train) :], number[test])  # fmt: skip
         return tuple(_regress(target, name, model, data) for name, model in _regressors(seed))
     truth = column.before
@@ -103,6 +104,22 @@ def predict(
     return tuple(
         _classify(target, name, model, data) for name, model in _classifiers(seed, classes)
     )
+
+
+def _divided(
+    sides: Sides, inside: int | None, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Entries of the original to train on and to test on, drawn as rows."""
+    counts = sides.original_counts
+    members = sides.before
+    if inside is not None:
+        members = rows_of(inside, None if counts is None else counts[:inside])
+    train = sides.original_at(random.choice(members, min(ROWS, members), replace=False))
+    if inside is None:
+        return train, train[: ROWS // 2]
+    others = sides.before - members
+    drawn = random.choice(others, min(ROWS, others), replace=False) if others else np.arange(0)
+    return train, sides.original_at(members + drawn)
 
 
 def _classifiers(seed: int, classes: int) -> list[tuple[str, Any]]:

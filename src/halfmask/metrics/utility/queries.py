@@ -17,12 +17,14 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import Estimate, mean
+from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.shared_column import SharedColumn
     from halfmask.metrics.sides import Sides
+    from halfmask.metrics.weighted import Counts
 
 _FLOOR = 0.001
 
@@ -63,19 +65,20 @@ def counting_queries(
     shared = list(sides.columns.values())
     wide = min(columns, len(shared))
     errors = []
+    ends = [np.cumsum(c.leaf_rows) for c in shared]
     tuples: dict[tuple[int, ...], Any] = {}
     for _ in range(queries):
         chosen = tuple(sorted(random.choice(len(shared), wide, replace=False).tolist()))
         if chosen not in tuples:
             picked = [shared[i] for i in chosen]
             tuples[chosen] = (
-                _distinct([(c.before, c.leaves) for c in picked]),
-                _distinct([(c.after, c.labels) for c in picked]),
+                _distinct([(c.before, c.leaves) for c in picked], sides.original_counts),
+                _distinct([(c.after, c.labels) for c in picked], sides.released_counts),
             )
         before, after = tuples[chosen]
         real, guess = before[0].astype(np.float64), after[0].astype(np.float64)
         for place, i in enumerate(chosen):
-            wanted = _condition(shared[i], random)
+            wanted = _condition(shared[i], ends[i], random)
             real = real * wanted[before[1][place]]
             guess = guess * shared[i].inside(wanted)[after[1][place]]
         truth, answer = float(real.sum()), float(guess.sum())
@@ -92,21 +95,26 @@ def counting_queries(
 
 
 def _distinct(
-    columns: list[tuple[NDArray[np.int32], int]],
+    columns: list[tuple[NDArray[np.int32], int]], counts: Counts
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
     """How many rows each combination has, and its codes."""
     ids, count = joint(columns)
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))
-    return np.bincount(ids, minlength=count), [codes[first] for codes, _ in columns]
+    return tally(ids, count, counts), [codes[first] for codes, _ in columns]
 
 
-def _condition(column: SharedColumn, random: np.random.Generator) -> NDArray[np.bool_]:
-    """Which leaves satisfy a random condition: an interval that starts and ends at rows' values."""
+def _condition(
+    column: SharedColumn, ends: NDArray[np.int64], random: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which leaves satisfy a random condition: an interval that starts and ends at rows' values.
+
+    ``ends`` counts the rows up to each leaf.
+    """
+    picked = np.searchsorted(ends, random.integers(0, int(ends[-1]), 2), side="right")
     if column.numbers is not None:
-        ends = column.numbers[random.choice(column.before, 2)]
-        low, high = ends.min(), ends.max()
+        low, high = column.numbers[picked].min(), column.numbers[picked].max()
         return np.asarray((column.numbers >= low) & (column.numbers <= high))
     chosen = random.random(column.leaves) < 0.5
-    chosen[int(random.choice(column.before))] = True
+    chosen[picked[0]] = True
     return np.asarray(chosen)

@@ -16,13 +16,16 @@ import pyarrow as pa
 
 from halfmask.errors import HalfmaskError, InputError
 from halfmask.metrics.estimate import Estimate, failed, mean
-from halfmask.metrics.utility.draw import draw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from os import PathLike
 
+    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.expanded import Possible
     from halfmask.metrics.sides import Sides
+
+    Answer = dict[tuple[object, ...], list[float]]
 
 _DRAWS = 5
 
@@ -73,26 +76,63 @@ def statements(source: str | PathLike[str]) -> list[Any]:
     return found
 
 
+def columns_named(queries: Sequence[Any]) -> list[str]:
+    """The names in parsed queries that may be columns."""
+    from sqlglot import exp
+
+    return list(dict.fromkeys(one.name for q in queries for one in q.find_all(exp.Column)))
+
+
 def sql_queries(
-    sides: Sides, queries: Sequence[Any], *, name: str = "people", seed: int = 0
+    sides: Sides,
+    queries: Sequence[Any],
+    *,
+    name: str = "people",
+    seed: int = 0,
+    memory_limit: str | None = None,
 ) -> tuple[QueryError, ...]:
-    """Run parsed ``queries``, which speak of a table called ``name``, on both sides."""
+    """Run parsed ``queries``, which speak of a table called ``name``, on both sides.
+
+    Both tables are made of their entries inside DuckDB, which takes at most ``memory_limit``.
+    """
+    from halfmask.engines.expanded import expanded
+
+    arrow = sides.original.arrow
+    own = dict(zip(arrow.column_names, arrow.columns, strict=True))
+    with expanded(name, own, sides.original_counts, memory_limit=memory_limit) as engine:
+        truths = [_run(engine, query, name, i, own) for i, query in enumerate(queries, 1)]
+    possible = {column: _possible(sides, column) for column in sides.columns}
     random = np.random.default_rng(seed)
-    original = sides.original.arrow
-    released = [draw(sides, random) for _ in range(_DRAWS)]
+    answers = []
+    for drawn in random.integers(0, 2**31, _DRAWS).tolist():
+        counts = sides.released_counts
+        opened = expanded(name, possible, counts, seed=drawn, memory_limit=memory_limit)
+        with opened as engine:
+            answers.append(
+                [_run(engine, query, name, i, possible) for i, query in enumerate(queries, 1)]
+            )
     return tuple(
-        _compared(number, query, name, original, released)
-        for number, query in enumerate(queries, 1)
+        _compared(number, truth, [draw[number - 1] for draw in answers])
+        for number, truth in enumerate(truths, 1)
     )
 
 
-def _compared(
-    number: int, query: Any, name: str, original: pa.Table, released: list[pa.Table]
-) -> QueryError:
-    truth = _run(query, name, original, number)
+def _possible(sides: Sides, name: str) -> pa.ChunkedArray | Possible:
+    """What each entry of the release may stand for, as values of the original."""
+    column = sides.columns[name]
+    if column.leaves > column.known:  # new values: the released ones are as they should be
+        held = sides.rows[name]
+        dictionary = pa.types.is_dictionary(held.type)
+        return held.cast(held.type.value_type) if dictionary else held
+    from halfmask.engines.expanded import Possible
+
+    values = sides.original.encode(name).values.take(pa.array(column.covered))
+    return Possible(values, column.starts[column.after], column.sizes[column.after])
+
+
+def _compared(number: int, truth: Answer, answers: list[Answer]) -> QueryError:
     errors, missing, added = [], [], []
-    for rows in released:
-        answer = _run(query, name, rows, number)
+    for answer in answers:
         wrong, lost, new = _cells(truth, answer)
         errors.append(wrong)
         missing.append(lost)
@@ -107,21 +147,15 @@ def _compared(
     return QueryError(number, error, cells, float(np.mean(missing)), float(np.mean(added)))
 
 
-def _run(
-    query: Any, name: str, rows: pa.Table, number: int
-) -> dict[tuple[object, ...], list[float]]:
+def _run(engine: DuckDB, query: Any, name: str, number: int, columns: Iterable[str]) -> Answer:
     """The numbers of an answer by the values that are none."""
-    from halfmask.engines.duckdb import DuckDB
-
-    engine = DuckDB({name: rows})
     try:
         fetched = engine.run(query)
     except HalfmaskError as error:
         raise InputError(
-            f"Query {number} cannot be run on a table called {name!r}. {error}"
+            f"Query {number} cannot be run on a table called {name!r} with the columns "
+            f"{', '.join(columns)}. {error}"
         ) from None
-    finally:
-        engine.close()
     numeric = [
         pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
         for f in fetched.schema
@@ -132,7 +166,7 @@ def _run(
         for i, number_ in enumerate(numeric)
         if number_
     ]
-    out: dict[tuple[object, ...], list[float]] = {}
+    out: Answer = {}
     for row in range(fetched.num_rows):
         key = tuple(column[row] for column in keys)
         out.setdefault(key, []).extend(
@@ -141,7 +175,7 @@ def _run(
     return out
 
 
-def _cells(truth: Any, answer: Any) -> tuple[float | None, float, float]:
+def _cells(truth: Answer, answer: Answer) -> tuple[float | None, float, float]:
     errors = []
     for key, values in truth.items():
         guesses = answer.get(key)

@@ -1,0 +1,96 @@
+"""One document on how far columns tell another: the rate of some keys, or a ranking of all sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from halfmask.assessment.write import write
+from halfmask.errors import ParameterError
+from halfmask.metrics.discrimination.column_sets import rank_column_sets
+from halfmask.metrics.discrimination.rate import discrimination_rate
+from halfmask.release.document import plain, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from halfmask.metrics.discrimination.columns import Suppressed
+    from halfmask.metrics.discrimination.result import Discrimination
+    from halfmask.metrics.discrimination.set_walk import SetRate
+    from halfmask.table.table import Table
+
+FORMAT = "halfmask.discrimination/1"
+SIZE = 3
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Discriminated:
+    """What was measured of one target.
+
+    Attributes:
+        target: the column that is to be learned.
+        rate: the rate of the keys together; None where sets were ranked.
+        sets: all sets up to a size, the most telling first; empty where keys were measured.
+        suppressed: what suppressed cells counted as.
+        values: whether the values of the keys are told too.
+        notes: what a reader should know.
+    """
+
+    target: str
+    rate: Discrimination | None
+    sets: tuple[SetRate, ...]
+    suppressed: Suppressed
+    values: bool
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        document: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "target": self.target,
+                "suppressed": self.suppressed,
+                "rate": None if self.rate is None else self.rate.to_dict(values=self.values),
+                "sets": [one.to_dict() for one in self.sets],
+                "notes": list(self.notes),
+                "versions": versions(),
+            }
+        )
+        return document
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write it as ``.json`` or as a page."""
+        write(self.to_dict(), path)
+
+
+def discriminate(
+    table: Table | str | PathLike[str],
+    target: str,
+    keys: Sequence[str] | None,
+    *,
+    size: int | None = None,
+    values: bool = False,
+    partition: object = None,
+    suppressed: Suppressed = "keep",
+    permutations: int = 0,
+    **how: Any,
+) -> Discriminated:
+    """Measure ``keys`` together; without them, or with ``size``, rank all sets of columns."""
+    if keys is not None and size is None:
+        found = discrimination_rate(
+            table, target, keys, partition, values=True, suppressed=suppressed,
+            permutations=permutations, **how,
+        )  # fmt: skip
+        assert not isinstance(found, float)  # noqa: S101 - values were asked for
+        told = found if values else replace(found, details=(), _places={})
+        return Discriminated(target, told, (), suppressed, values, found.notes)
+    if values:
+        raise ParameterError("values", values, "given with keys and without size")
+    if suppressed != "keep":
+        raise ParameterError("suppressed", suppressed, "keep where sets of columns are ranked")
+    sets = rank_column_sets(
+        table, target, keys, size=size or SIZE, partition=partition, permutations=permutations,
+        **how,
+    )  # fmt: skip
+    return Discriminated(target, None, sets, suppressed, values, ())

@@ -1,0 +1,165 @@
+"""The tables of a comparison: rows that were read, or distinct tuples that an engine counted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from halfmask.engines.counted import Counted, counted
+from halfmask.engines.open import is_address
+from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.metrics.sides import Published
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from os import PathLike
+
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
+
+    Source = Table | Published | str | PathLike[str]
+
+_OPTIONS = ("release_table", "control_table", "earlier_table")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """What is compared.
+
+    Attributes:
+        original: the rows or tuples it was made from.
+        release: its rows or tuples; ``earlier`` another release, ``control`` other people.
+        notes: who counted what, and which columns were left out.
+    """
+
+    original: Counted
+    release: Published | Counted
+    control: Counted | None
+    earlier: Published | Counted | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How tables that are files or stand in databases are read or counted.
+
+    Attributes:
+        engine: as for ``counted``.
+        memory_limit: how much memory DuckDB may take.
+        delimiter: what stands between the fields of text files; None: detected.
+        encoding: the character encoding of text files; None: detected.
+    """
+
+    engine: str | None = None
+    memory_limit: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+def open_sides(
+    sources: tuple[Source, Source, Source | None, Source | None],
+    tables: tuple[str | None, str | None, str | None, str | None],
+    *,
+    schema: object,
+    more: Sequence[str],
+    how: How,
+) -> Opened:
+    """Read or count the original, the release, the control and the earlier release.
+
+    Args:
+        sources: these four.
+        tables: which table of a database each of them is.
+        schema: that of the original, as for ``read``.
+        more: columns that are compared though they have no role.
+        how: how they are read.
+
+    Raises:
+        SchemaError: the original names no quasi-identifier.
+    """
+    original = _counted(
+        "source_table", sources[0], tables[0], how, _named, schema=schema, optional=more
+    )
+    held = original.table.schema
+    names = [name for name in [*_named(held), *more] if name not in held.private]
+    release, control, earlier = (
+        None if source is None else _other(option, source, table, how, names)
+        for option, source, table in zip(_OPTIONS, sources[1:], tables[1:], strict=True)
+    )
+    assert release is not None  # noqa: S101 - it is always given
+    if control is not None and not isinstance(control, Counted):
+        raise InputError("A release is no control: give a table of people who are not in it.")
+    opened = Opened(original, release, control, earlier)
+    return replace(opened, notes=(*_notes(opened), *_left_out(original, release)))
+
+
+def open_another(
+    opened: Opened, source: Source, more: Sequence[str], how: How
+) -> Published | Counted:
+    """Read or count one more release of the same original."""
+    held = opened.original.table.schema
+    names = [name for name in [*_named(held), *more] if name not in held.private]
+    return _other("weaker", source, None, how, names)
+
+
+def _named(schema: Schema) -> list[str]:
+    """The columns that everything is counted from; people count one by one."""
+    if not schema.quasi:
+        raise SchemaError("The original names no quasi-identifier: give roles in its schema.")
+    names = [*schema.quasi, *schema.sensitive]
+    return names if schema.person is None else [*names, schema.person]
+
+
+def _other(
+    option: str, source: Any, table: str | None, how: How, names: list[str]
+) -> Published | Counted:
+    """Another table, of which those columns count that the original has too."""
+    if isinstance(source, Published):
+        return source
+    return _counted(option, source, table, how, lambda _: [], optional=names)
+
+
+def _counted(
+    option: str,
+    source: object,
+    table: str | None,
+    how: How,
+    columns: Callable[[Schema], list[str]],
+    **more: Any,
+) -> Counted:
+    if isinstance(source, str | os.PathLike) and is_address(os.fspath(source)) and table is None:
+        raise ParameterError(option, None, "the name of a table of the database")
+    return counted(source, columns, table=table, **asdict(how), **more)
+
+
+def _notes(opened: Opened) -> list[str]:
+    sides = (opened.original, opened.release, opened.control, opened.earlier)
+    names = ("original", "release", "control", "earlier release")
+    return [
+        f"The rows of the {name} were counted by {one.engine}: {len(one.table):,} distinct tuples "
+        f"stand for {one.rows:,} rows. Figures without an interval are counted on all rows."
+        for name, one in zip(names, sides, strict=True)
+        if isinstance(one, Counted) and one.engine
+    ]
+
+
+def _left_out(original: Counted, release: Published | Counted) -> list[str]:
+    """Columns that both tables may share and that were not counted."""
+    uncounted, there = set(original.left_out), None
+    if isinstance(release, Counted):
+        uncounted |= set(release.left_out)
+        there = {*release.table.arrow.column_names, *release.left_out}
+    own = [*original.table.arrow.column_names, *original.left_out]
+    names = [
+        name
+        for name in own
+        if name in uncounted
+        and name not in original.table.schema.private
+        and (there is None or name in there)
+    ]
+    if not names:
+        return []
+    return [
+        f"Not compared, as they are neither quasi-identifiers nor sensitive: {', '.join(names)}. "
+        "Give them a role in the schema to have them counted too."
+    ]

@@ -1,0 +1,157 @@
+"""``hm.row_risks``: the risk of every row, for the controller to filter and treat rows by.
+
+These figures are about single people: they stand in no report and are not made to be published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import ParameterError, SchemaError
+from halfmask.metrics.risk.individual import household_risks, individual_risks
+from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
+from halfmask.metrics.risk.special_uniques import special_uniques
+from halfmask.release.write import write_table
+from halfmask.table.classes import distinct
+from halfmask.table.population import widen
+from halfmask.table.table import require_table
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from halfmask.table.table import Table
+
+_CHANCES = ("prosecutor", "journalist", "individual", "household")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RowRisks:
+    """One figure per row, in the order of the table.
+
+    Attributes:
+        people: how many people share the row's quasi-identifiers.
+        prosecutor: 1 / people, the chance of somebody who knows that the person is in the table.
+        special_score: the SUDA score; 0 for rows that no small column set singles out.
+        special_size: how many columns suffice to single the row out; 0 where none were found.
+        journalist: 1 / people of the population who share them; None where no population is given.
+        individual: the expected chance in a population of unknown rows; None without a fraction.
+        household: the chance that somebody of the household is found; None where none is named.
+    """
+
+    people: NDArray[np.int64]
+    prosecutor: NDArray[np.float64]
+    special_score: NDArray[np.float64]
+    special_size: NDArray[np.int64]
+    journalist: NDArray[np.float64] | None = None
+    individual: NDArray[np.float64] | None = None
+    household: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    def __repr__(self) -> str:
+        return f"RowRisks({len(self):,} rows; {', '.join(self.given)})"
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of the figures that there are."""
+        return tuple(f.name for f in fields(self) if getattr(self, f.name) is not None)
+
+    def above(self, limit: float, risk: str = "prosecutor") -> NDArray[np.bool_]:
+        """Which rows have a risk above ``limit``, as a mask over the rows of the table."""
+        if risk not in self.given:
+            raise ParameterError("risk", risk, f"one of {', '.join(self.given)}")
+        return np.asarray(getattr(self, risk) > limit)
+
+    def summary(self, limit: float) -> list[dict[str, Any]]:
+        """Per kind of risk, the highest, the mean, and how many rows lie above ``limit``."""
+        return [
+            {
+                "risk": name,
+                "highest": float(getattr(self, name).max()),
+                "mean": float(getattr(self, name).mean()),
+                "above": int(self.above(limit, name).sum()),
+            }
+            for name in self.given
+            if name in _CHANCES
+        ]
+
+    def to_arrow(self) -> pa.Table:
+        """The figures beside the place of each row, counted from 0."""
+        columns = {name: getattr(self, name) for name in self.given}
+        return pa.table({"row": np.arange(len(self)), **columns})
+
+    def to_pandas(self) -> Any:
+        """The figures as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the figures; the suffix says which kind, such as ``.csv`` or ``.parquet``."""
+        write_table(self.to_arrow(), path)
+
+
+def row_risks(
+    table: Table,
+    *,
+    population: Table | None = None,
+    fraction: float | None = None,
+    household: str | None = None,
+    size: int = 3,
+) -> RowRisks:
+    """Measure every row of ``table`` by its quasi-identifiers.
+
+    Args:
+        table: rows with a schema that names the quasi-identifiers.
+        population: the table of everybody, if there is one.
+        fraction: the share of the population that the table holds, if it is known.
+        household: a column that says which rows belong together.
+        size: the largest column sets that are looked at for special uniques.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"age": [30, 30, 41]}, schema={"age": "quasi"})
+        >>> hm.row_risks(people).prosecutor
+        array([0.5, 0.5, 1. ])
+    """
+    require_table(table)
+    quasi = table.schema.quasi
+    if not quasi:
+        raise SchemaError("No column is a quasi-identifier: give columns the role quasi.")
+    if household is not None and household not in table.arrow.column_names:
+        raise SchemaError(f"There is no column {household!r} that could name households.")
+    ready = table if population is None else widen(table, require_table(population), quasi)
+    classes, of_row = distinct(ready, quasi, population=population)
+    people = classes.people[of_row]
+    prosecutor = prosecutor_risks(classes.people, of_row)
+    special = special_uniques(table, quasi, size=min(size, len(quasi)))
+    journalist = individual = None
+    if classes.population is not None:
+        journalist = 1.0 / np.maximum(classes.population[of_row], people)
+    if fraction is not None:
+        individual = individual_risks(people, fraction)
+    chosen = journalist if journalist is not None else individual
+    return RowRisks(
+        people,
+        prosecutor,
+        special.scores,
+        special.smallest(),
+        journalist,
+        individual,
+        None if household is None else _household(table, household, chosen, prosecutor),
+    )
+
+
+def _household(
+    table: Table,
+    name: str,
+    chosen: NDArray[np.float64] | None,
+    prosecutor: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The households' risks by the population where it is known; else by the table."""
+    return household_risks(prosecutor if chosen is None else chosen, table.encode(name).codes)

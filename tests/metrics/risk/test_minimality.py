@@ -1,0 +1,61 @@
+"""Minimality: which classes could be finer, by trying it in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import halfmask as hm
+from halfmask.metrics.risk.minimality import minimality
+from halfmask.metrics.sides import sides
+
+TREE = {"tree": {"E": {"g": ["s", "l"], "p": ["q"]}, "U": {"u": ["w", "x"]}}}
+UP = [
+    {v: v for v in "slqwx"},
+    dict(zip("slqwx", ["g", "g", "p", "u", "u"], strict=True)),
+    dict(zip("slqwx", "EEEUU", strict=True)),
+    dict.fromkeys("slqwx", "*"),
+]
+SCHEMA = {
+    "columns": {
+        "a": {"role": "quasi", "hierarchy": TREE},
+        "b": {"role": "quasi", "hierarchy": TREE},
+    }
+}
+
+
+@given(st.data())
+def test_classes_that_could_be_finer_by_trying(data):
+    n = data.draw(st.integers(5, 30))
+    values = st.lists(st.sampled_from("slqwx"), min_size=n - 5, max_size=n - 5)
+    a, b = (list("slqwx") + data.draw(values) for _ in "ab")
+    up, wide = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+    original = hm.read(pa.table({"a": a, "b": b}), schema=SCHEMA)
+    labels = [(UP[up][one], UP[wide][two]) for one, two in zip(a, b, strict=True)]
+    one, two = map(list, zip(*labels, strict=True))
+    found = minimality(sides(original, hm.read(pa.table({"a": one, "b": two}), schema={})))
+    sizes = Counter(labels)
+    finer = 0
+    for label, size in sizes.items():
+        mine = [i for i in range(n) if labels[i] == label]
+        tries = []
+        if up:
+            tries.append(Counter(UP[up - 1][a[i]] for i in mine))
+        if wide:
+            tries.append(Counter(UP[wide - 1][b[i]] for i in mine))
+        if any(len(p) > 1 and min(p.values()) >= min(sizes.values()) for p in tries):
+            finer += size
+    assert found.value == pytest.approx(finer / n)
+
+
+def test_a_star_above_the_top_labels_is_one_level_higher_too():
+    schema = {"columns": {"a": {"role": "quasi", "hierarchy": {"intervals": [10]}}, "b": "quasi"}}
+    rows = {"a": [21, 22, 31, 32, 21, 31], "b": list("mmmmff")}
+    original = hm.read(pa.table(rows), schema=schema)
+    released = hm.read(pa.table({"a": ["*"] * 6, "b": rows["b"]}), schema={})
+    # m: two in their twenties and two in their thirties, as many as f: it could be finer.
+    assert minimality(sides(original, released)).value == pytest.approx(4 / 6)

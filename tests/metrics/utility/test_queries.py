@@ -1,0 +1,80 @@
+"""Counting queries and a user's own queries, counted in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.metrics.sides import sides
+from halfmask.metrics.utility import queries as module
+from halfmask.metrics.utility.queries import counting_queries
+from halfmask.metrics.utility.sql_queries import sql_queries, statements
+
+TREE = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}
+SCHEMA = {"columns": {"n": "quasi", "t": {"role": "quasi", "hierarchy": TREE}}}
+UNDER = {"v": "abc", "w": "de", "*": "abcde"} | {one: one for one in "abcde"}
+
+
+def both():
+    random = np.random.default_rng(1)
+    n, t = random.integers(0, 30, 300), random.choice(list("abcde"), 300)
+    labels = [str(random.choice(["v" if x in "abc" else "w", "*", x])) for x in t[:280]]
+    original = hm.read(pa.table({"n": n, "t": t}), schema=SCHEMA)
+    released = hm.read(pa.table({"n": n[:280], "t": labels}), schema={})
+    return sides(original, released), n.tolist(), t.tolist(), labels
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["as counted", "scaled"])
+def test_errors_are_those_of_counting_row_by_row(monkeypatch, scaled):
+    shared, n, t, labels = both()
+    asked = []
+
+    def spied(column, *rest, ask=module._condition):
+        wanted = ask(column, *rest)
+        values = shared.original.encode(column.name).values.to_pylist()
+        asked.append({v for v, inside in zip(values, wanted, strict=True) if inside})
+        return wanted
+
+    monkeypatch.setattr(module, "_condition", spied)
+    found = counting_queries(shared, queries=60, scaled=scaled)
+    errors = []
+    for numbers, texts in zip(asked[::2], asked[1::2], strict=True):
+        if not isinstance(next(iter(numbers)), int):
+            numbers, texts = texts, numbers
+        truth = sum(a in numbers and b in texts for a, b in zip(n, t, strict=True))
+        answer = sum(
+            (a in numbers) * sum(v in texts for v in UNDER[b]) / len(UNDER[b])
+            for a, b in zip(n[:280], labels, strict=True)
+        )
+        answer *= 300 / 280 if scaled else 1
+        errors.append(abs(answer - truth) / max(truth, 1))
+    assert found.error.value == pytest.approx(np.mean(errors))
+    assert found.median == pytest.approx(np.median(errors))
+    assert found.worst == pytest.approx(np.quantile(errors, 0.95))
+
+
+def test_small_counts_are_divided_by_a_thousandth_of_the_rows(monkeypatch):
+    rows = pa.table({"n": [0] * 3999 + [1]})
+    original = hm.read(rows, schema={"n": "quasi"})
+    released = hm.read(rows.slice(0, 3999), schema={})
+
+    def last(*_):
+        return np.array([False, True])
+
+    monkeypatch.setattr(module, "_condition", last)
+    # One row instead of none: 1 / (0.001 * 4000).
+    found = counting_queries(sides(original, released), queries=2, columns=1)
+    assert found.error.value == pytest.approx(1 / 4)
+
+
+def test_own_queries_by_hand(tmp_path):
+    original = hm.read(pa.table({"n": [1, 3, 5, 8], "t": list("aabd")}), schema=SCHEMA)
+    released = hm.read(pa.table({"n": [1, 3, 7], "t": list("aab")}), schema={})
+    file = tmp_path / "own.sql"
+    file.write_text("select t, sum(n), count(*) from people group by t")
+    (found,) = sql_queries(sides(original, released), statements(file))
+    # a: 4 and 2 stay; b: 5 to 7, 1 stays; d: 8 and 1 are gone.
+    assert found.error.value == pytest.approx((0 + 0 + 2 / 5 + 0 + 1 + 1) / 6)
+    assert (found.cells, found.missing, found.added) == (6, pytest.approx(1 / 3), 0)
