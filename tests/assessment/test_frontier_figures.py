@@ -62,9 +62,7 @@ def counted(original: hm.Table, release) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize(
-    "method", ["optimal", "local", "mondrian", "mdav", "k-member", "personal"]
-)
+@pytest.mark.parametrize("method", ["optimal", "local", "mondrian", "mdav", "k-member", "personal"])
 @pytest.mark.parametrize("weight", [1.0, 5.0], ids=["alike", "weighted"])
 def test_figures_are_those_of_the_released_rows(method, weight):
     people = table(weight=weight)

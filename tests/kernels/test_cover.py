@@ -23,25 +23,55 @@ def looked_at(leaves, labels, tables):
     )
 
 
-@settings(max_examples=40, deadline=None)
+def chained(lists):
+    """Lists of lists, one after the other: where each begins, and their values."""
+    starts, values = [], []
+    for column in lists:
+        ends = np.cumsum([0] + [len(one) for one in column]) + len(values)
+        starts += ends.tolist()
+        values += [value for one in column for value in one]
+    return np.array(starts, dtype=np.int64), np.array(values, dtype=np.int64)
+
+
+def offsets(lengths):
+    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)
+
+
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 4),
-    st.sampled_from([1, 63, 64, 65, 200]),
-    st.sampled_from([1, 1 << 30]),
+    st.sampled_from([1, 3, 40, 300]),
+    st.sampled_from([1, 9, 200]),
+    st.sampled_from([0.05, 0.4, 1.0]),
 )
-def test_all_pairs_agree_in_one_turn_and_in_several(seed, columns, released, held):
+def test_walking_both_agrees_with_all_pairs(seed, columns, released, originals, share):
     random = np.random.default_rng(seed)
-    widths = random.integers(1, 6, columns)
-    tables = [random.random((5, width)) < 0.7 for width in widths]
-    labels = random.integers(0, 5, (released, columns))
-    leaves = np.column_stack([random.integers(0, width, 9) for width in widths])
-    flat = np.concatenate([held.ravel() for held in tables])
-    offsets = np.cumsum([0] + [held.size for held in tables[:-1]])
-    weights = random.random(released)
+    widths = random.integers(1, 9, columns)
+    tables = [random.random((6, width)) < share for width in widths]
+    for held, width in zip(tables, widths, strict=True):
+        held[np.arange(6), random.integers(0, width, 6)] = True  # a label covers something
+    labels = np.unique(random.integers(0, 6, (released, columns)), axis=0)
+    leaves = np.column_stack([random.integers(0, width, originals) for width in widths])
+    leaves = np.unique(leaves, axis=0)
+    weights = random.random(len(labels))
+    ranks = random.permutation(len(labels))
+    count = len(leaves)
+    found = cover.Found(weights, ranks, np.zeros(count), np.full(count, -1, dtype=np.int64))
+    below = [[np.flatnonzero(row) for row in held] for held in tables]
+    above = [[np.flatnonzero(row) for row in held.T] for held in tables]
+    cover.covering(
+        cover.Columns(
+            np.ascontiguousarray(labels.T.astype(np.int32)),
+            np.ascontiguousarray(leaves.T.astype(np.int32)),
+            *chained(below),
+            *chained(above),
+            offsets([7] * columns),
+            offsets([width + 1 for width in widths]),
+        ),
+        found,
+    )
     covers = looked_at(leaves, labels, tables)
-    mass = cover.covered_mass(leaves, labels, weights, flat, offsets, widths, held)
-    assert mass == pytest.approx(covers @ weights)
-    first = cover.first_cover(leaves, labels, flat, offsets, widths, held)
-    expected = np.where(covers.any(axis=1), covers.argmax(axis=1), -1)
-    assert first.tolist() == expected.tolist()
+    assert found.mass == pytest.approx(covers @ weights)
+    lowest = np.where(covers, ranks, len(labels)).min(axis=1)
+    assert found.best.tolist() == np.where(lowest == len(labels), -1, lowest).tolist()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.covering import covering_rows
+from halfmask.metrics.covering import Released, covering_rows, finding_chance, tightest_class
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.association import cramer
 from halfmask.sample import write
@@ -26,6 +26,8 @@ def test_rows_that_fit():
     both = sides(original(), hm.read(pa.table(rows), schema={}))
     # 21 f: rows 1, 2; 22 f: rows 1, 2; 71 m: row 3; 72 m: row 4, whose missing sex is suppressed.
     assert covering_rows(both.quasi).tolist() == [2, 2, 1, 1]
+    # young f covers two tuples and * f four: 1/2 against 1/4.
+    assert finding_chance(both.quasi) == pytest.approx([2 / 3, 2 / 3, 1, 1])
     p, q = both.tuple_shares(["age", "sex"])
     assert p.tolist() == [0.25] * 4
     # young f: 1/2 each; * f: 1/4 each; 71 m: 1; 72 with either sex: 1/2.
@@ -43,6 +45,17 @@ def test_local_recoding_agrees_with_brute_force(tmp_path):
         fits &= under[column.before][:, column.after]
     assert covering_rows(both.quasi).tolist() == fits.sum(axis=1).tolist()
     assert (fits.sum(axis=1) >= 3).all()
+    covered = np.prod([column.sizes[column.after] for column in both.quasi], axis=0)
+    weights = fits / covered
+    assert finding_chance(both.quasi) == pytest.approx(weights.max(axis=1) / weights.sum(axis=1))
+
+
+def test_suppressed_rows_hide_nobody_who_stands_beside_them():
+    rows = {"age": ["21", "22", "*", "*"], "sex": ["f", "f", "*", "*"]}
+    both = sides(original(), hm.read(pa.table(rows), schema={}))
+    assert covering_rows(both.quasi).tolist() == [3, 3, 2, 2]
+    # * * covers eight tuples: 1 against 2/8 for those left, one half for those suppressed.
+    assert finding_chance(both.quasi) == pytest.approx([0.8, 0.8, 0.5, 0.5])
 
 
 def test_perturbed_numbers_are_new_values():
@@ -61,7 +74,18 @@ def test_cramer_agrees_with_scipy():
     assert cramer(counts / counts.sum()) == pytest.approx(stats.association(counts, "cramer"))
 
 
-def test_tuples_are_covered_alike_pattern_by_pattern_and_one_by_one(monkeypatch):
+def fitting(columns):
+    """Which released entries fit which original ones, pair by pair."""
+    fits = np.ones((len(columns[0].before), len(columns[0].after)), dtype=bool)
+    for column in columns:
+        under = np.zeros((column.leaves, column.labels), dtype=bool)
+        under[column.covered, np.repeat(np.arange(column.labels), column.sizes)] = True
+        fits &= under[column.before][:, column.after]
+    return fits
+
+
+@pytest.mark.parametrize("method", ["optimal", "local", "mondrian", "stars"])
+def test_walked_tuples_are_those_that_fit_pair_by_pair(method):
     ages = [20 + (7 * i) % 40 for i in range(120)]
     people = hm.read(
         {"age": ages, "sex": ["f", "m", "m"] * 40, "d": ["a", "b"] * 60},
@@ -71,15 +95,28 @@ def test_tuples_are_covered_alike_pattern_by_pattern_and_one_by_one(monkeypatch)
             "d": "sensitive",
         },
     )
-    for method in ("local", "mondrian"):
+    if method == "stars":  # a missing cell and a star both cover everything
+        sexes = [("f", "m", "*", None)[i % 4] for i in range(120)]
+        release = hm.read({"age": ["20-35", "31-50", "59"] * 40, "sex": sexes}, schema={})
+    else:
         release = hm.anonymize(people, hm.KAnonymity(4), method=method)
-        columns = list(sides(people, release).quasi)
-        by_pattern = covering_rows(columns)
-        monkeypatch.setattr("halfmask.metrics.covering._PATTERNS", 0)
-        assert covering_rows(columns).tolist() == by_pattern.tolist()
-        monkeypatch.undo()
-        assert by_pattern.min() >= 4
-        assert hm.compare(people, release, learn=False).loss == pytest.approx(release.loss)
+    both = sides(people, release)
+    columns = both.quasi
+    fits = fitting(columns)
+    assert covering_rows(columns).tolist() == fits.sum(axis=1).tolist()
+    leaves = np.prod([c.sizes[c.after] for c in columns], axis=0)
+    ids = Released(columns).ids
+    for row, owner in enumerate(tightest_class(columns)):
+        held = fits[row]
+        assert (owner < 0) == (not held.any())
+        if owner >= 0:
+            mine = ids == owner
+            assert held[mine].all()
+            assert leaves[mine][0] == leaves[held].min()
+    _, mass = both.tuple_shares(["age", "sex"])
+    expected = {tuple(c.before[row] for c in columns): (fits[row] / leaves).sum() / len(leaves)
+                for row in range(120)}  # fmt: skip
+    assert sorted(mass) == pytest.approx(sorted(expected.values()))
 
 
 def test_ranges_are_read_as_written_where_a_hierarchy_uses_their_names_otherwise():
@@ -106,3 +143,13 @@ def test_everybody_of_adult_lies_under_k_released_rows(adult_table, method):
     some = hm.Table(adult_table.arrow.slice(0, 500), adult_table.schema)
     release = hm.anonymize(some, hm.KAnonymity(4), method=method, seed=0)
     assert covering_rows(sides(some, release).quasi).min() >= 4
+
+
+def test_new_dates_are_numbers_of_days():
+    days = pa.array([0, 10, 20], pa.int32()).cast(pa.date32())
+    table = hm.read(pa.table({"day": days}), schema={"day": "quasi"})
+    moved = pa.array([5, 10, 30], pa.int32()).cast(pa.date32())
+    for released in (moved, moved.cast(pa.timestamp("ns"))):
+        column = sides(table, hm.read(pa.table({"day": released}), schema={})).columns["day"]
+        assert column.numbers.tolist() == [0, 10, 20, 5, 30]
+        assert column.foreign == 2

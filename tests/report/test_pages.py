@@ -133,7 +133,7 @@ def odd_pages():
 
 
 def test_tables_have_captions_and_heads_and_headings_are_in_order(pages, odd_pages):
-    for name in ("assessment", "comparison"):
+    for name in ("assessment", "comparison", "frontier"):
         for page in (pages[name], *(p for key, p in odd_pages.items() if key.startswith(name))):
             body = page[: page.index('<script type="application/json"')]
             tables = re.findall(r"<table.*?</table>", body, re.S)

@@ -13,20 +13,22 @@ import numpy as np
 
 from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
+from halfmask.assessment.people_sets import by_people
+from halfmask.assessment.table_criteria import table_criteria
 from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
-from halfmask.metrics.estimate import exact
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
-from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
-from halfmask.metrics.risk.disclosure import Disclosure, disclosure
+from halfmask.metrics.risk.criterion import LIMIT
+from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.rarity import rarity
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.table.classes import classes_of
 from halfmask.table.population import widen
+from halfmask.table.read import rows_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -116,6 +118,9 @@ def _assessed(
     """Measure rows, or distinct tuples with counts."""
     table, counts = held.table, held.counts
     _require(table, limit)
+    if k < 1:
+        raise ParameterError("k", k, "at least 1")
+    population = None if population is None else rows_of(population)
     quasi, sensitive = table.schema.quasi, table.schema.sensitive
     ready = table if population is None else widen(table, population, quasi)
     classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
@@ -123,7 +128,7 @@ def _assessed(
         fraction = min(1.0, held.rows / len(population))
     own = classes.select(classes.rows > 0)
     size = _affordable(len(quasi), size)
-    sets = column_sets(table, quasi, size=size, counts=counts)
+    sets = by_people(column_sets(table, quasi, size=size, counts=counts), own, ready)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
     disclosures = tuple(disclosure(own, name) for name in sensitive)
     rows, people = own.rows, own.people
@@ -148,11 +153,11 @@ def _assessed(
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,
         discrimination=tuple((name, _ranked(held, name, size)) for name in sensitive[:5]),
-        criteria=_criteria(own, alone, disclosures, limit),
+        criteria=table_criteria(own, alone, disclosures, limit),
         advice=advice(ready, own),
         way=way(ready, own),
         limit=limit,
-        notes=_notes(held, size, fraction, len(quasi)),
+        notes=_notes(held, own, size, fraction),
     )
 
 
@@ -188,9 +193,14 @@ def _affordable(columns: int, size: int) -> int:
     return size
 
 
-def _notes(held: Counted, size: int, fraction: float | None, columns: int) -> tuple[str, ...]:
+def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -> tuple[str, ...]:
     notes = [held.note] if held.note else []
-    if size < columns:
+    if classes.members is not None:
+        notes.append(
+            "People have several rows. Who is alone is counted by people; special uniques (SUDA2) "
+            "and distinction count rows, so that somebody whose rows agree does not show there."
+        )
+    if size < len(held.table.schema.quasi):
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")
     if fraction is None:
         notes.append(
@@ -198,47 +208,6 @@ def _notes(held: Counted, size: int, fraction: float | None, columns: int) -> tu
             "(fraction), or a table of it (population)."
         )
     return tuple(notes)
-
-
-def _criteria(
-    classes: Classes, alone: int, disclosures: tuple[Disclosure, ...], limit: float
-) -> tuple[Criterion, ...]:
-    """The three criteria for a table that would be published as it stands."""
-    rows, people = int(classes.rows.sum()), int(classes.people.sum())
-    nothing = exact(0.0, rows)
-    out = [
-        judge(
-            "singling out",
-            "The attacker looks for a combination of quasi-identifiers that fits one person only.",
-            exact(alone / rows, rows),
-            None,
-            nothing,
-            limit=limit,
-        ),
-        judge(
-            "linkability",
-            "The attacker has a file with names and the same quasi-identifiers, and joins each "
-            "person to a row that fits.",
-            exact(len(classes) / people, people),
-            None,
-            exact(1 / people, people),
-            limit=limit,
-        ),
-    ]
-    out += [
-        judge(
-            "inference",
-            f"The attacker knows the quasi-identifiers of a person and guesses {one.column} "
-            "as the likeliest value among the rows that fit.",
-            exact(one.best_guess, rows),
-            None,
-            exact(one.prior_guess, rows),
-            limit=limit,
-            column=one.column,
-        )
-        for one in disclosures
-    ]
-    return tuple(out)
 
 
 def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[str, int, int], ...]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from halfmask.assessment.comparison import Comparison, Finding
 from halfmask.assessment.opened import How, open_another, open_sides
-from halfmask.errors import ParameterError
-from halfmask.metrics.covering import covering_rows
-from halfmask.metrics.discrimination.need import need_met
+from halfmask.errors import InputError, ParameterError
+from halfmask.metrics.covering import finding_chance
+from halfmask.metrics.discrimination.need import Need, need_met
 from halfmask.metrics.discrimination.needs_file import stated_needs
 from halfmask.metrics.discrimination.partition_file import stated_partitions
 from halfmask.metrics.discrimination.release_rates import release_rates
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from halfmask.engines.counted import Counted
-    from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
@@ -63,7 +60,7 @@ _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
 
 def compare(
     original: Table | str | PathLike[str],
-    release: Published | Table | str | PathLike[str],
+    release: Published | Table | Any,
     *,
     schema: object = None,
     engine: str | None = None,
@@ -74,8 +71,8 @@ def compare(
     memory_limit: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    control: Table | str | PathLike[str] | None = None,
-    earlier: Published | Table | str | PathLike[str] | None = None,
+    control: Table | Any | None = None,
+    earlier: Published | Table | Any | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
     needs: Sequence[Need] | str | PathLike[str] = (),
@@ -93,7 +90,7 @@ def compare(
         original: the rows it was made from; its schema and hierarchies count. Each of the tables
             may also be the name of a file or the address of a PostgreSQL database, whose rows stay
             where they are if ``engine`` says so or the file is large.
-        release: a release, or a table read from one.
+        release: a release, or a table or frame of its rows.
         schema: the schema of an original that is a file or stands in a database, as for ``read``.
         engine: ``"duckdb"`` counts CSV and Parquet files and DuckDB databases within
             ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads them.
@@ -104,7 +101,7 @@ def compare(
         memory_limit: how much memory DuckDB may take.
         delimiter: what stands between the fields of text files; ``None``: detected.
         encoding: the character encoding of text files; ``None``: detected.
-        control: rows of people who are not in the original, with the same columns.
+        control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
@@ -126,10 +123,17 @@ def compare(
     """
     if attacks < 1:
         raise ParameterError("attacks", attacks, "at least 1")
+    if seed < 0:
+        raise ParameterError("seed", seed, "0 or more")
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
+    targets = [targets] if isinstance(targets, str) else targets
     asked = [] if queries is None else statements(queries)
     wishes, meanings = stated_needs(needs), stated_partitions(partition)
+    if not all(isinstance(wish, Need) for wish in wishes):
+        raise InputError(
+            "A need is written as Need(target, keys): what is to be learned from what."
+        )
     more = [*columns_named(asked), *_spoken_of(targets, wishes)]
     how = How(engine, memory_limit, delimiter, encoding)
     opened = open_sides(
@@ -166,7 +170,7 @@ def compare(
             for c in paired.sensitive
             if c.numbers is not None
         ),
-        counting=counting_queries(paired, seed=seed),
+        counting=counting_queries(paired, seed=seed, scaled=paired.after > paired.before),
         queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
         needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
@@ -242,9 +246,8 @@ def _classes(table: Table, paired: Sides, counts: Counts) -> Any:
 
 
 def _finding(paired: Sides) -> Finding:
-    fits = covering_rows(paired.quasi)
-    chance, rows = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0), paired.original_counts
-    return Finding(mean(chance, rows), float(chance.max()), mean(fits == 0, rows))
+    chance, rows = finding_chance(paired.quasi), paired.original_counts
+    return Finding(mean(chance, rows), float(chance.max()), mean(chance == 0, rows))
 
 
 def _spoken_of(targets: Sequence[str] | None, needs: Sequence[Need]) -> list[str]:
@@ -279,5 +282,6 @@ def _coverage(paired: Sides) -> tuple[str, ...]:
         return ()
     return (
         f"The release holds {paired.after:,} rows and the original {paired.before:,}: figures of "
-        "single values are not comparable, those of columns are.",
+        "single values are not comparable, those of columns are."
+        + (" Random counts were scaled." if paired.after > paired.before else ""),
     )

@@ -46,7 +46,8 @@ class Finding:
     """How an attacker who holds original rows finds people in the release.
 
     Attributes:
-        found: the mean over people of 1 / released rows that fit; 0 for those that none fits.
+        found: the mean over people of the chance to hit their row among those that fit, if the
+            tightest is guessed; 0 for those that none fits.
         highest: the most that this becomes.
         uncovered: the share of people whom no released row fits.
     """

@@ -86,11 +86,11 @@ def discriminate(
         told = found if values else replace(found, details=(), _places={})
         return Discriminated(target, told, (), suppressed, values, found.notes)
     if values:
-        raise ParameterError("values", values, "given with keys and without size")
+        raise ParameterError("values", values, "keys too, and no size")
     if suppressed != "keep":
-        raise ParameterError("suppressed", suppressed, "keep where sets of columns are ranked")
+        raise ParameterError("suppressed", suppressed, "keep, or keys and no size")
     sets = rank_column_sets(
-        table, target, keys, size=size or SIZE, partition=partition, permutations=permutations,
+        table, target, keys, size=SIZE if size is None else size, partition=partition, permutations=permutations,
         **how,
     )  # fmt: skip
     return Discriminated(target, None, sets, suppressed, values, ())

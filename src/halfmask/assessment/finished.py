@@ -150,4 +150,4 @@ def _true_gain(
 
 def _covers(column: SharedColumn, labels: NDArray[np.int64]) -> int:
     """How many original rows hold a value that is under the label guessed for them."""
-    return int((column.to_label[column.level[labels], column.before] == labels).sum())
+    return int(column.covers(labels, column.before).sum())

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.figures import Measure
 from halfmask.assessment.finished import divided_point, given_point, private_point
+from halfmask.assessment.frontier_source import by_value, columns_read, require, require_no_rows
 from halfmask.assessment.points import Frontier, Point, marked, require_axes, utility_of
 from halfmask.assessment.settings import chains, require_effort
 from halfmask.assessment.shared_search import SharedSearch
 from halfmask.engines.counted import counted, stays
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import ParameterError
 from halfmask.models.exact import require_number
-from halfmask.models.needs import NO_QUASI, prepare
+from halfmask.models.needs import prepare
 from halfmask.table.classes import classes_of
-from halfmask.table.hierarchies.auto import Auto, settled
+from halfmask.table.hierarchies.auto import settled
 from halfmask.table.hierarchies.check import check_hierarchies
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from halfmask.engines.counted import Counted
     from halfmask.metrics.sides import Published
     from halfmask.models.verdict import Model
-    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
     Progress = Callable[[int, int], None]
@@ -104,10 +104,10 @@ def frontier(
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     if isinstance(table, str | PathLike) and stays(fspath(table), engine, memory_limit):
-        _require_no_rows(wanted, rows_needed=bool(epsilons or releases))
+        require_no_rows(wanted, rows_needed=bool(epsilons or releases))
     held = counted(
         table,
-        lambda declared: _read(declared, promised),
+        lambda declared: columns_read(declared, promised),
         schema=schema,
         engine=engine,
         table=source_table,
@@ -115,7 +115,8 @@ def frontier(
         delimiter=delimiter,
         encoding=encoding,
     )
-    _require(held, risk)
+    require(held, risk)
+    held = by_value(held)
     done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
     _promise(held, wanted, metric, seed, time_limit, done)
     for epsilon in epsilons:
@@ -187,48 +188,6 @@ def _promise(
 def _measure(table: Table) -> Measure:
     tuples = classes_of(table, table.schema.quasi, columns=table.schema.sensitive)
     return Measure(table, tuples)
-
-
-def _read(schema: Schema, models: Sequence[Model]) -> list[str]:
-    """The columns that every figure is counted from."""
-    if not schema.quasi:
-        raise SchemaError(NO_QUASI)
-    names = [*schema.quasi, *schema.sensitive]
-    names += [column for model in models for column in model.columns]
-    demands = [demand for model in models for demand in model.policy]
-    names += [schema.policy[demand] for demand in demands if demand in schema.policy]
-    return names if schema.person is None else [*names, schema.person]
-
-
-def _require_no_rows(wanted: Sequence[Sequence[Setting]], *, rows_needed: bool) -> None:
-    """Refuse, before anything is counted, what counts are not enough for."""
-    need = [chain[0].method for chain in wanted if not chain[0].recodes]
-    if need or rows_needed:
-        what = f"The method {need[0]}" if need else "A private or finished table beside it"
-        raise InputError(
-            f"{what} needs the rows, and an engine only counts them: name recodings only (optimal, "
-            "local), or read the file into memory (engine memory)."
-        )
-
-
-def _require(held: Counted, risk: str) -> None:
-    schema = held.table.schema
-    if not schema.quasi:
-        raise SchemaError(NO_QUASI)
-    if not len(held.table):
-        raise InputError("The table has no rows: there is nobody to protect.")
-    if risk == "inference" and not schema.sensitive:
-        raise SchemaError(
-            "risk = 'inference' needs a sensitive column: give one the role sensitive in the "
-            "schema or by --sensitive."
-        )
-    auto = [name for name, column in schema.columns.items() if isinstance(column.hierarchy, Auto)]
-    if held.counts is not None and auto:
-        raise InputError(
-            f"The automatic hierarchy of '{auto[0]}' is found from rows, and an engine only counts "
-            "them: write it into the schema first, by `halfmask describe --hierarchies auto` on a "
-            "part of the rows."
-        )
 
 
 def _notes(held: Counted, points: Sequence[Point], utility: str) -> tuple[str, ...]:

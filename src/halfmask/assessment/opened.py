@@ -10,6 +10,7 @@ from halfmask.engines.counted import Counted, counted
 from halfmask.engines.open import is_address
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import Published
+from halfmask.table.read import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,8 +115,10 @@ def _other(
     option: str, source: Any, table: str | None, how: How, names: list[str]
 ) -> Published | Counted:
     """Another table, of which those columns count that the original has too."""
-    if isinstance(source, Published):
-        return source
+    if not isinstance(source, str | os.PathLike):
+        if isinstance(source, Published) and not hasattr(source, "__arrow_c_stream__"):
+            return source
+        source = rows_of(source)  # a frame, whose roles are those of the original
     return _counted(option, source, table, how, lambda _: [], optional=names)
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    import pandas as pd
+    import pyarrow as pa
+
     from halfmask.assessment.figures import Figures
     from halfmask.assessment.settings import Setting
 
@@ -124,6 +127,25 @@ class Frontier:
             }
         )
         return document
+
+    def to_arrow(self) -> pa.Table:
+        """The points as a table, one row each; shares are 0 to 1."""
+        import pyarrow as pa
+
+        rows = [point.to_dict() for point in self.points]
+        kinds = {"classes": pa.int64(), "best": pa.bool_(), "name": pa.string()}
+        kinds |= {"method": pa.string()}
+        names = [name for name in Point.__slots__ if name != "models"]
+        return pa.table(
+            {
+                name: pa.array([row[name] for row in rows], kinds.get(name, pa.float64()))
+                for name in names
+            }
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The points as a pandas frame."""
+        return self.to_arrow().to_pandas()
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the points as ``.json`` or as a page with an interactive plot."""

@@ -18,6 +18,7 @@ from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.release.write import write_table
 from halfmask.table.classes import distinct
 from halfmask.table.population import widen
+from halfmask.table.read import rows_of
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def row_risks(
         raise SchemaError("No column is a quasi-identifier: give columns the role quasi.")
     if household is not None and household not in table.arrow.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
-    ready = table if population is None else widen(table, require_table(population), quasi)
+    population = None if population is None else rows_of(population)
+    ready = table if population is None else widen(table, population, quasi)
     classes, of_row = distinct(ready, quasi, population=population)
     people = classes.people[of_row]
     prosecutor = prosecutor_risks(classes.people, of_row)

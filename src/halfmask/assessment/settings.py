@@ -74,7 +74,9 @@ def chains(
     out = []
     for method in dict.fromkeys(methods):
         # More suppression first: what is found there bounds what is found with less.
-        shares = sorted(set(suppression), reverse=True) if method in (*RECODINGS, *PERTURBING) else [0.0]
+        shares = (
+            sorted(set(suppression), reverse=True) if method in (*RECODINGS, *PERTURBING) else [0.0]
+        )
         for share, others, run in product(shares, product(*rest), runs):
             promised = [(*others[:longest], model, *others[longest:]) for model in run]
             out.append([Setting(method, float(share), together) for together in promised])

@@ -107,11 +107,12 @@ def show_frontier(found: Frontier) -> None:
             "--json or -o gives all."
         )
     for names_, what in ((found.impossible, "cannot be satisfied"),
-                         (found.undecided, "were not decided within the time limit")):  # fmt: skip
+                         (found.undecided, "not decided within the time limit")):  # fmt: skip
         if names_:
             few = "; ".join(f"({name})" for name in names_[:3])
             more = ", ..." if len(names_) > 3 else ""
-            show.say(f"{len(names_)} settings {what}: {few}{more}")
+            count = "1 setting" if len(names_) == 1 else f"{len(names_)} settings"
+            show.say(f"{count} {what}: {few}{more}")
     for note in found.notes:
         show.say(note)
 

@@ -70,7 +70,8 @@ def counted(
     """Read a small source; have DuckDB or PostgreSQL count a large one.
 
     Args:
-        source: a table, the name of a file, or the address of a database.
+        source: a table (or, with ``schema``, a frame), the name of a file, or the address of a
+            database.
         columns: which columns are counted. People count one by one where their column is among
             them, so that every distinct tuple of a person comes back.
         schema: as for ``read``.
@@ -82,7 +83,11 @@ def counted(
         optional: columns that are counted too where the source has them and they may leave.
     """
     if not isinstance(source, str | os.PathLike):
-        return Counted(require_table(source))
+        return Counted(
+            require_table(source)
+            if schema is None
+            else read(source, declared_schema(source, schema))
+        )
     place = os.fspath(source)
     declared = declared_schema(source, schema)
     if not stays(place, engine, memory_limit):

@@ -97,8 +97,10 @@ def counted_tuples(
     found = engine.run(query.group_by(*names).limit(most + 1))
     if found.num_rows > most:
         raise InputError(
-            f"The columns form more than {most:,} distinct tuples, too many to hold: name fewer "
-            "quasi-identifiers, or generalize one in the source first."
+            f"The columns form more than {most:,} distinct tuples, too many to hold. Name fewer "
+            "quasi-identifiers, generalize one in the source first (years for days, districts for "
+            "streets), or draw people at random and assess them with their share as the fraction: "
+            "its population estimates then speak of the whole table."
         )
     counts = np.asarray(found[_NAME].to_numpy(), dtype=np.int64)
     return found.drop_columns([_NAME]), counts

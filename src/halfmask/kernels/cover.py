@@ -1,12 +1,12 @@
-"""Which released tuples cover which tuples of leaves, for labels that overlap.
+"""Which released tuples cover which tuples of leaves: both are sorted and walked together.
 
-The released tuples that cover a leaf are a row of bits. Those that cover a tuple of leaves are the
-bits that all its rows share, 64 of them at a time.
+Tuples that begin alike are one node. A node of released tuples meets a node of leaves, and only
+children whose label covers the leaf are followed, so that nothing is compared pair by pair.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,105 +14,159 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BITS = 1 << 30  # bits that are held at once; more released tuples are taken in turns
 
+class Columns(NamedTuple):
+    """Labels and the leaves that they cover, column after column.
 
-@njit(cache=True, nogil=True)
-def covered_mass(
-    leaves: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    table: NDArray[np.bool_],
-    offsets: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    held: int = _BITS,
-) -> Any:
-    """Per tuple of leaves, the sum of the weights of the released tuples that cover it.
-
-    ``table[offsets[c] + label * widths[c] + leaf]`` says whether a label of column c covers a leaf;
-    ``held`` bits are in memory at once.
+    Attributes:
+        labels: (columns, released tuples) in lexicographic order.
+        leaves: (columns, tuples of leaves) in lexicographic order.
+        starts: where the leaves of each label begin in ``covered``.
+        covered: the leaves under each label, ascending.
+        held: where the labels of each leaf begin in ``above``.
+        above: the labels over each leaf, ascending.
+        label_at: where each column begins in ``starts``; ``leaf_at`` in ``held``.
     """
-    out = np.zeros(len(leaves), np.float64)
-    turn = max(64, held // max(1, widths.sum()) // 64 * 64)
-    for begin in range(0, len(labels), turn):
-        bits, starts = _bits(labels[begin : begin + turn], table, offsets, widths)
-        for i in range(len(leaves)):
-            for w in range(bits.shape[1]):
-                shared = _shared(bits, starts, leaves, i, w)
-                while shared:
-                    out[i] += weights[begin + 64 * w + _lowest(shared)]
-                    shared &= shared - np.uint64(1)
-    return out
+
+    labels: NDArray[np.int32]
+    leaves: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    covered: NDArray[np.int64]
+    held: NDArray[np.int64]
+    above: NDArray[np.int64]
+    label_at: NDArray[np.int64]
+    leaf_at: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """What is added up, and whom for.
+
+    Attributes:
+        weights: of the released tuples; ``ranks`` theirs.
+        mass: per tuple of leaves, the weight over it; ``best`` the lowest rank, -1 for none.
+    """
+
+    weights: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    best: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
-def first_cover(
-    leaves: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    table: NDArray[np.bool_],
-    offsets: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    held: int = _BITS,
-) -> Any:
-    """Per tuple of leaves, the first released tuple that covers it; -1 where none does."""
-    out = np.full(len(leaves), -1, np.int64)
-    turn = max(64, held // max(1, widths.sum()) // 64 * 64)
-    for begin in range(0, len(labels), turn):
-        bits, starts = _bits(labels[begin : begin + turn], table, offsets, widths)
-        for i in range(len(leaves)):
-            if out[i] >= 0:
-                continue
-            for w in range(bits.shape[1]):
-                shared = _shared(bits, starts, leaves, i, w)
-                if shared:
-                    out[i] = begin + 64 * w + _lowest(shared)
-                    break
-    return out
+def covering(c: Any, found: Any) -> None:
+    """Add to each tuple of leaves the released tuples that cover it."""
+    waiting = np.empty((1024, 5), np.int64)
+    waiting[0] = (0, 0, c.labels.shape[1], 0, c.leaves.shape[1])
+    count = 1
+    while count:
+        count -= 1
+        depth, low, high, first, last = waiting[count]
+        if last - first <= high - low:
+            waiting, count = _by_leaf(c, found, waiting, count, depth, low, high, first, last)
+        else:
+            waiting, count = _by_label(c, found, waiting, count, depth, low, high, first, last)
 
 
 @njit(cache=True, nogil=True)
-def _bits(
-    labels: NDArray[np.int64],
-    table: NDArray[np.bool_],
-    offsets: NDArray[np.int64],
-    widths: NDArray[np.int64],
-) -> Any:
-    """Per leaf of each column, a bit for every released tuple that covers it."""
-    starts = np.cumsum(widths) - widths
-    bits = np.zeros((widths.sum(), (len(labels) + 63) // 64), np.uint64)
-    for c in range(len(widths)):
-        for t in range(len(labels)):
-            first = offsets[c] + labels[t, c] * widths[c]
-            bit = np.uint64(1) << np.uint64(t & 63)
-            for leaf in range(widths[c]):
-                if table[first + leaf]:
-                    bits[starts[c] + leaf, t >> 6] |= bit
-    return bits, starts
+def _by_leaf(
+    c: Any, found: Any, waiting: Any, count: int, depth: int,
+    low: int, high: int, first: int, last: int,
+) -> Any:  # fmt: skip
+    """Follow each leaf of a node to the labels over it."""
+    labels, leaves = c.labels[depth], c.leaves[depth]
+    at = first
+    while at < last:
+        leaf = leaves[at]
+        after = _after(leaves, at, last, leaf)
+        place = c.leaf_at[depth] + leaf
+        begin, end = c.held[place], c.held[place + 1]
+        if end - begin <= high - low:
+            for j in range(begin, end):
+                one = _first(labels, low, high, c.above[j])
+                if one < high and labels[one] == c.above[j]:
+                    two = _after(labels, one, high, labels[one])
+                    waiting, count = _met(c, found, waiting, count, depth, one, two, at, after)
+        else:
+            one = low
+            while one < high:
+                two = _after(labels, one, high, labels[one])
+                if _holds(c.above, begin, end, labels[one]):
+                    waiting, count = _met(c, found, waiting, count, depth, one, two, at, after)
+                one = two
+        at = after
+    return waiting, count
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _shared(
-    bits: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    leaves: NDArray[np.int64],
-    i: int,
-    w: int,
-) -> Any:
-    """The bits of one word that all leaves of a tuple share."""
-    shared = bits[starts[0] + leaves[i, 0], w]
-    for c in range(1, len(starts)):
-        if not shared:
-            break
-        shared &= bits[starts[c] + leaves[i, c], w]
-    return shared
+@njit(cache=True, nogil=True)
+def _by_label(
+    c: Any, found: Any, waiting: Any, count: int, depth: int,
+    low: int, high: int, first: int, last: int,
+) -> Any:  # fmt: skip
+    """Follow each label of a node to the leaves under it."""
+    labels, leaves = c.labels[depth], c.leaves[depth]
+    one = low
+    while one < high:
+        label = labels[one]
+        two = _after(labels, one, high, label)
+        place = c.label_at[depth] + label
+        begin, end = c.starts[place], c.starts[place + 1]
+        at = _first(leaves, first, last, c.covered[begin])
+        while at < last and leaves[at] <= c.covered[end - 1]:
+            after = _after(leaves, at, last, leaves[at])
+            if _holds(c.covered, begin, end, leaves[at]):
+                waiting, count = _met(c, found, waiting, count, depth, one, two, at, after)
+            at = after
+        one = two
+    return waiting, count
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _lowest(word: Any) -> int:
-    """The place of the lowest bit that is set."""
-    place = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if not word & ((np.uint64(1) << np.uint64(step)) - np.uint64(1)):
-            word >>= np.uint64(step)
-            place += step
-    return place
+@njit(cache=True, nogil=True)
+def _met(
+    c: Any, found: Any, waiting: Any, count: int, depth: int,
+    low: int, high: int, first: int, last: int,
+) -> Any:  # fmt: skip
+    """Two nodes that agree in this column: add up after the last one, else let them wait."""
+    if depth + 1 == c.labels.shape[0]:
+        for i in range(first, last):
+            for t in range(low, high):
+                found.mass[i] += found.weights[t]
+                if found.best[i] < 0 or found.ranks[t] < found.best[i]:
+                    found.best[i] = found.ranks[t]
+        return waiting, count
+    if count == len(waiting):
+        wider = np.empty((2 * count, 5), np.int64)
+        wider[:count] = waiting
+        waiting = wider
+    waiting[count] = (depth + 1, low, high, first, last)
+    return waiting, count + 1
+
+
+@njit(cache=True, nogil=True)
+def _first(values: Any, low: int, high: int, wanted: int) -> int:
+    """The first place from ``low`` whose value is not below ``wanted``."""
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _after(values: Any, low: int, high: int, value: int) -> int:
+    """Where the run of ``value`` that begins at ``low`` ends; most runs are short."""
+    step = 1
+    while low + step < high and values[low + step] == value:
+        low += step
+        step *= 2
+    return _first(values, low + 1, min(low + step, high), value + 1)
+
+
+@njit(cache=True, nogil=True)
+def _holds(values: Any, low: int, high: int, wanted: int) -> bool:
+    """Whether an ascending run holds a value."""
+    if high - low == values[high - 1] - values[low] + 1:  # without gaps
+        return bool(values[low] <= wanted <= values[high - 1])
+    at = _first(values, low, high, wanted)
+    return bool(at < high and values[at] == wanted)

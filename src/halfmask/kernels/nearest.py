@@ -30,8 +30,8 @@ def nearest(
 ) -> tuple[Any, Any]:
     """The ``k`` nearest rows of ``right`` for each entry of ``left``, nearest first.
 
-    A column is numeric (distance: difference of the scaled numbers) or has a table of distances
-    ``tables[offsets[c] + left code * widths[c] + right code]``. Entry j of ``right`` stands for the
+    A column is numeric (distance: difference of the scaled numbers, at most 1) or has a table of
+    distances ``tables[offsets[c] + left code * widths[c] + right code]``. Entry j of ``right`` stands for the
     rows ``starts[j]`` to ``starts[j + 1]``, each of which has the same chance among rows that are
     as near.
     """
@@ -45,7 +45,7 @@ def nearest(
             limit = far[i, k - 1]
             for c in range(columns):
                 if numeric[c]:
-                    total += abs(left_numbers[i, c] - right_numbers[j, c])
+                    total += min(abs(left_numbers[i, c] - right_numbers[j, c]), 1.0)
                 else:
                     total += tables[offsets[c] + left[i, c] * widths[c] + right[j, c]]
                 if total > limit:

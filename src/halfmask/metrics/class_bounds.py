@@ -54,10 +54,9 @@ def class_bounds(both: Sides, pairs: int) -> Bounds | None:
     rows = tally(ids, count, both.original_counts)
     space = space_of(both.original, [c.name for c in columns])
     codes = [c.before[first] for c in columns]
-    covers = released.tables()
     dbil, ebil = np.zeros(2), np.zeros(2)
     for place, size in enumerate(released.rows.astype(np.int64).tolist()):
-        fits = _fitting(released, covers, codes, place)
+        fits = _fitting(released, codes, place)
         pairs -= len(fits) ** 2
         if pairs < 0 or int(rows[fits].sum()) < size:
             return None
@@ -68,18 +67,14 @@ def class_bounds(both: Sides, pairs: int) -> Bounds | None:
     return Bounds((float(dbil[0]), float(dbil[1])), (float(ebil[0]), float(ebil[1])))
 
 
-def _fitting(
-    released: Released,
-    covers: tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]],
-    codes: list[NDArray[np.int32]],
-    place: int,
-) -> NDArray[np.int64]:
+def _fitting(released: Released, codes: list[NDArray[np.int32]], place: int) -> NDArray[np.int64]:
     """The distinct rows that one released class covers."""
-    table, offsets, widths = covers
     inside = np.ones(len(codes[0]), dtype=bool)
-    for held, labels, offset, width in zip(codes, released.labels, offsets, widths, strict=True):
-        begin = int(offset + labels[place] * width)
-        inside &= table[begin : begin + int(width)][held]
+    for held, labels, column in zip(codes, released.labels, released.columns, strict=True):
+        under = np.zeros(column.leaves, dtype=bool)
+        label = int(labels[place])
+        under[column.covered[column.starts[label] : column.starts[label + 1]]] = True
+        inside &= under[held]
     return np.flatnonzero(inside)
 
 

@@ -40,6 +40,12 @@ def dense(key: NDArray[np.int64], space: int) -> tuple[NDArray[np.int64], int]:
     return numbers.astype(np.int64), len(values)
 
 
+def runs(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers ``begins[i]`` to ``begins[i] + lengths[i]``, one run after the other."""
+    shift = begins - (np.cumsum(lengths) - lengths)
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(shift, lengths))
+
+
 def pairs(
     left: NDArray[np.int64],
     right: NDArray[np.int32] | NDArray[np.int64],

@@ -1,8 +1,6 @@
 """Which released tuples cover which tuples of original values.
 
-A released class covers a tuple of leaves if each of its labels covers the leaf of its column. Where
-labels stand at few combinations of levels, each combination is one lookup; else tuples are compared
-one by one.
+A released class covers a tuple of leaves if each of its labels covers the leaf of its column.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from halfmask.metrics.codes import joint
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -23,11 +21,9 @@ if TYPE_CHECKING:
 
     Leaves = Sequence[NDArray[np.int32]]
 
-_PATTERNS = 500  # more combinations of levels than these are compared tuple by tuple
-
 
 class Released:
-    """The distinct released tuples of some columns.
+    """The distinct released tuples of some columns, in lexicographic order.
 
     Attributes:
         columns: the columns.
@@ -43,11 +39,6 @@ class Released:
         first[self.ids] = np.arange(len(self.ids))
         self.labels = [c.after[first] for c in columns]
         self.rows = tally(self.ids, count, columns[0].after_counts).astype(np.float64)
-        self._levels = [
-            (c.level[held].astype(np.int32), len(c.to_label))
-            for c, held in zip(columns, self.labels, strict=True)
-        ]
-        self._pattern, self._patterns = joint(self._levels)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -60,40 +51,29 @@ class Released:
             out *= column.sizes[held]
         return out
 
-    def covers(self, leaves: Leaves) -> Iterator[NDArray[np.int64]]:
-        """Per combination of levels, the released tuple that covers each tuple of leaves, or -1."""
-        for p in range(self._patterns):
-            # At fixed levels every leaf has one label: one released tuple at most covers it.
-            inside = np.flatnonzero(self._pattern == p)
-            wanted = [
-                column.to_label[level[inside[0]]][leaf]
-                for column, (level, _), leaf in zip(self.columns, self._levels, leaves, strict=True)
-            ]
-            absent = np.any([w < 0 for w in wanted], axis=0)
-            both = [
-                (np.concatenate([held[inside], np.maximum(w, 0)]), column.labels)
-                for column, held, w in zip(self.columns, self.labels, wanted, strict=True)
-            ]
-            numbers, total = joint(both)
-            place = np.full(total, -1, dtype=np.int64)
-            place[numbers[: len(inside)]] = inside
-            yield np.where(absent, -1, place[numbers[len(inside) :]])
+    def over(
+        self, leaves: Leaves, weights: NDArray[np.float64], ranks: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Per tuple of leaves, the weight of the released tuples over it, and their lowest rank.
 
-    @property
-    def tangled(self) -> bool:
-        """Whether labels stand at so many levels that tuples are better compared directly."""
-        return self._patterns > _PATTERNS
+        ``leaves`` are distinct and in lexicographic order, as the released tuples are; the rank is
+        -1 where nothing covers a tuple.
+        """
+        from halfmask.kernels import cover
 
-    def tables(self) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-        """Whether labels cover leaves, column after column, where each begins and how wide."""
-        tables = []
-        for column in self.columns:
-            held = np.zeros((column.labels, column.leaves), dtype=np.bool_)
-            held[np.repeat(np.arange(column.labels), column.sizes), column.covered] = True
-            tables.append(held)
-        widths = np.array([column.leaves for column in self.columns], dtype=np.int64)
-        offsets = np.cumsum([0] + [held.size for held in tables[:-1]], dtype=np.int64)
-        return np.concatenate([held.ravel() for held in tables]), offsets, widths
+        above = [column.labels_of() for column in self.columns]
+        count = len(leaves[0])
+        found = cover.Found(weights, ranks, np.zeros(count), np.full(count, -1, dtype=np.int64))
+        columns = cover.Columns(
+            np.stack(self.labels),
+            np.stack(leaves),
+            *_chained([(column.starts, column.covered) for column in self.columns]),
+            *_chained(above),
+            _offsets([len(column.starts) for column in self.columns]),
+            _offsets([len(starts) for starts, _ in above]),
+        )
+        cover.covering(columns, found)
+        return found.mass, found.best
 
 
 def covering_mass(
@@ -105,21 +85,7 @@ def covering_mass(
     """
     released = Released(columns)
     rows = released.rows / released.leaves if evenly else released.rows
-    if released.tangled:
-        from halfmask.kernels import cover
-
-        return np.asarray(
-            cover.covered_mass(
-                np.column_stack(leaves).astype(np.int64),
-                np.column_stack(released.labels).astype(np.int64),
-                rows,
-                *released.tables(),
-            )
-        )
-    mass = np.zeros(len(leaves[0]))
-    for found in released.covers(leaves):
-        mass += np.where(found >= 0, rows[found], 0.0)
-    return mass
+    return released.over(leaves, rows, np.zeros(len(released), dtype=np.int64))[0]
 
 
 def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
@@ -129,25 +95,31 @@ def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
     return np.asarray(np.rint(rows), dtype=np.int64)[ids]
 
 
+def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
+    """Per original row, the chance to find it by guessing a released row of the tightest fit.
+
+    A row whose labels cover many tuples is less likely the one of a person who fits: each fitting
+    row counts for its share of the tuples that it covers. 0 where no row fits.
+    """
+    ids, leaves = _distinct(columns)
+    best = tightest_class(columns)
+    sizes = Released(columns).leaves
+    fits = covering_mass(columns, leaves)[ids]
+    chance = np.zeros(len(best))
+    held = best >= 0
+    chance[held] = 1.0 / (sizes[best[held]] * fits[held])
+    return chance
+
+
 def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
     """Per entry of the original, the released class that covers it most tightly; -1: none."""
     ids, leaves = _distinct(columns)
     released = Released(columns)
-    size = released.leaves
-    if released.tangled:
-        from halfmask.kernels import cover
-
-        order = np.argsort(size, kind="stable")
-        labels = np.column_stack(released.labels).astype(np.int64)[order]
-        found = np.asarray(
-            cover.first_cover(np.column_stack(leaves).astype(np.int64), labels, *released.tables())
-        )
-        return np.asarray(np.where(found >= 0, order[found], -1)[ids])
-    best = np.full(len(leaves[0]), -1, dtype=np.int64)
-    for found in released.covers(leaves):
-        better = (found >= 0) & ((best < 0) | (size[found] < size[best]))
-        best = np.where(better, found, best)
-    return best[ids]
+    order = np.argsort(released.leaves, kind="stable")
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    best = released.over(leaves, released.rows, ranks)[1]
+    return np.asarray(np.where(best >= 0, order[best], -1)[ids])
 
 
 def _distinct(columns: list[SharedColumn]) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
@@ -156,3 +128,16 @@ def _distinct(columns: list[SharedColumn]) -> tuple[NDArray[np.int64], list[NDAr
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))
     return ids, [c.before[first] for c in columns]
+
+
+def _chained(
+    lists: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lists of lists, one after the other."""
+    shifts = _offsets([len(values) for _, values in lists])
+    starts = [begin + shift for (begin, _), shift in zip(lists, shifts.tolist(), strict=True)]
+    return np.concatenate(starts), np.concatenate([values for _, values in lists])
+
+
+def _offsets(lengths: list[int]) -> NDArray[np.int64]:
+    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)

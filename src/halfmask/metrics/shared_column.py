@@ -31,9 +31,8 @@ class SharedColumn:
             release.
         leaves: how many leaves there are, the first ``known`` of them from the original.
         starts: where the leaves of each label begin in ``covered``.
-        covered: the leaves under each label.
+        covered: the leaves under each label, ascending.
         level: per label, the level of the hierarchy it stands at; 0 is a value.
-        to_label: (levels, leaves) the label that a leaf has at a level, -1 where none is published.
         numbers: per leaf, its number; None where the column is not numeric.
         foreign: released rows whose label the original and its hierarchy do not know.
         loss: the mean loss of the published cells, 0 to 1; None where labels are foreign.
@@ -52,7 +51,6 @@ class SharedColumn:
     starts: NDArray[np.int64]
     covered: NDArray[np.int64]
     level: NDArray[np.int64]
-    to_label: NDArray[np.int32]
     numbers: NDArray[np.float64] | None
     foreign: int
     loss: float | None
@@ -87,6 +85,25 @@ class SharedColumn:
         assert self.numbers is not None  # noqa: S101 - only asked of numeric columns
         sums = np.add.reduceat(self.numbers[self.covered], self.starts[:-1])
         return np.asarray(sums / self.sizes)
+
+    def labels_of(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the labels that cover each leaf begin, and these, ascending."""
+        owner = np.repeat(np.arange(self.labels), self.sizes)
+        order = np.argsort(self.covered, kind="stable")
+        return np.searchsorted(self.covered[order], np.arange(self.leaves + 1)), owner[order]
+
+    def covers(self, labels: NDArray[np.int64], leaves: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each of some labels covers the leaf beside it."""
+        keys = np.repeat(np.arange(self.labels), self.sizes) * self.leaves + self.covered
+        wanted = labels * self.leaves + leaves
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray(keys[at] == wanted)
+
+    def only_label(self) -> NDArray[np.int32]:
+        """Per leaf, the label that covers it where there is one at most; -1 where none does."""
+        out = np.full(self.leaves, -1, dtype=np.int32)
+        out[self.covered] = np.repeat(np.arange(self.labels), self.sizes)
+        return out
 
     def spread(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mass on labels as mass on leaves."""
@@ -127,12 +144,8 @@ class SharedColumn:
         several = np.flatnonzero(self.sizes > 1)
         label = self.bin_of[self.covered[self.starts[:-1]]]
         label[several] = self.bins + np.arange(len(several))
-        to_label = np.full((len(several) + 1, self.bins), -1, dtype=np.int32)
-        to_label[0] = np.arange(self.bins)
         wide = [self.bin_of[self.covered[self.starts[i] : self.starts[i + 1]]] for i in several]
         covers = [np.array([place]) for place in range(self.bins)] + [np.unique(w) for w in wide]
-        for place, under in enumerate(covers[self.bins :]):
-            to_label[place + 1, under] = self.bins + place
         return replace(
             self,
             before=self.bin_of[self.before].astype(np.int32),
@@ -144,7 +157,6 @@ class SharedColumn:
             level=np.concatenate((np.zeros(self.bins), 1 + np.arange(len(several)))).astype(
                 np.int64
             ),
-            to_label=to_label,
             numbers=None,
             bin_of=np.arange(self.bins),
         )

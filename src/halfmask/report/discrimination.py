@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.report.figures import figure
-
 Line = dict[str, Any]
 _ATTACKERS = {
     "identity": "has the original column and the published labels, and wants the value behind a "
@@ -16,17 +14,40 @@ _ATTACKERS = {
     "skewness": "knew the original quasi-identifiers; this share was taken away by generalizing",
     "similarity": "knows the published quasi-identifiers and wants the meaning of a value only",
 }
-_NAMES = {"background": "external information needed", "skewness": "skewness: told no more"}
+_NAMES = {"background": "external information needed", "skewness": "skewness, what is told no more"}
 
 
-def attack_lines(document: dict[str, Any]) -> dict[str, list[Line]]:
-    """The attacks by all quasi-identifiers together, and those by each of them."""
-    rates = document["discrimination"]["rates"]
+def rate(value: float | None) -> str:
+    """A rate with four decimals, and never 0 or 1 that is not quite so."""
+    if value is None:
+        return "not known"
+    if abs(value) < 1e-12:  # what rounding leaves
+        return "0"
+    if abs(value) < 5e-5:
+        return "under 0.0001"
+    if value == 1:
+        return "1"
+    return "over 0.9999" if 0.99995 < value < 1 else f"{value:.4f}"
+
+
+def attack_lines(document: dict[str, Any], *, together: bool) -> list[Line]:
+    """Per attack its attacker and a line per column.
+
+    With ``together``, all quasi-identifiers are known jointly; else each of them alone.
+    """
     quasi = len(document["generalized"])
-    return {
-        "together": [_line(one) for one in rates if _whole(one, quasi)],
-        "each": [_line(one) for one in rates if not _whole(one, quasi) and one["rate"] is not None],
-    }
+    out = []
+    for attack, attacker in _ATTACKERS.items():
+        lines = [
+            _line(one)
+            for one in document["discrimination"]["rates"]
+            if one["attack"] == attack and _whole(one, quasi) == together
+        ]
+        lines = [one for one in lines if together or not one["reason"]]
+        if lines:
+            name = _NAMES.get(attack, attack)
+            out.append({"attack": name, "attacker": attacker, "lines": lines})
+    return out
 
 
 def _whole(one: dict[str, Any], quasi: int) -> bool:
@@ -34,26 +55,23 @@ def _whole(one: dict[str, Any], quasi: int) -> bool:
 
 
 def _line(one: dict[str, Any]) -> Line:
-    name = _NAMES.get(one["attack"], one["attack"])
+    known = one["rate"] is not None
     return {
-        "attack": f"{name}: {one['target']}",
-        "attacker": _ATTACKERS[one["attack"]],
+        "target": one["target"],
         "keys": ", ".join(one["keys"]),
-        "before": _said(one["before"], one["chance_before"]),
-        "after": _said(one["rate"], one["chance"]) if one["rate"] is not None else "not known",
-        "class": one["kind"] or "",
+        "before": "" if one["before"] is None else rate(one["before"]),
+        "after": rate(one["rate"]) if known else "not known",
+        "chance_before": _chance(one["chance_before"]),
+        "chance": _chance(one["chance"]),
+        "class": (one["kind"] or "") if known else "",
         "reason": one["reason"],
         "rows": one["rows"],
         "certain": one["identified_rows"] if one["kind"] else None,
     }
 
 
-def _said(rate: float | None, chance: dict[str, Any] | None) -> str:
-    if rate is None:
-        return ""
-    if chance is None or chance["value"] is None:
-        return figure(rate)
-    return f"{figure(rate)} (chance: {figure(chance['value'])})"
+def _chance(one: dict[str, Any] | None) -> str:
+    return "" if one is None or one["value"] is None else f"by chance {rate(one['value'])}"
 
 
 def need_lines(document: dict[str, Any]) -> list[Line]:
@@ -61,7 +79,7 @@ def need_lines(document: dict[str, Any]) -> list[Line]:
     out = []
     for one in document["needs"]:
         asked = [
-            f"{words} {figure(one[key])}"
+            f"{words} {rate(one[key])}"
             for key, words in (("at_least", "at least"), ("at_most", "at most"))
             if one[key] is not None
         ]
@@ -69,8 +87,8 @@ def need_lines(document: dict[str, Any]) -> list[Line]:
         out.append(
             {
                 "name": one["name"],
-                "before": "" if one["before"] is None else figure(one["before"]),
-                "after": "not known" if one["after"] is None else figure(one["after"]),
+                "before": "" if one["before"] is None else rate(one["before"]),
+                "after": "not known" if one["after"] is None else rate(one["after"]),
                 "rows": f"{one['rows_before']:,} → {one['rows_after']:,}",
                 "asked": " and ".join(asked),
                 "verdict": verdict,
@@ -79,3 +97,36 @@ def need_lines(document: dict[str, Any]) -> list[Line]:
             }
         )
     return out
+
+
+def outcome(one: dict[str, Any]) -> str:
+    """What a rate says, in a sentence."""
+    known = " and ".join([", ".join(one["keys"][:-1]), one["keys"][-1]]).removeprefix(" and ")
+    said = {
+        "identifier": f"Who knows {known} of a person knows {one['target']}, always.",
+        "partial": f"Who knows {known} of a person knows {one['target']} of some for certain.",
+        "sketchy": f"Who knows {known} of a person can guess {one['target']} better.",
+        "zero": f"{known} tells nothing about {one['target']}.",
+        "undefined": f"{one['target']} never varies: there is nothing to learn.",
+    }
+    chance = one["inflation"] and one["inflation"]["adjusted"]
+    if chance and not chance["trusted"] and one["kind"] not in ("zero", "undefined"):
+        return f"{said[one['kind']]} Chance alone would give such small groups as much."
+    return said[one["kind"]]
+
+
+def short(one: dict[str, Any]) -> str:
+    """A figure without its interval."""
+    return "not known" if one["value"] is None else rate(one["value"])
+
+
+def telling(one: dict[str, Any]) -> list[Line]:
+    """The hundred values that tell most, weighed by their rows."""
+    held = sorted(one["values"], key=lambda v: (-(v["unweighted"] or 0) * v["share"], -v["count"]))
+    return [v | {"value": _written(v["value"])} for v in held[:100]]
+
+
+def _written(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_written, value))
+    return "missing" if value is None else str(value)

@@ -17,6 +17,7 @@ def frontier(document: dict[str, Any]) -> dict[str, Any]:
     cost_title = UTILITY[document["utility"]]
     data = [_datum(point, field, document["utility"]) for point in document["points"]]
     data = [one for one in data if one["chance"] is not None and one["cost"] is not None]
+    data.sort(key=lambda one: one["choice"] == "not dominated")  # what is drawn last lies on top
     x = _axis("cost", cost_title, "%" if document["utility"] == "loss" else ".2~f")
     y = _axis("chance", risk_title, "~%")
     line = {
@@ -52,7 +53,7 @@ def _axis(field: str, title: str, form: str) -> dict[str, Any]:
         "type": "quantitative",
         "title": title,
         "axis": {"format": form, "tickCount": 6},
-        "scale": {"zero": True, "nice": True, "padding": 8},
+        "scale": {"zero": True, "nice": True},
     }
 
 
@@ -73,7 +74,12 @@ def _points(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
                 "title": None,
                 "scale": {"domain": ["not dominated", "dominated"], "range": [_BEST, _BEATEN]},
             },
-            "shape": {"field": "method", "type": "nominal", "title": "method"},
+            "shape": {
+                "field": "method",
+                "type": "nominal",
+                "title": "method",
+                "legend": {"symbolFillColor": "currentColor", "symbolStrokeColor": "currentColor"},
+            },
             "opacity": {"condition": {"param": "method", "value": 0.9}, "value": 0.1},
             "tooltip": [{"field": name, "type": "nominal"} for name in shown],
         },

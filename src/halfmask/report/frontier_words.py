@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_LIMITS = (0.2, 0.09, 0.05)  # highest risks that are usual limits: 5, 11 and 20 people
+_PEOPLE = (5, 11, 20)  # usual limits of the highest risk: 1 in so many
 RISK = {
     "mean": ("risk", "mean chance of being found"),
     "highest": ("highest_risk", "highest chance of being found"),
@@ -25,8 +25,8 @@ def outcome(document: dict[str, Any]) -> str:
     field = RISK[document["risk"]][0]
     different = {(point[field], point[document["utility"]]) for point in best}
     said = [
-        f"{_settings(len(points))} tried; {len(best)} not beaten: no other has less risk "
-        f"without more {document['utility']}.",
+        f"{_settings(len(points))} tried; {len(best)} of them not beaten: no other has less "
+        f"risk without more {document['utility']}.",
     ]
     if len(different) < len(best):
         said.append(f"Some give the same figures: {len(different)} different ones are left.")
@@ -45,14 +45,14 @@ def choices(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Per usual limit of the highest risk, the setting that keeps it and loses least."""
     utility = document["utility"]
     out = []
-    for limit in _LIMITS:
+    for people in _PEOPLE:
         kept = [
             point
             for point in document["points"]
-            if point["highest_risk"] <= limit
+            if point["highest_risk"] <= 1 / people
             and point[utility] is not None
             and point["epsilon"] is None
         ]
         least = min(kept, key=lambda p: (p[utility], p["risk"], p["name"]), default=None)
-        out.append({"limit": limit, "people": -int(-1 // limit), "point": least})
+        out.append({"limit": 1 / people, "people": people, "point": least})
     return out

@@ -1,4 +1,4 @@
-"""The pages of assessments, comparisons, frontiers and synthetic tables, each one HTML file."""
+"""The pages of assessments, comparisons, rates, frontiers and synthetic tables, one file each."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "halfmask.assessment": ("assessment.html", assessment),
     "halfmask.comparison": ("comparison.html", comparison),
+    "halfmask.discrimination": ("discrimination.html", lambda _: {}),
     "halfmask.frontier": ("frontier.html", frontier),
     "halfmask.synthetic": ("synthetic.html", synthetic),
 }

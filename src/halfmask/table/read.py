@@ -71,6 +71,11 @@ def read(
     return bind(normalize(arrow, texts or ()), declared, origin, given)
 
 
+def rows_of(source: object) -> Table:
+    """A table as it is, or the rows of a frame or file: for tables whose roles do not matter."""
+    return source if isinstance(source, Table) else read(source)
+
+
 def declared_schema(source: object, schema: object = None) -> Schema:
     """The given schema, or that of the file beside the data, if there is one."""
     return _schema(schema if schema is not None else _beside(source))

@@ -22,7 +22,7 @@ MISSING = "missing"
 _BETWEEN = re.compile(r"(?P<left>[\[\](])(?P<low>[^,]+),(?P<high>[^,]+)(?P<right>[\[\])])")
 _BEYOND = re.compile(r"(?P<sign><=|>=|<|>)(?P<bound>[^,]+)")
 _FROM_TO = re.compile(r"(?P<low>-?[0-9.]+)\s?-\s?(?P<high>-?[0-9.]+)")
-_COMPARISONS = {
+_COMPARISONS: dict[str, Any] = {
     "<=": np.less_equal,
     ">=": np.greater_equal,
     "<": np.less,

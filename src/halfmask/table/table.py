@@ -157,8 +157,10 @@ def one_demand(name: str, demands: Encoded, person: Encoded) -> None:
 def require_table(value: object) -> Table:
     """Return ``value`` if it is a table; frames and files have to be read first."""
     if not isinstance(value, Table):
+        kind, home = type(value).__name__, type(value).__module__.partition(".")[0]
         raise InputError(
-            f"A {type(value).__name__} is not a table with a schema: read it first, "
+            f"A {kind if home == 'builtins' else f'{home} {kind}'} is not a table with a schema: "
+            "read it first, "
             'such as hm.read(frame, schema="people.toml").'
         )
     return value

@@ -205,3 +205,18 @@ def test_nearest_is_the_nearest():
     matrix = compared.matrix(rows, np.arange(50))
     assert np.allclose(np.sort(matrix, axis=1)[:, :3], far)
     assert np.allclose(np.take_along_axis(matrix, found, axis=1), far)
+
+
+def test_columns_of_very_many_values_differ_by_one_at_most(monkeypatch):
+    from halfmask.metrics.risk import space as module
+
+    monkeypatch.setattr(module, "_CELLS", 0)
+    original = hm.read(
+        pa.table({"zip": ["1001", "1002", "2001", "3001"]}),
+        schema={"zip": {"role": "quasi", "hierarchy": {"mask": 4}}},
+    )
+    both = sides(original, hm.read(pa.table({"zip": ["1***", "1***", "2***", "9999"]}), schema={}))
+    compared = module.space(list(both.columns.values()))
+    expected = [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]]
+    assert compared.matrix(np.arange(4), np.arange(4)).tolist() == expected
+    assert compared.nearest(np.arange(4))[1][:, 0].tolist() == [0, 0, 0, 1]

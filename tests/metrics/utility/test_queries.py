@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.errors import InputError
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import queries as module
 from halfmask.metrics.utility.queries import counting_queries
@@ -78,3 +79,37 @@ def test_own_queries_by_hand(tmp_path):
     # a: 4 and 2 stay; b: 5 to 7, 1 stays; d: 8 and 1 are gone.
     assert found.error.value == pytest.approx((0 + 0 + 2 / 5 + 0 + 1 + 1) / 6)
     assert (found.cells, found.missing, found.added) == (6, pytest.approx(1 / 3), 0)
+
+
+def test_groups_of_numbers_are_matched_by_their_number(tmp_path):
+    original = hm.read(pa.table({"n": [9, 3, 3], "t": list("abc")}), schema=SCHEMA)
+    released = hm.read(pa.table({"n": [3, 3, 3, 9], "t": list("abca")}), schema={})
+    file = tmp_path / "own.sql"
+    file.write_text("select n, count(*) from people group by n order by count(*)")
+    (found,) = sql_queries(sides(original, released), statements(file))
+    # 9: 1 stays; 3: 2 to 3.
+    assert found.error.value == pytest.approx((0 + 1 / 2) / 2)
+    assert found.cells == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("select 1 from people; drop table people", "Statement 2"),
+        ("select * from read_csv('secret.csv')", "another table"),
+        ("select count(*) from others", "another table"),
+        (";", "none"),
+    ],
+)
+def test_what_is_no_query_on_people_is_refused(tmp_path, text, fault):
+    file = tmp_path / "own.sql"
+    file.write_text(text)
+    with pytest.raises(InputError, match=fault) as refused:
+        statements(file)
+    assert "secret" not in str(refused.value)
+
+
+def test_steps_of_a_query_may_have_names(tmp_path):
+    file = tmp_path / "own.sql"
+    file.write_text("with old as (select * from people where n > 3) select count(*) from old;\n")
+    assert len(statements(file)) == 1

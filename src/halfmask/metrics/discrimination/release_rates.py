@@ -156,7 +156,7 @@ def _identity(both: Sides, own: Owners | None) -> list[AttackRate]:
         out.append(
             undefined_as_none(
                 AttackRate(
-                    "identity", column.name, keys, found.rate, None, found.kind,
+                    "identity", column.name, keys, found.rate, 1.0, found.kind,
                     int(found.sizes.sum()), found.pure_rows,
                 )
             )

@@ -114,5 +114,5 @@ def owners(both: Sides, *, same_order: bool = False) -> Owners | None:
         both,
         owner,
         f"Labels overlap: each row was taken to have the tightest that cover it, which agrees with "
-        f"{agree:.1%} of the published rows and leans upward.",
+        f"{agree:.1%} of the published rows: identity is an estimate then.",
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.codes import joint
+from halfmask.metrics.codes import joint, runs
 from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
 from halfmask.metrics.weighted import tally
@@ -104,8 +104,7 @@ def _disclosed(
     starts, values, _ = sets[0]
     counts = np.diff(starts)[first]
     group = np.repeat(np.arange(len(pairs)), counts)
-    offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    value = values[np.repeat(starts[first], counts) + offset]
+    value = values[runs(starts[first], counts)]
     keys = np.repeat(np.arange(len(sets[1][0]) - 1), np.diff(sets[1][0])) * leaves + sets[1][1]
     shared = np.isin(second[group] * leaves + value, keys)
     left = np.bincount(group[shared], minlength=len(pairs))
@@ -120,9 +119,8 @@ def _possible(side: Sides, name: str) -> tuple[NDArray[np.int64], NDArray[np.int
     ids = Released(side.quasi).ids
     sizes = column.sizes[column.after]
     owner = np.repeat(ids, sizes)
-    begin = np.repeat(column.starts[column.after], sizes)
-    offset = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    pairs = np.unique(owner * column.leaves + column.covered[begin + offset])
+    covered = column.covered[runs(column.starts[column.after], sizes)]
+    pairs = np.unique(owner * column.leaves + covered)
     classes = int(ids.max()) + 1
     starts = np.searchsorted(pairs // column.leaves, np.arange(classes + 1))
     return starts, pairs % column.leaves, column.leaves

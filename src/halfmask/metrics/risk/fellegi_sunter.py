@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.metrics.codes import runs
 from halfmask.metrics.estimate import Estimate, proportion
 from halfmask.metrics.weighted import deviation
 
@@ -92,10 +93,10 @@ def _agreement(
     """Whether each released label covers each original value, or comes near it where it is new."""
     labels, turn = np.unique(column.after[right], return_inverse=True)
     sizes = column.sizes[labels]
-    begins = np.cumsum(sizes) - sizes
-    inside = np.arange(int(sizes.sum())) + np.repeat(column.starts[labels] - begins, sizes)
     under = np.zeros((column.leaves, len(labels)), dtype=bool)
-    under[column.covered[inside], np.repeat(np.arange(len(labels)), sizes)] = True
+    under[
+        column.covered[runs(column.starts[labels], sizes)], np.repeat(np.arange(len(labels)), sizes)
+    ] = True
     agreed = under[column.before[left]]
     if column.numbers is not None and column.leaves > column.known:
         band = 0.1 * deviation(column.numbers, column.leaf_rows)
@@ -144,7 +145,7 @@ def fit(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Expectation maximization of a mixture of matches and non-matches, columns independent."""
     total = counts.sum()
-    share = 1.0 / size
+    share = 1.0 / max(size, 2)
     match = np.full(bits.shape[1], 0.9)
     other = np.clip((counts @ bits) / total, 1e-4, 1 - 1e-4)
     for _ in range(_ROUNDS):

@@ -51,7 +51,7 @@ def _series(f: NDArray[np.float64], p: float) -> NDArray[np.float64]:
 
 
 def _recurrence(p: float) -> NDArray[np.float64]:
-    """p I(f) with I(1) = -log(p) / q and I(f + 1) = (1 / f - p I(f)) / q, where q = 1 - p."""
+    """The product p I(f): I(1) = -log(p) / q, I(f + 1) = (1 / f - p I(f)) / q, q = 1 - p."""
     out = np.zeros(_SMALL)
     out[1] = -np.log(p) / (1 - p)
     for f in range(1, _SMALL - 1):

@@ -27,7 +27,7 @@ def minimality(sides: Sides) -> Estimate:
     if any(c.foreign or len(np.unique(c.level)) > 1 for c in columns):
         return failed("It speaks of releases with one level per column.", sides.before)
     levels = [int(c.level[0]) for c in columns]
-    labels = [c.to_label[level][c.before] for c, level in zip(columns, levels, strict=True)]
+    labels = [c.only_label()[c.before] for c in columns]
     present = np.all([held >= 0 for held in labels], axis=0)
     if not present.any():
         return failed("No original row lies under a released class.", sides.before)

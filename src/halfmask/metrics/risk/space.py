@@ -1,8 +1,9 @@
 """Distances between original and released rows, column by column.
 
-Definition: numeric columns differ by |a - b| / range of the original, where a label stands for the
-mean of the values it covers; other columns by 0 for the same value, 1 - 1/m for a label that covers
-the value and m - 1 others, and 1 otherwise.
+Definition: numeric columns differ by |a - b| / range of the original and at most 1, where a label
+stands for the mean of the values it covers; other columns by 0 for the same value, 1 - 1/m for a
+label that covers the value and m - 1 others, and 1 otherwise. Columns of very many values differ by
+0 for the label that covers the value in most released rows, and by 1 otherwise.
 Source: Gower, "A general coefficient of similarity and some of its properties", 1971.
 """
 
@@ -75,7 +76,7 @@ class Space:
             left, right = column.before[leaves], column.after[labels]
             if self.numeric[c]:
                 a, b = self.leaf_numbers[c][left], self.label_numbers[c][right]
-                out += np.abs(a[:, None] - b[None, :])
+                out += np.minimum(np.abs(a[:, None] - b[None, :]), 1.0)
             else:
                 cells = left[:, None].astype(np.int64) * self.widths[c] + right[None, :]
                 out += self.tables[self.offsets[c] + cells]
@@ -96,9 +97,9 @@ def space(columns: Sequence[SharedColumn]) -> Space:
             leaf_numbers.append(numbers / span)
             label_numbers.append(column.label_numbers / span)
             table = np.zeros(0, dtype=np.float32)
-        elif large:  # too many values for a table: the same value or not, as numbers far apart
-            leaf_numbers.append(np.arange(column.leaves, dtype=np.float64))
-            label_numbers.append(column.covered[column.starts[:-1]].astype(np.float64))
+        elif large:  # too many values for a table: numbers that are the same or 1 apart
+            leaf_numbers.append(_likeliest(column))
+            label_numbers.append(np.arange(column.labels, dtype=np.float64))
             table = np.zeros(0, dtype=np.float32)
         else:
             leaf_numbers.append(np.zeros(column.leaves))
@@ -123,3 +124,12 @@ def _table(column: SharedColumn) -> NDArray[np.float32]:
     owner = np.repeat(np.arange(column.labels), column.sizes)
     out[column.covered, owner] = (1.0 - 1.0 / column.sizes)[owner]
     return out.ravel()
+
+
+def _likeliest(column: SharedColumn) -> NDArray[np.float64]:
+    """Per leaf, the label that covers it in most released rows; none of them where none does."""
+    out = np.full(column.leaves, -2.0)
+    owner = np.repeat(np.arange(column.labels), column.sizes)
+    order = np.argsort(column.label_rows[owner], kind="stable")
+    out[column.covered[order]] = owner[order]
+    return out

@@ -86,7 +86,7 @@ def class_mean_error(sides: Sides, column: str) -> Estimate:
     quasi = sides.quasi
     if any(c.foreign or len(np.unique(c.level)) > 1 for c in quasi):
         return failed("It speaks of releases with one level per column.", sides.before)
-    labels = [c.to_label[int(c.level[0])][c.before] for c in quasi]
+    labels = [c.only_label()[c.before] for c in quasi]
     inside = np.all([held >= 0 for held in labels], axis=0)
     both = [
         (np.concatenate([c.after, np.maximum(held, 0)]).astype(np.int32), c.labels)

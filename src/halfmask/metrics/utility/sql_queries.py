@@ -1,8 +1,9 @@
 """The user's own queries, run on the original and on the release.
 
-Definition: the cells of both answers are matched by their columns that are no numbers; the error of
-a cell is |release - original| / |original| (or / 1 where that is 0). Labels of the release are
-replaced by values they cover, drawn at random several times; the interval is over these draws.
+Definition: the cells of both answers are matched by their columns that are no numbers, and where
+there are aggregates by all that are none; the error of a cell is |release - original| / |original|
+(or / 1 where that is 0). Labels of the release are replaced by values they cover, drawn at random
+several times; the interval is over these draws.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     Answer = dict[tuple[object, ...], list[float]]
 
+TABLE = "people"  # what queries call the table
 _DRAWS = 5
 
 
@@ -68,11 +70,18 @@ def statements(source: str | PathLike[str]) -> list[Any]:
         raise InputError(f"The file of queries cannot be read: {error.strerror}.") from error
     try:
         parsed = sqlglot.parse(text, dialect="duckdb")
-        found = [query for query in parsed if isinstance(query, sqlglot.exp.Query)]
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"The file of queries is no SQL: {type(error).__name__}.") from None
+    nothing = (type(None), sqlglot.exp.Semicolon)
+    found = [query for query in parsed if not isinstance(query, nothing)]
     if not found:
         raise InputError("The file of queries holds none.")
+    for number, query in enumerate(found, 1):
+        if not isinstance(query, sqlglot.exp.Query):
+            raise InputError(f"Statement {number} of the file is no query: keep SELECT only.")
+        known = {TABLE, *(one.alias for one in query.find_all(sqlglot.exp.CTE))}
+        if any(one.name not in known for one in query.find_all(sqlglot.exp.Table)):
+            raise InputError(f"Query {number} speaks of another table than {TABLE!r}: rename it.")
     return found
 
 
@@ -87,11 +96,10 @@ def sql_queries(
     sides: Sides,
     queries: Sequence[Any],
     *,
-    name: str = "people",
     seed: int = 0,
     memory_limit: str | None = None,
 ) -> tuple[QueryError, ...]:
-    """Run parsed ``queries``, which speak of a table called ``name``, on both sides.
+    """Run parsed ``queries``, which speak of a table called ``people``, on both sides.
 
     Both tables are made of their entries inside DuckDB, which takes at most ``memory_limit``.
     """
@@ -99,18 +107,16 @@ def sql_queries(
 
     arrow = sides.original.arrow
     own = dict(zip(arrow.column_names, arrow.columns, strict=True))
-    with expanded(name, own, sides.original_counts, memory_limit=memory_limit) as engine:
-        truths = [_run(engine, query, name, i, own) for i, query in enumerate(queries, 1)]
+    with expanded(TABLE, own, sides.original_counts, memory_limit=memory_limit) as engine:
+        truths = [_run(engine, query, i, own) for i, query in enumerate(queries, 1)]
     possible = {column: _possible(sides, column) for column in sides.columns}
     random = np.random.default_rng(seed)
     answers = []
     for drawn in random.integers(0, 2**31, _DRAWS).tolist():
         counts = sides.released_counts
-        opened = expanded(name, possible, counts, seed=drawn, memory_limit=memory_limit)
+        opened = expanded(TABLE, possible, counts, seed=drawn, memory_limit=memory_limit)
         with opened as engine:
-            answers.append(
-                [_run(engine, query, name, i, possible) for i, query in enumerate(queries, 1)]
-            )
+            answers.append([_run(engine, query, i, possible) for i, query in enumerate(queries, 1)])
     return tuple(
         _compared(number, truth, [draw[number - 1] for draw in answers])
         for number, truth in enumerate(truths, 1)
@@ -147,24 +153,21 @@ def _compared(number: int, truth: Answer, answers: list[Answer]) -> QueryError:
     return QueryError(number, error, cells, float(np.mean(missing)), float(np.mean(added)))
 
 
-def _run(engine: DuckDB, query: Any, name: str, number: int, columns: Iterable[str]) -> Answer:
-    """The numbers of an answer by the values that are none."""
+def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Answer:
+    """The figures of an answer by the other values."""
     try:
         fetched = engine.run(query)
     except HalfmaskError as error:
         raise InputError(
-            f"Query {number} cannot be run on a table called {name!r} with the columns "
+            f"Query {number} cannot be run on a table called {TABLE!r} with the columns "
             f"{', '.join(columns)}. {error}"
         ) from None
-    numeric = [
-        pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
-        for f in fetched.schema
-    ]
-    keys = [fetched.column(i).to_pylist() for i, number_ in enumerate(numeric) if not number_]
+    figures = _figures(query, fetched.schema)
+    keys = [fetched.column(i).to_pylist() for i, figure in enumerate(figures) if not figure]
     numbers = [
         fetched.column(i).cast(pa.float64(), safe=False).to_pylist()
-        for i, number_ in enumerate(numeric)
-        if number_
+        for i, figure in enumerate(figures)
+        if figure
     ]
     out: Answer = {}
     for row in range(fetched.num_rows):
@@ -173,6 +176,20 @@ def _run(engine: DuckDB, query: Any, name: str, number: int, columns: Iterable[s
             float("nan") if column[row] is None else column[row] for column in numbers
         )
     return out
+
+
+def _figures(query: Any, schema: pa.Schema) -> list[bool]:
+    """Which columns of an answer are compared: numbers, and of groups only their aggregates."""
+    from sqlglot import exp
+
+    numeric = [
+        pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
+        for f in schema
+    ]
+    counted = [one.find(exp.AggFunc) is not None for one in query.selects]
+    if len(counted) != len(numeric) or not any(counted):
+        return numeric
+    return [number and figure for number, figure in zip(numeric, counted, strict=True)]
 
 
 def _cells(truth: Answer, answer: Answer) -> tuple[float | None, float, float]:

@@ -1,0 +1,74 @@
+"""What a frontier is tried on: rows, or distinct tuples that an engine counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, SchemaError
+from halfmask.models.needs import NO_QUASI
+from halfmask.table.hierarchies.auto import Auto
+from halfmask.table.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from halfmask.assessment.settings import Setting
+    from halfmask.engines.counted import Counted
+    from halfmask.models.verdict import Model
+    from halfmask.table.schema import Schema
+
+
+def columns_read(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """The columns that every figure is counted from."""
+    if not schema.quasi:
+        raise SchemaError(NO_QUASI)
+    names = [*schema.quasi, *schema.sensitive]
+    names += [column for model in models for column in model.columns]
+    demands = [demand for model in models for demand in model.policy]
+    names += [schema.policy[demand] for demand in demands if demand in schema.policy]
+    return names if schema.person is None else [*names, schema.person]
+
+
+def require_no_rows(wanted: Sequence[Sequence[Setting]], *, rows_needed: bool) -> None:
+    """Refuse, before anything is counted, what counts are not enough for."""
+    need = [chain[0].method for chain in wanted if not chain[0].recodes]
+    if need or rows_needed:
+        what = f"The method {need[0]}" if need else "A private or finished table beside it"
+        raise InputError(
+            f"{what} needs the rows, and an engine only counts them: name recodings only (optimal, "
+            "local), or read the file into memory (engine memory)."
+        )
+
+
+def require(held: Counted, risk: str) -> None:
+    """Refuse a table without people, quasi-identifiers or what the risk needs."""
+    schema = held.table.schema
+    if not schema.quasi:
+        raise SchemaError(NO_QUASI)
+    if not len(held.table):
+        raise InputError("The table has no rows: there is nobody to protect.")
+    if risk == "inference" and not schema.sensitive:
+        raise SchemaError(
+            "risk = 'inference' needs a sensitive column: give one the role sensitive in the "
+            "schema or by --sensitive."
+        )
+    auto = [name for name, column in schema.columns.items() if isinstance(column.hierarchy, Auto)]
+    if held.counts is not None and auto:
+        raise InputError(
+            f"The automatic hierarchy of '{auto[0]}' is found from rows, and an engine only counts "
+            "them: write it into the schema first, by `halfmask describe --hierarchies auto` on a "
+            "part of the rows."
+        )
+
+
+def by_value(held: Counted) -> Counted:
+    """Counted tuples by their values: an engine gives them in any order, which heuristics see."""
+    if held.counts is None:
+        return held
+    order = np.lexsort([held.table.encode(name).codes for name in held.table.schema.quasi[::-1]])
+    table = Table(held.table.arrow.take(pa.array(order)), held.table.schema)
+    return replace(held, table=table, counts=held.counts[order])

@@ -1,0 +1,118 @@
+"""A frontier of rows that an engine counts is the frontier of the rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import halfmask as hm
+from halfmask.errors import InputError
+from halfmask.sample import write
+
+PROMISES = (
+    [hm.KAnonymity(2), hm.KAnonymity(4)],
+    [hm.LDiversity(2, "disease"), hm.TCloseness(0.5, "disease")],
+)
+FIGURES = (
+    "name", "risk", "highest_risk", "inference", "loss", "distance", "suppressed", "classes",
+    "best", "gap",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("counted"), 600)
+
+
+def rows(found):
+    return [tuple(getattr(point, name) for name in FIGURES) for point in found.points]
+
+
+def same(one, other):
+    assert len(one.points) == len(other.points)
+    for left, right in zip(rows(one), rows(other), strict=True):
+        assert left[0] == right[0]
+        assert list(left[1:]) == pytest.approx(list(right[1:]), abs=1e-12)
+    assert sorted(one.impossible) == sorted(other.impossible)
+
+
+def test_duckdb_counts_a_file(sample):
+    read = hm.frontier(hm.read(sample), *PROMISES, suppression=[0.0, 0.1])
+    options = {"suppression": [0.0, 0.1], "engine": "duckdb", "memory_limit": "200MB"}
+    found = hm.frontier(sample, *PROMISES, **options)
+    same(read, found)
+    assert found.rows == 600
+    assert any("counted by duckdb" in note for note in found.notes)
+
+
+def test_a_heuristic_that_looks_at_the_order_of_rows_sees_them_sorted(sample):
+    table = hm.read(sample)
+    held = [table.arrow[name].to_pylist() for name in table.schema.quasi]
+    order = sorted(range(len(table)), key=lambda i: [(one[i] is None, one[i] or 0) for one in held])
+    by_value = hm.Table(table.arrow.take(order), table.schema)
+    options = {"methods": ["local"], "suppression": [0.0, 0.1]}
+    read = hm.frontier(by_value, *PROMISES, **options)
+    same(read, hm.frontier(sample, *PROMISES, engine="duckdb", **options))
+
+
+def test_people_of_several_rows_and_their_own_demands_are_counted(tmp_path, sample):
+    table = hm.read(sample).arrow
+    first = pa.array([i // 2 * 2 for i in range(len(table))])
+    for name in ("id", "k_i", "l_i"):  # every two rows are of one person
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, table[name].take(first))
+    pq.write_table(table, tmp_path / "people.parquet")
+    schema = sample.with_suffix(".toml")
+    read = hm.frontier(
+        hm.read(tmp_path / "people.parquet", schema=schema), hm.PersonalKAnonymity(),
+        suppression=[0.2, 0.5],
+    )  # fmt: skip
+    found = hm.frontier(
+        tmp_path / "people.parquet", hm.PersonalKAnonymity(), schema=schema, engine="duckdb",
+        suppression=[0.2, 0.5],
+    )  # fmt: skip
+    assert read.points
+    same(read, found)
+
+
+def test_a_small_file_is_read(sample):
+    same(hm.frontier(sample, *PROMISES), hm.frontier(hm.read(sample), *PROMISES))
+    found = hm.frontier(sample, hm.KAnonymity(3), methods=["mondrian"])
+    assert len(found.points) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"methods": ["mondrian"]}, {"epsilons": [1.0]}, {"releases": {"given": None}}],
+    ids=["divisions", "private tables", "finished tables"],
+)
+def test_what_needs_rows_says_so_before_anything_is_counted(tmp_path, options):
+    with pytest.raises(InputError, match="needs the rows"):
+        hm.frontier(tmp_path / "nothing.csv", hm.KAnonymity(2), engine="duckdb", **options)
+
+
+def test_automatic_hierarchies_need_rows(tmp_path):
+    pq.write_table(pa.table({"a": [1, 1, 2], "b": ["x", "y", "y"]}), tmp_path / "t.parquet")
+    schema = {"a": {"role": "quasi", "hierarchy": "auto"}, "b": "quasi"}
+    with pytest.raises(InputError, match="automatic hierarchy of 'a'"):
+        hm.frontier(tmp_path / "t.parquet", hm.KAnonymity(2), engine="duckdb", schema=schema)
+
+
+def test_postgres_counts_where_the_rows_are(postgres):
+    psycopg = pytest.importorskip("psycopg")
+    people = hm.read(
+        {"age": [30, 30, 31, 41, 41, 42, 43, 57], "ill": list("ababbcca")},
+        schema={"age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}}, "ill": "sensitive"},
+    )
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS tried")
+        connection.execute("CREATE TABLE tried (age bigint, ill text)")
+        with connection.cursor().copy("COPY tried FROM STDIN") as copy:
+            for row in zip(*(c.to_pylist() for c in people.arrow.columns), strict=True):
+                copy.write_row(row)
+    ks = [hm.KAnonymity(2), hm.KAnonymity(4)]
+    options = {"suppression": [0.0, 0.3]}
+    found = hm.frontier(postgres, ks, schema=people.schema, source_table="tried", **options)
+    same(hm.frontier(people, ks, **options), found)
+    assert any("counted by postgres" in note for note in found.notes)

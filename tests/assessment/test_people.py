@@ -1,0 +1,184 @@
+"""Figures of tables in which people have several rows, against counting in plain Python."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections import Counter, defaultdict
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import halfmask as hm
+
+QUASI = ("born", "weight", "city")
+SCHEMA = {
+    "table": {"person": "who"},
+    "columns": {
+        "who": "identifier",
+        "born": {"role": "quasi"},
+        "weight": {"role": "quasi", "kind": "numeric"},
+        "city": {"role": "quasi"},
+        "ill": {"role": "sensitive"},
+    },
+}
+DAYS = [datetime.date(1980, 1, 1), datetime.date(1980, 1, 2), datetime.date(1999, 12, 31), None]
+WEIGHTS = [Decimal("70.50"), Decimal("70.51"), Decimal("81.00"), None]
+
+rows_of_people = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "c", "d", "e"]),
+        st.sampled_from(DAYS),
+        st.sampled_from(WEIGHTS),
+        st.sampled_from(["x", "y", None]),
+        st.sampled_from(["flu", "cold", None]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def table(rows):
+    who, born, weight, city, ill = zip(*rows, strict=True)
+    return hm.read(
+        pa.table(
+            {
+                "who": pa.array(who),
+                "born": pa.array(born, pa.date32()),
+                "weight": pa.array(weight, pa.decimal128(6, 2)),
+                "city": pa.array(city, pa.string()),
+                "ill": pa.array(ill, pa.string()),
+            }
+        ),
+        schema=SCHEMA,
+    )
+
+
+def groups(rows, names):
+    """The rows of each combination of values."""
+    out = defaultdict(list)
+    for row in rows:
+        out[tuple(row[1 + QUASI.index(name)] for name in names)].append(row)
+    return list(out.values())
+
+
+def people(group):
+    return len({row[0] for row in group})
+
+
+def alone(rows, names):
+    return sum(len(group) for group in groups(rows, names) if people(group) == 1)
+
+
+def sets(size=3):
+    return [s for n in range(1, size + 1) for s in itertools.combinations(QUASI, n)]
+
+
+@given(rows_of_people)
+@settings(max_examples=60, deadline=None)
+def test_classes_and_risks(rows):
+    found = hm.assess(table(rows))
+    classes = groups(rows, QUASI)
+    held = [people(group) for group in classes]
+    assert (found.rows, found.people, found.classes) == (len(rows), sum(held), len(classes))
+    assert found.smallest == min(held)
+    assert found.unique_rows == alone(rows, QUASI)
+    assert found.highest_risk == pytest.approx(1 / min(held))
+    assert found.mean_risk == pytest.approx(len(held) / sum(held))
+    risk = found.reidentification
+    assert risk.journalist_any_hit == pytest.approx(1 - math.prod(1 - 1 / n for n in held))
+    for one in risk.thresholds:
+        above = sum(len(g) for g in classes if 1 / people(g) > one.limit)
+        assert one.rows == above
+    for one in risk.distribution:
+        inside = sum(len(g) for g in classes if one.low < 1 / people(g) <= one.high)
+        assert one.rows == inside
+    sizes = Counter()
+    for group in classes:
+        n = people(group)
+        sizes[str(n) if n < 3 else "3-4" if n < 5 else "5-9"] += len(group)
+    assert {label: n for label, _, n in found.sizes} == sizes
+
+
+@given(rows_of_people)
+@settings(max_examples=60, deadline=None)
+def test_columns_sets_and_advice(rows):
+    found = hm.assess(table(rows))
+    for one in found.columns:
+        values = [row[1 + QUASI.index(one.name)] for row in rows]
+        assert one.missing == values.count(None)
+        assert one.distinct == len(set(values) - {None})
+        assert one.unique_rows == alone(rows, [one.name])
+    by_set = {frozenset(one.columns): one for one in found.sets}
+    for names in sets():
+        one = by_set[frozenset(names)]
+        assert one.unique_rows == alone(rows, names)
+        assert one.classes == len(groups(rows, names))
+        pairs = math.comb(len(rows), 2)
+        same = sum(math.comb(len(group), 2) for group in groups(rows, names))
+        assert one.separation == pytest.approx(1 - same / pairs if pairs else 1.0)
+    singling = [set(names) for names in sets() if alone(rows, names)]
+    minimal = [names for names in singling if not any(other < names for other in singling)]
+    assert sorted(map(sorted, found.minimal)) == sorted(map(sorted, minimal))
+    for one in found.advice:
+        assert one.unique_rows == alone(rows, QUASI)
+        assert one.removed == alone(rows, [name for name in QUASI if name != one.column])
+
+
+@given(rows_of_people)
+@settings(max_examples=60, deadline=None)
+def test_disclosure_and_criteria(rows):
+    found = hm.assess(table(rows))
+    classes = groups(rows, QUASI)
+    kinds = [len({row[4] for row in group}) for group in classes]
+    (one,) = found.disclosures
+    total = len(rows)
+    certain = sum(len(g) for g, k in zip(classes, kinds, strict=True) if k == 1)
+    assert one.homogeneity == pytest.approx(certain / total)
+    guessed = sum(max(Counter(row[4] for row in group).values()) for group in classes)
+    assert one.best_guess == pytest.approx(guessed / total)
+    prior = max(Counter(row[4] for row in rows).values()) / total
+    assert one.prior_guess == pytest.approx(prior)
+    by = {c.name: c for c in found.criteria}
+    assert by["singling out"].attack.value == pytest.approx(alone(rows, QUASI) / total)
+    held = [people(group) for group in classes]
+    assert by["linkability"].attack.value == pytest.approx(len(held) / sum(held))
+    assert by["inference"].attack.value == pytest.approx(guessed / total)
+
+
+def test_rows_of_one_person_that_agree_are_alone_in_every_figure():
+    day, weight = DAYS[0], WEIGHTS[0]
+    rows = [("a", day, weight, "x", "flu")] * 2 + [("b", DAYS[2], weight, "y", "cold"),
+            ("c", DAYS[2], weight, "y", "flu")]  # fmt: skip
+    found = hm.assess(table(rows))
+    assert found.unique_rows == 2
+    assert {c.name: c.unique_rows for c in found.columns} == {"born": 2, "weight": 0, "city": 2}
+    assert any("several rows" in note for note in found.notes)
+    # A walk over rows sees two that are equal; the note says so.
+    assert found.special.special_rows == 0
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_the_engine_counts_the_same(tmp_path, suffix):
+    from pyarrow import csv, parquet
+
+    rows = [
+        ("a", DAYS[0], WEIGHTS[0], "x", "flu"),
+        ("a", DAYS[0], WEIGHTS[0], "x", "cold"),
+        ("b", DAYS[0], WEIGHTS[0], "x", "flu"),
+        ("c", None, WEIGHTS[1], None, "flu"),
+        ("c", None, WEIGHTS[1], None, None),
+        ("d", DAYS[2], None, "y", "flu"),
+        ("e", DAYS[2], None, "y", "flu"),
+    ]
+    here = table(rows)
+    path = tmp_path / f"rows.{suffix}"
+    (parquet.write_table if suffix == "parquet" else csv.write_csv)(here.arrow, path)
+    there = hm.assess(path, schema=SCHEMA, engine="duckdb").to_dict()
+    own = hm.assess(here).to_dict()
+    differ = [key for key in own if there[key] != own[key]]
+    assert differ == ["notes"]

@@ -1,0 +1,85 @@
+"""Criteria that no attack can vouch for are not met."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+
+AGES = [20 + i % 4 for i in range(800)]
+ROWS = {
+    "id": [f"Canaria{i}" for i in range(800)],
+    "age": AGES,
+    "city": ["Ux", "Vx"] * 400,
+    "disease": [f"d{i % 7}" for i in range(800)],
+}
+SCHEMA = {"id": "identifier", "age": "quasi", "city": "quasi", "disease": "sensitive"}
+SAFE = {**ROWS, "age": ["*"] * 800, "city": ["*"] * 800, "disease": ["*"] * 800}
+
+
+@pytest.fixture
+def people():
+    return hm.read(ROWS, schema=SCHEMA)
+
+
+def compared(people, rows):
+    return hm.compare(people, hm.read(pa.table(rows)), learn=False)
+
+
+def without(rows, *names):
+    return {name: values for name, values in rows.items() if name not in names}
+
+
+def outcomes(found):
+    return {one.name: one.outcome for one in found.criteria}
+
+
+def test_a_suppressed_table_meets_all_criteria(people):
+    found = compared(people, without(SAFE, "id"))
+    assert set(outcomes(found).values()) == {"met"}
+    assert not found.notes
+
+
+def test_identifiers_that_left_are_singling_out(people):
+    found = compared(people, SAFE)
+    assert outcomes(found)["singling out"] == "not met"
+    assert outcomes(found)["linkability"] == "not met"
+    assert outcomes(found)["inference"] == "undecided"
+    assert "'id'" in found.notes[0]
+    assert "Canaria" not in str(found.to_dict())
+
+
+def test_new_pseudonyms_under_the_same_name_are_not_the_identifiers(people):
+    found = compared(people, {**SAFE, "id": [f"p{i}" for i in range(800)]})
+    assert outcomes(found)["singling out"] == "met"
+
+
+def test_a_column_that_nobody_looked_at_withholds_every_criterion(people):
+    found = compared(people, {**without(SAFE, "id"), "record": list(range(800))})
+    assert set(outcomes(found).values()) == {"undecided"}
+    assert "record" in found.notes[0]
+
+
+def test_labels_that_cannot_be_read_withhold_every_criterion(people):
+    found = compared(people, {**without(SAFE, "id"), "city": ["Xx", "Yx"] * 400})
+    assert "met" not in outcomes(found).values()
+    assert "'city'" in found.notes[0]
+
+
+def test_perturbed_numbers_are_read(people):
+    moved = {**without(SAFE, "id"), "age": [age + 0.5 for age in AGES]}
+    assert not any("cannot be read" in note for note in compared(people, moved).notes)
+
+
+def test_a_sensitive_column_that_is_gone_is_named(people):
+    found = compared(people, without(SAFE, "id", "disease"))
+    assert any("disease" in note for note in found.notes)
+
+
+def test_missing_cells_that_may_be_suppressed_are_named():
+    rows = {**without(ROWS, "id"), "city": [None, *ROWS["city"][1:]]}
+    people = hm.read(rows, schema=without(SCHEMA, "id"))
+    found = compared(people, {**rows, "city": [None] * 200 + rows["city"][200:]})
+    assert any("'city': more cells are missing" in note for note in found.notes)
+    assert not any("more cells" in note for note in compared(people, rows).notes)
