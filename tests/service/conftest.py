@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
-from serving import PEOPLE, served
+
+# The service is an extra: without it there is nothing to test.
+collect_ignore_glob = [] if find_spec("fastapi") and find_spec("uvicorn") else ["test_*.py"]
 
 
 @pytest.fixture
 def service(tmp_path):
+    from serving import served
+
     with served(tmp_path / "private") as made:
         yield made
 
@@ -15,6 +21,8 @@ def service(tmp_path):
 @pytest.fixture
 def opened(service):
     """The service with the small table, roles as a person would set them."""
+    from serving import PEOPLE
+
     assert service.upload(PEOPLE)["ok"]
     schema = {
         "columns": {

@@ -110,6 +110,27 @@ def test_errors_stand_below_their_form(page):
     assert said == []
 
 
+def test_names_and_values_of_a_file_are_never_read_as_html(page, tmp_path):
+    shown, _, said, _ = page
+    hostile = "<img src=x onerror=alert(1)>"
+    rows = "\n".join(f"{30 + i},{hostile}" for i in range(6))
+    (tmp_path / "people.csv").write_text(f"age,{hostile}\n{rows}\n")
+    shown.on("dialog", lambda dialog: said.append(dialog.message))
+    shown.set_input_files("#file", tmp_path / "people.csv")
+    press(shown, "table")
+    assert "6 rows, 2 columns" in shown.inner_text("#headline")
+    shown.select_option("#role-0", "quasi")
+    shown.select_option("#role-1", "quasi")
+    press(shown, "schema")
+    press(shown, "assess")
+    sql = 'SELECT "X", COUNT(*) AS n FROM people GROUP BY "X" GUARANTEE k = 2, l = 1'
+    shown.fill("#sql", sql.replace("X", hostile))
+    press(shown, "query")
+    assert hostile in shown.inner_text("#query-result")
+    assert shown.query_selector("main img") is None
+    assert said == []
+
+
 def test_without_the_token_the_page_says_what_to_do(page):
     shown, home, _, _ = page
     other = shown.context.browser.new_context().new_page()

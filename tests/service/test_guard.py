@@ -37,6 +37,13 @@ def test_without_the_token_nothing_is_answered(opened, method, path, token):
     assert SECRET not in reply.text
 
 
+@pytest.mark.parametrize(
+    "path", ["//api/state", "/api", "/./api/state", "/API/state", "/%61pi/state", "/x", "/static"]
+)
+def test_another_way_to_write_an_address_needs_the_token_too(service, path):
+    assert service.client.get(path).status_code == 403
+
+
 def test_the_token_in_an_address_or_a_cookie_is_no_token(service):
     service.client.cookies.set(TOKEN, SECRET)
     reply = service.client.get("/api/state", params={"token": SECRET, TOKEN: SECRET})

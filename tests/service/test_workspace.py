@@ -82,6 +82,7 @@ def test_a_file_that_cannot_be_read_leaves_the_former_table(opened, content):
             reply = opened.call("GET", f"/api/jobs/{job['id']}?wait=5")
         assert job["state"] == "failed"
         assert job["result"]["code"] == "input"
+        assert str(opened.space.folder) not in job["result"]["message"]
     else:
         assert reply.status_code == 400
     assert opened.call("GET", "/api/state").json()["table"] == before

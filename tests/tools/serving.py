@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
-pytest.importorskip("fastapi", reason="the service is not installed (halfmask[serve])")
-
 from halfmask.service.app import make_app
 from halfmask.service.guard import TOKEN, Rules
 from halfmask.service.jobs import Jobs

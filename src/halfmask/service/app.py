@@ -74,11 +74,7 @@ def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None
             raise
 
         def work() -> dict[str, Any]:
-            try:
-                space.open(place)
-            finally:
-                if not space.is_open or space.opened.path != place:
-                    space.forget(place)
+            space.open_sent(place)
             return steps.described(space)
 
         return _started(jobs.start(job, work))

@@ -77,6 +77,8 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http="h11",  # not what happens to be installed
+        loop="asyncio",
         ws="none",
         timeout_graceful_shutdown=2,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import MissingError
+from halfmask.errors import InputError, MissingError
 from halfmask.sample import SEED, write
 from halfmask.service.schema_change import changed_schema
 from halfmask.table.describe import Description, describe
@@ -108,6 +108,20 @@ class Workspace:
         proposed = declared == Schema()
         table = read(path, found.to_schema() if proposed else declared, **how)
         self._become(Opened(path, path.name, how, found, table, proposed))
+
+    def open_sent(self, path: Path) -> None:
+        """Open a file that the browser sent; it is removed where it cannot be read."""
+        try:
+            self.open(path)
+        except InputError as error:
+            self.forget(path)
+            if type(error) is not InputError:
+                raise
+            # Where the file lies is no help to whoever sent it.
+            raise InputError(str(error).replace(f"{path.parent}/", "")) from None
+        except BaseException:
+            self.forget(path)
+            raise
 
     def open_sample(self, rows: int) -> None:
         """Open an invented table, with its schema and hierarchies."""
