@@ -91,12 +91,44 @@ def sample_seconds() -> float:
         return time.perf_counter() - start
 
 
+def compare_seconds(rows: int) -> dict[str, Any]:
+    """The sample and its release, compared in memory and by DuckDB within 300 MB, each alone.
+
+    Models are not trained: their rows are few, whatever the size. Peaks are of whole processes.
+    """
+    from halfmask.sample import write
+
+    out = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path, release = write(folder, rows), f"{folder}/release.parquet"
+        hm.anonymize(hm.read(path), hm.KAnonymity(5), suppression=0.05).write(release)
+        for name, engine in (("memory", "memory"), ("duckdb_300mb", "duckdb")):
+            command = [sys.executable, __file__, "--compared", str(path), release, engine]
+            ran = subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own
+            out[name] = json.loads(ran.stdout)
+    return out
+
+
+def compared(original: str, release: str, engine: str) -> dict[str, float]:
+    """Processor seconds and peak memory of one comparison in this process."""
+    import resource
+
+    limit = {"memory_limit": "300MB"} if engine == "duckdb" else {}
+    _, cpu = timed(lambda: hm.compare(original, release, engine=engine, learn=False, **limit))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"cpu_seconds": cpu, "peak_mb": peak}
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--pycanon-rows", type=int, default=2_000)
+    parser.add_argument("--compared", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.compared:
+        print(json.dumps(compared(*given.compared)))
+        return
     small = table(1000, 10)
     hm.check(table(1000, CHECKED), *models())
     rank_column_sets(small, "s", size=2)
@@ -122,11 +154,15 @@ def main() -> None:
         "times_faster": None if theirs is None else theirs / ours,
     }
     out["assess_sample_cold_seconds"] = sample_seconds()
+    out["compare"] = compare_seconds(given.rows)
     out["ratios"] = {
         "checks": out["checks_seconds"][0] / out["numpy_unique_seconds"][0],
         "discrimination": out["discrimination_385_sets_seconds"][0]
         / out["numpy_unique_seconds"][0],
         "suda2": out["suda2_up_to_5_of_8_seconds"][0] / out["numpy_unique_seconds"][0],
+        "compare": out["compare"]["memory"]["cpu_seconds"] / out["numpy_unique_seconds"][1],
+        "compare_duckdb": out["compare"]["duckdb_300mb"]["cpu_seconds"]
+        / out["numpy_unique_seconds"][1],
     }
     print(json.dumps(out, indent=2))
 

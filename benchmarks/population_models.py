@@ -49,8 +49,7 @@ def populations(random: np.random.Generator) -> Iterator[tuple[str, Sizes]]:
             ("age", "sex", "race", "marital-status"),
             ("education-num", "sex", "race", "marital-status", "native-country"),
         ):
-            label = f"Adult, {len(names)} columns from {names[0]}"
-            yield label, classes_of(table, names).people
+            yield f"Adult by {', '.join(names)}", classes_of(table, names).people
 
 
 def pitman_sizes(people: int, alpha: float, theta: float, random: np.random.Generator) -> Sizes:

@@ -31,18 +31,17 @@ def recoding() -> hm.Recoding:
         lambda _: hm.check(FRAME, TWO),
         lambda _: hm.anonymize(FRAME, TWO),
         lambda _: hm.compare(FRAME, FRAME),
-        lambda _: hm.compare(TABLE, FRAME),
         lambda _: recoding().apply(FRAME, TWO),
         lambda _: recoding().to_sql(FRAME, name="people"),
         lambda folder: recoding().to_csv(folder, FRAME),
         lambda _: hm.KMap(2, FRAME),
         lambda _: hm.DeltaPresence(0, 0.5, FRAME),
     ],
-    ids=["assess", "check", "anonymize", "compare", "compare with", "apply", "to_sql", "to_csv",
+    ids=["assess", "check", "anonymize", "compare", "apply", "to_sql", "to_csv",
          "KMap", "DeltaPresence"],
 )  # fmt: skip
 def test_a_frame_in_place_of_a_table_is_to_be_read_first(attempt, tmp_path):
-    with pytest.raises(InputError, match=r"A DataFrame is not a table .* read it first"):
+    with pytest.raises(InputError, match=r"A pandas DataFrame is not a table .* read it first"):
         attempt(tmp_path)
 
 

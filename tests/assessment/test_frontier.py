@@ -73,6 +73,9 @@ def test_finished_tables_stand_beside(people, tmp_path):
         ([hm.KAnonymity(2)], {"time_limit": 0}, "above 0"),
         ([hm.KAnonymity(2)], {"seed": -1}, "at least 0"),
         ([hm.KAnonymity(2)], {"epsilons": [0]}, "above 0"),
+        ([hm.KAnonymity(2)], {"epsilons": 1.0}, "a list of budgets"),
+        ([hm.KAnonymity(2)], {"releases": {"a": None}}, "table"),
+        ([hm.KAnonymity(2)], {"releases": ["a"]}, "by name"),
         ([hm.LDiversity(2, "nosuch")], {}, "is not in the table"),
         ([hm.LDiversity(2, "age")], {}, "is a quasi-identifier"),
     ],
@@ -108,6 +111,21 @@ def test_the_same_setting_is_tried_once_and_named_in_full(people):
         "k = 3, l = 2 (disease); optimal, none suppressed",
         "k = 3, l = 2 (disease); optimal, up to 5% suppressed",
     ]
+
+
+def test_a_population_is_counted_and_sensitive_columns_stay_measured():
+    schema = {"a": "quasi", "s": "sensitive"}
+    rows = {"a": [1, 1, 2, 2, 3, 3], "s": list("xyxyxx")}
+    everybody = hm.read({"a": [1, 1, 1, 2, 2, 2, 2, 3, 3, 4]}, schema={"a": "quasi"})
+    found = hm.frontier(
+        hm.read(rows, schema=schema), [hm.KMap(3, everybody), hm.KMap(4, everybody)],
+        suppression=[0.0, 0.4],
+    )  # fmt: skip
+    figures = {point.name: (point.classes, point.suppressed) for point in found.points}
+    # Three people of the population have 1, four have 2, two have 3.
+    assert figures["k-map k = 3; optimal, up to 40% suppressed"] == (2, pytest.approx(1 / 3))
+    assert figures["k-map k = 3; optimal, none suppressed"] == (1, 0.0)
+    assert all(point.inference is not None for point in found.points)
 
 
 def test_progress_is_told_setting_by_setting(people):
@@ -207,6 +225,7 @@ def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
     assert sorted(point.epsilon for point in private) == [0.5, 4]
     # Their rows stand for nobody: a loss of labels says nothing, so that distances decide.
     assert all(point.loss is None for point in private)
+    assert all(point.suppressed == 0.0 for point in private)
     assert any(point.best for point in found.points)
     found.report(tmp_path / "frontier.html")
     assert "epsilon = 4" in (tmp_path / "frontier.html").read_text()

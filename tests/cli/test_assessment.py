@@ -73,3 +73,25 @@ def test_bad_settings_are_the_users_fault(halfmask, sample, options):
 
 def test_no_original_is_written_over(halfmask, sample):
     assert halfmask("assess", sample, "-o", sample).code == 1
+
+
+def test_compare_counts_by_an_engine_what_it_reads(halfmask, sample, tmp_path):
+    out = tmp_path / "out.parquet"
+    assert halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", out).code == 0
+    # Other people's rows take the schema of the original: a copy without one beside it.
+    control = tmp_path / "others.csv"
+    control.write_bytes(sample.read_bytes())
+    options = ("--control", control, "--earlier", out, "--no-learn", "--attacks", 20, "--json")
+    read = halfmask("compare", sample, out, *options)
+    assert read.code == 0, read.err
+    limits = ("--engine", "duckdb", "--memory-limit", "200MB")
+    counted = halfmask("compare", sample, out, *options, *limits)
+    assert counted.code == 0, counted.err
+    for key in ("rows", "rows_released", "loss", "classes_released"):
+        assert counted.json()[key] == pytest.approx(read.json()[key])
+    assert counted.json()["membership"]["area"]["value"] is not None
+    assert any("counted by duckdb" in note for note in counted.json()["notes"])
+    refused = halfmask("compare", sample, out, "--same-order", *limits)
+    assert refused.code == 1
+    assert "have no order" in refused.err
+    assert halfmask("compare", sample, tmp_path / "all.duckdb").code == 1

@@ -295,7 +295,7 @@ def test_too_many_distinct_tuples_are_refused(sources):
 
     with (
         open_large(str(sources / "people.parquet")) as (engine, name),
-        pytest.raises(InputError, match="more than 10 distinct"),
+        pytest.raises(InputError, match=r"more than 10 distinct.*fewer.*generalize.*at random"),
     ):
         counted_tuples(engine, name, ["age", "zip"], most=10)
 

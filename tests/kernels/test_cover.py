@@ -56,22 +56,23 @@ def test_walking_both_agrees_with_all_pairs(seed, columns, released, originals, 
     leaves = np.unique(leaves, axis=0)
     weights = random.random(len(labels))
     ranks = random.permutation(len(labels))
-    count = len(leaves)
-    found = cover.Found(weights, ranks, np.zeros(count), np.full(count, -1, dtype=np.int64))
     below = [[np.flatnonzero(row) for row in held] for held in tables]
     above = [[np.flatnonzero(row) for row in held.T] for held in tables]
-    cover.covering(
-        cover.Columns(
-            np.ascontiguousarray(labels.T.astype(np.int32)),
-            np.ascontiguousarray(leaves.T.astype(np.int32)),
-            *chained(below),
-            *chained(above),
-            offsets([7] * columns),
-            offsets([width + 1 for width in widths]),
-        ),
-        found,
+    walked = cover.Columns(
+        np.ascontiguousarray(labels.T.astype(np.int32)),
+        np.ascontiguousarray(leaves.T.astype(np.int32)),
+        *chained(below),
+        *chained(above),
+        offsets([7] * columns),
+        offsets([width + 1 for width in widths]),
     )
     covers = looked_at(leaves, labels, tables)
-    assert found.mass == pytest.approx(covers @ weights)
+    ranked = cover.Found.of(len(leaves), weights, ranks)
+    cover.covering(walked, ranked)
+    assert ranked.total() == pytest.approx(covers @ weights)
     lowest = np.where(covers, ranks, len(labels)).min(axis=1)
-    assert found.best.tolist() == np.where(lowest == len(labels), -1, lowest).tolist()
+    assert ranked.best.tolist() == np.where(lowest == len(labels), -1, lowest).tolist()
+    added = cover.Found.of(len(leaves), weights, ranks[:0])
+    cover.covering(walked, added)
+    assert added.total() == pytest.approx(covers @ weights)
+    assert ((added.total() == 0) == ~covers.any(axis=1)).all()

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.assessment.discriminate import discriminate
+from halfmask.report.discrimination import outcome, rate
 from halfmask.report.pages import estimate, render_page
 from halfmask.report.terms import TERMS
 
@@ -32,11 +34,13 @@ def pages():
         "assessment": hm.assess(people, fraction=0.5),
         "comparison": hm.compare(people, release, learn=False),
         "frontier": hm.frontier(people, [hm.KAnonymity(2), hm.KAnonymity(3)]),
+        "rate": discriminate(people, "disease", [HOSTILE], values=True, permutations=2),
+        "sets": discriminate(people, "disease", None, permutations=2),
     }
     return {name: render_page(one.to_dict()) for name, one in documents.items()}
 
 
-@pytest.mark.parametrize("name", ["assessment", "comparison", "frontier"])
+@pytest.mark.parametrize("name", ["assessment", "comparison", "frontier", "rate", "sets"])
 def test_names_cannot_break_out(pages, name):
     assert "<script>alert(1)" not in pages[name]
     assert "<b>&" not in pages[name]
@@ -46,6 +50,20 @@ def test_definitions_are_one_click_away(pages):
     for word in ("prosecutor", "singling out", "special unique"):
         assert f"<summary>{word}</summary>" in pages["assessment"]
         assert TERMS[word].split(".")[0][:40] in pages["assessment"]
+    for word in ("discrimination rate", "identity", "information loss", "semantic partition"):
+        assert f"<summary>{word}</summary>" in pages["comparison"]
+    for name in ("rate", "sets"):
+        assert "<summary>by chance</summary>" in pages[name]
+
+
+def test_rates_are_said_in_a_sentence_and_never_quite_0_or_1():
+    one = {"keys": ["age", "sex"], "target": "ill", "kind": "partial", "inflation": None}
+    assert outcome(one) == "Who knows age and sex of a person knows ill of some for certain."
+    doubted = {"adjusted": {"trusted": False, "value": 0.1}}
+    assert outcome(one | {"inflation": doubted}).endswith("would give such small groups as much.")
+    figures = [0.0, 1e-5, 0.25, 0.99999, 1.0, None, -0.0281]
+    said = ["0", "under 0.0001", "0.2500", "over 0.9999", "1", "not known", "-0.0281"]
+    assert [rate(value) for value in figures] == said
 
 
 def test_an_estimate_that_failed_says_why():
@@ -133,7 +151,7 @@ def odd_pages():
 
 
 def test_tables_have_captions_and_heads_and_headings_are_in_order(pages, odd_pages):
-    for name in ("assessment", "comparison", "frontier"):
+    for name in ("assessment", "comparison", "frontier", "rate", "sets"):
         for page in (pages[name], *(p for key, p in odd_pages.items() if key.startswith(name))):
             body = page[: page.index('<script type="application/json"')]
             tables = re.findall(r"<table.*?</table>", body, re.S)

@@ -18,23 +18,14 @@ if TYPE_CHECKING:
 
 
 class Groupings:
-    """The classes of a table at any combination of levels, with a bounded memory of finer ones.
-
-    With ``again``, the same levels will be asked for by several searches and are remembered too.
-    """
+    """The classes of a table at any combination of levels, with a bounded memory of finer ones."""
 
     def __init__(
-        self,
-        tuples: Classes,
-        hierarchies: Sequence[Hierarchy],
-        budget: int = 32 << 20,
-        *,
-        again: bool = False,
+        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 32 << 20
     ) -> None:
         self.tuples = tuples
-        self._again = again
         self.order = sorted(range(len(hierarchies)), key=lambda c: -len(hierarchies[c].labels[0]))
-        self._budget = max(budget, 4 * _size(tuples))
+        self._budget = max(budget, 4 * size_of(tuples))
         self._held = 0
         self._known: OrderedDict[tuple[int, ...], Classes] = OrderedDict()
         self._hierarchies = hierarchies
@@ -57,7 +48,7 @@ class Groupings:
             end -= 1
         finer = self._reach(path[:end])
         coarser = self._raise(finer, len(path) - 1, path[-1])
-        if self._again or len(path) < len(self.order):  # nothing is reached through a whole path
+        if len(path) < len(self.order):  # nothing is reached through a complete path
             self._remember(path, coarser)
         return coarser
 
@@ -66,15 +57,21 @@ class Groupings:
         return finer.coarsen([column], [self._hierarchies[column].maps[level]])
 
     def _remember(self, path: tuple[int, ...], classes: Classes) -> None:
-        rows = classes.rows.copy()  # the kernel's results are views of longer arrays
-        people = rows if classes.people is classes.rows else classes.people
-        kept = replace(classes, keys=classes.keys.copy(), rows=rows, people=people)
+        kept = compact(classes)
         self._known[path] = kept
-        self._held += _size(kept)
+        self._held += size_of(kept)
         while self._held > self._budget and len(self._known) > 1:
-            self._held -= _size(self._known.popitem(last=False)[1])
+            self._held -= size_of(self._known.popitem(last=False)[1])
 
 
-def _size(classes: Classes) -> int:
+def compact(classes: Classes) -> Classes:
+    """The same classes in arrays of their own: the kernel's results are views of longer ones."""
+    rows = classes.rows.copy()
+    people = rows if classes.people is classes.rows else classes.people
+    return replace(classes, keys=classes.keys.copy(), rows=rows, people=people)
+
+
+def size_of(classes: Classes) -> int:
+    """Roughly how many bytes classes take."""
     histograms = sum(h.values.nbytes + h.counts.nbytes for h in classes.histograms.values())
     return int(classes.keys.nbytes + classes.rows.nbytes + histograms)

@@ -6,7 +6,6 @@ All figures but the population estimates are counted on all rows.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +25,7 @@ from halfmask.metrics.risk.rarity import rarity
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.risk.uniqueness import uniqueness
+from halfmask.metrics.walk import affordable
 from halfmask.table.classes import classes_of
 from halfmask.table.population import widen
 from halfmask.table.read import rows_of
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _SHUFFLED = 2_000_000  # rows that are shuffled in all to see what chance gives one column set
 _NO_QUASI = "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
-_SETS = 4000  # column sets that are looked at without being asked
 
 
 def assess(
@@ -127,7 +126,7 @@ def _assessed(
     if population is not None and fraction is None:
         fraction = min(1.0, held.rows / len(population))
     own = classes.select(classes.rows > 0)
-    size = _affordable(len(quasi), size)
+    size = affordable(len(quasi), size)
     sets = by_people(column_sets(table, quasi, size=size, counts=counts), own, ready)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
     disclosures = tuple(disclosure(own, name) for name in sensitive)
@@ -181,16 +180,6 @@ def _require(table: Table, limit: float) -> None:
         raise InputError("The table has no rows: there is nothing to assess.")
     if not 0 < limit < 1:
         raise ParameterError("limit", limit, "more than 0 and less than 1")
-
-
-def _affordable(columns: int, size: int) -> int:
-    """The largest set size for which there are not too many sets."""
-    if size < 1:
-        raise ParameterError("size", size, "at least 1")
-    size = min(size, columns)
-    while size > 1 and sum(comb(columns, s) for s in range(1, size + 1)) > _SETS:
-        size -= 1
-    return size
 
 
 def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -> tuple[str, ...]:

@@ -99,8 +99,9 @@ def compare(
         control_table: the same for the control.
         earlier_table: the same for the earlier release.
         memory_limit: how much memory DuckDB may take.
-        delimiter: what stands between the fields of text files; ``None``: detected.
-        encoding: the character encoding of text files; ``None``: detected.
+        delimiter: what stands between the fields of an original that is a text file; ``None``:
+            detected, as it is for the other tables.
+        encoding: the character encoding of that file; ``None``: detected.
         control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
@@ -135,13 +136,15 @@ def compare(
             "A need is written as Need(target, keys): what is to be learned from what."
         )
     more = [*columns_named(asked), *_spoken_of(targets, wishes)]
-    how = How(engine, memory_limit, delimiter, encoding)
+    how = How(engine, memory_limit)
     opened = open_sides(
         (original, release, control, earlier),
         (source_table, release_table, control_table, earlier_table),
         schema=schema,
         more=more,
         how=how,
+        delimiter=delimiter,
+        encoding=encoding,
     )
     other = None if weaker is None else open_another(opened, weaker, more, how)
     paired = sides(opened.original, opened.release)

@@ -90,7 +90,7 @@ def discriminate(
     if suppressed != "keep":
         raise ParameterError("suppressed", suppressed, "keep, or keys and no size")
     sets = rank_column_sets(
-        table, target, keys, size=SIZE if size is None else size, partition=partition, permutations=permutations,
-        **how,
+        table, target, keys, size=SIZE if size is None else size, partition=partition,
+        permutations=permutations, **how,
     )  # fmt: skip
     return Discriminated(target, None, sets, suppressed, values, ())

@@ -12,7 +12,7 @@ from halfmask.assessment.figures import Figures
 from halfmask.assessment.points import Point
 from halfmask.errors import UnsatisfiableError
 from halfmask.metrics.codes import pairs
-from halfmask.metrics.covering import Released, covering_rows, tightest_class
+from halfmask.metrics.covering import Released, finding_chance, tightest_class
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.classes import class_utility
 from halfmask.metrics.utility.distributions import column_distance
@@ -84,14 +84,13 @@ def finished_figures(
     """
     both = sides(table, release)
     released = Released(both.quasi)
-    fits = covering_rows(both.quasi)
-    left = max(0.0, 1 - both.after / both.before)
+    chance = finding_chance(both.quasi)
+    left = 0.0 if made_up else max(0.0, 1 - both.after / both.before)
     if made_up is None:
-        made_up = float((fits == 0).mean()) > left + 1e-9
+        made_up = float((chance == 0).mean()) > left + 1e-9
     distance = [column_distance(column, both.after).hellinger for column in both.quasi]
     gains = [_gain(both, column, released, made_up=made_up) for column in both.sensitive]
     known = [gain for gain in gains if gain is not None]
-    chance = np.where(fits > 0, 1.0 / np.maximum(fits, 1), 0.0)
     return Figures(
         risk=float(chance.mean()) if made_up else len(released) / both.before,
         highest_risk=float(chance.max()) if made_up else 1 / float(released.rows.min()),

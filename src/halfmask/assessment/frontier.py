@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.figures import Measure
 from halfmask.assessment.finished import divided_point, given_point, private_point
-from halfmask.assessment.frontier_source import by_value, columns_read, require, require_no_rows
+from halfmask.assessment.frontier_source import (
+    by_value,
+    columns_read,
+    require,
+    require_no_rows,
+    require_tables,
+)
 from halfmask.assessment.points import Frontier, Point, marked, require_axes, utility_of
 from halfmask.assessment.settings import chains, require_effort
 from halfmask.assessment.shared_search import SharedSearch
 from halfmask.engines.counted import counted, stays
 from halfmask.errors import ParameterError
-from halfmask.models.exact import require_number
 from halfmask.models.needs import prepare
 from halfmask.table.classes import classes_of
 from halfmask.table.hierarchies.auto import settled
@@ -99,8 +104,7 @@ def frontier(
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
     require_axes(risk, utility)
     require_effort(seed, time_limit)
-    for epsilon in epsilons:
-        require_number("epsilons", epsilon, 0, open_low=True)
+    require_tables(epsilons, releases)
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     if isinstance(table, str | PathLike) and stays(fspath(table), engine, memory_limit):

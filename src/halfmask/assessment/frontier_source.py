@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InputError, SchemaError
+from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.metrics.sides import Published
+from halfmask.models.exact import require_number
 from halfmask.models.needs import NO_QUASI
 from halfmask.table.hierarchies.auto import Auto
-from halfmask.table.table import Table
+from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from halfmask.assessment.settings import Setting
     from halfmask.engines.counted import Counted
     from halfmask.models.verdict import Model
@@ -31,6 +32,19 @@ def columns_read(schema: Schema, models: Sequence[Model]) -> list[str]:
     demands = [demand for model in models for demand in model.policy]
     names += [schema.policy[demand] for demand in demands if demand in schema.policy]
     return names if schema.person is None else [*names, schema.person]
+
+
+def require_tables(epsilons: Sequence[float], releases: Mapping[str, Any] | None) -> None:
+    """Refuse budgets that are none and finished tables that are none."""
+    if not isinstance(epsilons, Sequence) or isinstance(epsilons, str):
+        raise ParameterError("epsilons", epsilons, "a list of budgets, such as [0.5, 1]")
+    for epsilon in epsilons:
+        require_number("epsilons", epsilon, 0, open_low=True)
+    if releases is not None and not isinstance(releases, Mapping):
+        raise ParameterError("releases", type(releases).__name__, "tables by name, as a mapping")
+    for made in (releases or {}).values():
+        if not isinstance(made, Published):
+            require_table(made)
 
 
 def require_no_rows(wanted: Sequence[Sequence[Setting]], *, rows_needed: bool) -> None:

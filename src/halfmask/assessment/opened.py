@@ -48,14 +48,10 @@ class How:
     Attributes:
         engine: as for ``counted``.
         memory_limit: how much memory DuckDB may take.
-        delimiter: what stands between the fields of text files; None: detected.
-        encoding: the character encoding of text files; None: detected.
     """
 
     engine: str | None = None
     memory_limit: str | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
 
 
 def open_sides(
@@ -65,6 +61,7 @@ def open_sides(
     schema: object,
     more: Sequence[str],
     how: How,
+    **written: str | None,
 ) -> Opened:
     """Read or count the original, the release, the control and the earlier release.
 
@@ -74,18 +71,21 @@ def open_sides(
         schema: that of the original, as for ``read``.
         more: columns that are compared though they have no role.
         how: how they are read.
+        **written: the delimiter and the encoding of the original; those of others are detected.
 
     Raises:
         SchemaError: the original names no quasi-identifier.
     """
     original = _counted(
-        "source_table", sources[0], tables[0], how, _named, schema=schema, optional=more
+        "source_table", sources[0], tables[0], how, _named, schema=schema, optional=more, **written
     )
     held = original.table.schema
     names = [name for name in [*_named(held), *more] if name not in held.private]
     release, control, earlier = (
-        None if source is None else _other(option, source, table, how, names)
-        for option, source, table in zip(_OPTIONS, sources[1:], tables[1:], strict=True)
+        None if source is None else _other(option, source, table, how, names, schema=declared)
+        for option, source, table, declared in zip(
+            _OPTIONS, sources[1:], tables[1:], (None, _only(held, names), None), strict=True
+        )
     )
     assert release is not None  # noqa: S101 - it is always given
     if control is not None and not isinstance(control, Counted):
@@ -111,15 +111,26 @@ def _named(schema: Schema) -> list[str]:
     return names if schema.person is None else [*names, schema.person]
 
 
+def _only(schema: Schema, names: Sequence[str]) -> Schema:
+    """What the schema says of some columns, for other people's rows."""
+    columns = {name: column for name, column in schema.columns.items() if name in names}
+    return replace(schema, columns=columns, person=None, policy={}, policy_file=None)
+
+
 def _other(
-    option: str, source: Any, table: str | None, how: How, names: list[str]
+    option: str,
+    source: Any,
+    table: str | None,
+    how: How,
+    names: list[str],
+    schema: Schema | None = None,
 ) -> Published | Counted:
     """Another table, of which those columns count that the original has too."""
     if not isinstance(source, str | os.PathLike):
         if isinstance(source, Published) and not hasattr(source, "__arrow_c_stream__"):
             return source
         source = rows_of(source)  # a frame, whose roles are those of the original
-    return _counted(option, source, table, how, lambda _: [], optional=names)
+    return _counted(option, source, table, how, lambda _: [], optional=names, schema=schema)
 
 
 def _counted(

@@ -15,6 +15,7 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.individual import household_risks, individual_risks
 from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
 from halfmask.metrics.risk.special_uniques import special_uniques
+from halfmask.metrics.walk import affordable
 from halfmask.release.write import write_table
 from halfmask.table.classes import distinct
 from halfmask.table.population import widen
@@ -112,7 +113,8 @@ def row_risks(
         population: the table of everybody, if there is one.
         fraction: the share of the population that the table holds, if it is known.
         household: a column that says which rows belong together.
-        size: the largest column sets that are looked at for special uniques.
+        size: the largest column sets that are looked at for special uniques; smaller ones where
+            there are very many columns.
 
     Example:
         >>> import halfmask as hm
@@ -131,7 +133,7 @@ def row_risks(
     classes, of_row = distinct(ready, quasi, population=population)
     people = classes.people[of_row]
     prosecutor = prosecutor_risks(classes.people, of_row)
-    special = special_uniques(table, quasi, size=min(size, len(quasi)))
+    special = special_uniques(table, quasi, size=affordable(len(quasi), size))
     journalist = individual = None
     if classes.population is not None:
         journalist = 1.0 / np.maximum(classes.population[of_row], people)

@@ -12,8 +12,8 @@ import numpy as np
 
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.bounds import Bounds
-from halfmask.anonymize.groupings import Groupings
 from halfmask.anonymize.problem import Problem
+from halfmask.anonymize.shared_groupings import SharedGroupings
 from halfmask.assessment.figures import Figures, Measure, level_map
 from halfmask.assessment.settings import at_least
 from halfmask.metrics.registry import metric_named
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.anonymize.groupings import Groupings
     from halfmask.anonymize.incumbent import Found
     from halfmask.anonymize.solution import Solution
     from halfmask.assessment.settings import Setting
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
-_MEMORY = 256 << 20  # bytes of groupings that are kept for the next setting
 _STARTS = 4  # optima of earlier settings that a search begins at
 
 
@@ -53,7 +53,7 @@ class SharedSearch:
         weights = [table.schema.columns[name].weight for name in quasi]
         chosen = metric_named(metric)
         self._problem = Problem(tuples, hierarchies, models, chosen, weights=weights)
-        self._problem.groupings = Groupings(tuples, hierarchies, _MEMORY, again=True)
+        self._problem.groupings = SharedGroupings(tuples, hierarchies)
         self._published = self._with_sensitive(tuples)
         self.measure = Measure(table, self._published.tuples)
         self._optima: list[tuple[int, ...]] = []
@@ -117,7 +117,7 @@ class SharedSearch:
             population=populations[0] if populations else None,
             counts=self.counts,
         )
-        return Groupings(more, self._problem.hierarchies)
+        return SharedGroupings(more, self._problem.hierarchies)
 
     def _read(self, found: Found) -> Figures | None:
         """The figures of an optimum; the same classes are measured once."""

@@ -8,12 +8,23 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.criteria import show_criteria
-from halfmask.cli.options import as_json, load, names, refuse_bad_outputs, report_option, source
+from halfmask.cli.options import (
+    as_json,
+    engine_options,
+    names,
+    refuse_bad_outputs,
+    report_option,
+    rows_or_place,
+    source,
+)
 from halfmask.cli.rates import needs_of, show_needs, show_release_rates
 
 if TYPE_CHECKING:
     from halfmask.assessment.comparison import Comparison
     from halfmask.metrics.estimate import Estimate
+
+
+_PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_table")
 
 
 @click.command("compare")
@@ -41,6 +52,10 @@ if TYPE_CHECKING:
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
 @click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Other random choices.")
+@engine_options
+@click.option("--release-table", help="Which table of a database RELEASE is.")
+@click.option("--control-table", help="Which table of a database the control is.")
+@click.option("--earlier-table", help="Which table of a database the earlier release is.")
 @report_option
 @as_json
 def command(file: str, release: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -51,16 +66,14 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
     from halfmask.assessment.compare import compare
 
     refuse_bad_outputs(file, None, output)
-    original = load(file, given)
-    published = load(release, {})
-    control = load(given["control"], {}) if given["control"] else None
-    earlier = load(given["earlier"], {}) if given["earlier"] else None
+    original, how = rows_or_place(file, given)
+    how |= {name: given[name] for name in _PLACES}
     with show.working("Comparing"):
         found = compare(
             original,
-            published,
-            control=control,
-            earlier=earlier,
+            release,
+            control=given["control"],
+            earlier=given["earlier"],
             same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],
@@ -71,6 +84,7 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
             learn=given["learn"],
             attacks=given["attacks"],
             seed=given["seed"],
+            **how,
         )
     if output:
         found.report(output)

@@ -95,6 +95,11 @@ def show_release_rates(found: Comparison) -> None:
         )
     if held.inversions is None:
         return
+    if held.weaker_rows != held.rows:
+        show.say(
+            f"The weaker release holds {held.weaker_rows:,} rows, this one {held.rows:,}: their "
+            "coverage differs."
+        )
     if not held.inversions:
         show.say("Nowhere does it tell more than the weaker release.")
         return

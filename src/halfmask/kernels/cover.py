@@ -14,6 +14,8 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_LEAST = 1e-300  # rounding must not make nothing of a weight
+
 
 class Columns(NamedTuple):
     """Labels and the leaves that they cover, column after column.
@@ -42,14 +44,30 @@ class Found(NamedTuple):
     """What is added up, and whom for.
 
     Attributes:
-        weights: of the released tuples; ``ranks`` theirs.
-        mass: per tuple of leaves, the weight over it; ``best`` the lowest rank, -1 for none.
+        weights: of the released tuples; ``ranks`` theirs, empty where nobody asks for the lowest.
+        mass: per tuple of leaves, the weight over it that was added one by one.
+        steps: what is added for all tuples from one on; ``covers`` how many released tuples.
+        best: per tuple of leaves, the lowest rank, -1 for none.
     """
 
     weights: NDArray[np.float64]
     ranks: NDArray[np.int64]
     mass: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    covers: NDArray[np.int64]
     best: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, count: int, weights: NDArray[np.float64], ranks: NDArray[np.int64]) -> Found:
+        """Nothing yet, for ``count`` tuples of leaves."""
+        none = np.full(count, -1, dtype=np.int64)
+        steps, covers = np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64)
+        return cls(weights, ranks, np.zeros(count), steps, covers, none)
+
+    def total(self) -> NDArray[np.float64]:
+        """Per tuple of leaves, the weight over it; exactly 0 where nothing covers it."""
+        ranged = np.maximum(np.cumsum(self.steps[:-1]), _LEAST)
+        return np.asarray(self.mass + np.where(np.cumsum(self.covers[:-1]) > 0, ranged, 0.0))
 
 
 @njit(cache=True, nogil=True)
@@ -102,8 +120,9 @@ def _by_label(
     c: Any, found: Any, waiting: Any, count: int, depth: int,
     low: int, high: int, first: int, last: int,
 ) -> Any:  # fmt: skip
-    """Follow each label of a node to the leaves under it."""
+    """Follow each label of a node to the leaves under it; the last one at once, if they adjoin."""
     labels, leaves = c.labels[depth], c.leaves[depth]
+    ranged = depth + 1 == c.labels.shape[0] and not len(found.ranks)
     one = low
     while one < high:
         label = labels[one]
@@ -111,6 +130,14 @@ def _by_label(
         place = c.label_at[depth] + label
         begin, end = c.starts[place], c.starts[place + 1]
         at = _first(leaves, first, last, c.covered[begin])
+        if ranged and end - begin == c.covered[end - 1] - c.covered[begin] + 1:
+            after = _first(leaves, at, last, c.covered[end - 1] + 1)
+            for t in range(one, two):
+                found.steps[at] += found.weights[t]
+                found.steps[after] -= found.weights[t]
+            found.covers[at] += two - one
+            found.covers[after] -= two - one
+            at = last
         while at < last and leaves[at] <= c.covered[end - 1]:
             after = _after(leaves, at, last, leaves[at])
             if _holds(c.covered, begin, end, leaves[at]):
@@ -130,7 +157,7 @@ def _met(
         for i in range(first, last):
             for t in range(low, high):
                 found.mass[i] += found.weights[t]
-                if found.best[i] < 0 or found.ranks[t] < found.best[i]:
+                if len(found.ranks) and (found.best[i] < 0 or found.ranks[t] < found.best[i]):
                     found.best[i] = found.ranks[t]
         return waiting, count
     if count == len(waiting):

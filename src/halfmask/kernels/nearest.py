@@ -31,9 +31,9 @@ def nearest(
     """The ``k`` nearest rows of ``right`` for each entry of ``left``, nearest first.
 
     A column is numeric (distance: difference of the scaled numbers, at most 1) or has a table of
-    distances ``tables[offsets[c] + left code * widths[c] + right code]``. Entry j of ``right`` stands for the
-    rows ``starts[j]`` to ``starts[j + 1]``, each of which has the same chance among rows that are
-    as near.
+    distances ``tables[offsets[c] + left code * widths[c] + right code]``. Entry j of ``right``
+    stands for the rows ``starts[j]`` to ``starts[j + 1]``, each of which has the same chance among
+    rows that are as near.
     """
     rows, columns = left.shape
     found = np.full((rows, k), -1, np.int64)

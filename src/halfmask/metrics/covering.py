@@ -13,13 +13,10 @@ from halfmask.metrics.codes import joint
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
+    from halfmask.kernels.cover import Found
     from halfmask.metrics.shared_column import SharedColumn
-
-    Leaves = Sequence[NDArray[np.int32]]
 
 
 class Released:
@@ -51,48 +48,64 @@ class Released:
             out *= column.sizes[held]
         return out
 
-    def over(
-        self, leaves: Leaves, weights: NDArray[np.float64], ranks: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Per tuple of leaves, the weight of the released tuples over it, and their lowest rank.
 
-        ``leaves`` are distinct and in lexicographic order, as the released tuples are; the rank is
-        -1 where nothing covers a tuple.
+class Cover:
+    """Distinct tuples of the original's leaves, and the released tuples over them.
+
+    Attributes:
+        ids: per entry of the original, its tuple.
+        count: how many tuples there are.
+        released: the released tuples; columns with little to cover stand first.
+    """
+
+    def __init__(self, columns: list[SharedColumn]) -> None:
+        # Few ways down from the top; the widest ranges come last, where they are added at once.
+        ordered = sorted(columns, key=lambda column: len(column.covered))
+        self.released = Released(ordered)
+        self.ids, self.count = joint([(c.before, c.leaves) for c in ordered])
+        first = np.empty(self.count, dtype=np.int64)
+        first[self.ids] = np.arange(len(self.ids))
+        self._leaves = np.stack([c.before[first] for c in ordered])
+
+    def mass(self, *, evenly: bool = True) -> NDArray[np.float64]:
+        """Per tuple, the released rows over it.
+
+        With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
         """
+        rows = self.released.rows
+        weights = rows / self.released.leaves if evenly else rows
+        return self._found(weights, np.empty(0, dtype=np.int64)).total()
+
+    def tightest(self) -> NDArray[np.int64]:
+        """Per tuple, the released tuple over it that covers least; -1 where none is over it."""
+        order = np.argsort(self.released.leaves, kind="stable")
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        best = self._found(self.released.rows, ranks).best
+        return np.asarray(np.where(best >= 0, order[best], -1))
+
+    def _found(self, weights: NDArray[np.float64], ranks: NDArray[np.int64]) -> Found:
         from halfmask.kernels import cover
 
-        above = [column.labels_of() for column in self.columns]
-        count = len(leaves[0])
-        found = cover.Found(weights, ranks, np.zeros(count), np.full(count, -1, dtype=np.int64))
-        columns = cover.Columns(
-            np.stack(self.labels),
-            np.stack(leaves),
-            *_chained([(column.starts, column.covered) for column in self.columns]),
+        columns = self.released.columns
+        above = [column.labels_of() for column in columns]
+        found = cover.Found.of(self.count, weights, ranks)
+        walked = cover.Columns(
+            np.stack(self.released.labels),
+            self._leaves,
+            *_chained([(column.starts, column.covered) for column in columns]),
             *_chained(above),
-            _offsets([len(column.starts) for column in self.columns]),
+            _offsets([len(column.starts) for column in columns]),
             _offsets([len(starts) for starts, _ in above]),
         )
-        cover.covering(columns, found)
-        return found.mass, found.best
-
-
-def covering_mass(
-    columns: list[SharedColumn], leaves: Leaves, *, evenly: bool = True
-) -> NDArray[np.float64]:
-    """Per tuple of leaves, the released rows whose labels cover it.
-
-    With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
-    """
-    released = Released(columns)
-    rows = released.rows / released.leaves if evenly else released.rows
-    return released.over(leaves, rows, np.zeros(len(released), dtype=np.int64))[0]
+        cover.covering(walked, found)
+        return found
 
 
 def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
     """Per entry of the original, how many released rows could be its own: whose labels cover it."""
-    ids, leaves = _distinct(columns)
-    rows = covering_mass(columns, leaves, evenly=False)
-    return np.asarray(np.rint(rows), dtype=np.int64)[ids]
+    found = Cover(columns)
+    return np.asarray(np.rint(found.mass(evenly=False)), dtype=np.int64)[found.ids]
 
 
 def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
@@ -101,33 +114,21 @@ def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
     A row whose labels cover many tuples is less likely the one of a person who fits: each fitting
     row counts for its share of the tuples that it covers. 0 where no row fits.
     """
-    ids, leaves = _distinct(columns)
-    best = tightest_class(columns)
-    sizes = Released(columns).leaves
-    fits = covering_mass(columns, leaves)[ids]
-    chance = np.zeros(len(best))
+    found = Cover(columns)
+    best, mass = found.tightest(), found.mass()
+    chance = np.zeros(found.count)
     held = best >= 0
-    chance[held] = 1.0 / (sizes[best[held]] * fits[held])
-    return chance
+    chance[held] = 1.0 / (found.released.leaves[best[held]] * mass[held])
+    return chance[found.ids]
 
 
 def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
     """Per entry of the original, the released class that covers it most tightly; -1: none."""
-    ids, leaves = _distinct(columns)
-    released = Released(columns)
-    order = np.argsort(released.leaves, kind="stable")
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order))
-    best = released.over(leaves, released.rows, ranks)[1]
-    return np.asarray(np.where(best >= 0, order[best], -1)[ids])
-
-
-def _distinct(columns: list[SharedColumn]) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
-    """The distinct tuples of leaves that the original holds, and each entry's."""
-    ids, count = joint([(c.before, c.leaves) for c in columns])
-    first = np.empty(count, dtype=np.int64)
-    first[ids] = np.arange(len(ids))
-    return ids, [c.before[first] for c in columns]
+    found = Cover(columns)
+    number = np.empty(len(found.released) + 1, dtype=np.int64)
+    number[found.released.ids] = Released(columns).ids
+    number[-1] = -1
+    return np.asarray(number[found.tightest()][found.ids])
 
 
 def _chained(

@@ -7,7 +7,7 @@ values under it, ``*`` all of them. A label's mass lies evenly on the leaves it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +58,9 @@ class SharedColumn:
     bins: int
     coarse_of: NDArray[np.int64]
     coarse: int
+    _above: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def labels(self) -> int:
@@ -88,9 +91,12 @@ class SharedColumn:
 
     def labels_of(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the labels that cover each leaf begin, and these, ascending."""
-        owner = np.repeat(np.arange(self.labels), self.sizes)
-        order = np.argsort(self.covered, kind="stable")
-        return np.searchsorted(self.covered[order], np.arange(self.leaves + 1)), owner[order]
+        if not self._above:
+            owner = np.repeat(np.arange(self.labels), self.sizes)
+            order = np.argsort(self.covered, kind="stable")
+            starts = np.searchsorted(self.covered[order], np.arange(self.leaves + 1))
+            self._above.append((starts, owner[order]))
+        return self._above[0]
 
     def covers(self, labels: NDArray[np.int64], leaves: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of some labels covers the leaf beside it."""

@@ -9,13 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
-
 from halfmask.engines.counted import Counted
 from halfmask.errors import InputError, SchemaError
-from halfmask.metrics.codes import joint
 from halfmask.metrics.common_ground import shared_column
-from halfmask.metrics.covering import covering_mass
+from halfmask.metrics.covering import Cover
 from halfmask.metrics.weighted import entries_of, rows_of, tally
 from halfmask.table.normalize import normalize
 from halfmask.table.table import Table
@@ -23,6 +20,7 @@ from halfmask.table.table import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -155,9 +153,6 @@ def _entries(side: Any) -> tuple[Any, NDArray[np.int64] | None]:
 def _tuple_shares(
     columns: list[SharedColumn], after: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ids, count = joint([(c.before, c.leaves) for c in columns])
-    first = np.empty(count, dtype=np.int64)
-    first[ids] = np.arange(len(ids))
-    own = tally(ids, count, columns[0].before_counts)
-    leaves = [c.before[first] for c in columns]
-    return own / own.sum(), covering_mass(columns, leaves) / after
+    found = Cover(columns)
+    own = tally(found.ids, found.count, columns[0].before_counts)
+    return own / own.sum(), found.mass() / after

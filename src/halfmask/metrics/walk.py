@@ -7,6 +7,7 @@ that stands alone in its group leaves the walk below that set, because nothing c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-MOST = 2**31 - 1  # rows that one tuple can stand for
+MOST = 2**31 - 1  # rows up to which narrow counters do
+
+_SETS = 4000  # column sets that are looked at without being asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,7 @@ class Units:
     columns: tuple[str, ...]
     keys: NDArray[np.uint64]
     layout: Layout
-    rows: NDArray[np.int32]
+    rows: NDArray[np.int32] | NDArray[np.int64]
     total: int
     of_row: NDArray[np.int32]
 
@@ -89,9 +92,9 @@ def units_of(
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
     weights = np.ones(len(table), dtype=np.int64) if counts is None else counts
     ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
-    if len(rows) and int(rows.max()) > MOST:
-        raise InputError(f"More than {MOST:,} rows are equal in these columns: take a sample.")
-    return Units(tuple(columns), unique, layout, rows.astype(np.int32), int(weights.sum()), ids)
+    total = int(weights.sum())
+    held = rows.astype(np.int32 if total <= MOST else np.int64)
+    return Units(tuple(columns), unique, layout, held, total, ids)
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None, size: int) -> list[str]:
@@ -120,3 +123,13 @@ def below(mask: int, count: int) -> Iterator[int]:
     """The columns that extend a set, lowest first, so that subsets are visited before it."""
     lowest = (mask & -mask).bit_length() - 1 if mask else count
     yield from range(lowest)
+
+
+def affordable(columns: int, size: int) -> int:
+    """The largest set size for which there are not too many sets."""
+    if size < 1:
+        raise ParameterError("size", size, "at least 1")
+    size = min(size, columns)
+    while size > 1 and sum(comb(columns, s) for s in range(1, size + 1)) > _SETS:
+        size -= 1
+    return size

@@ -6,6 +6,7 @@ one. Rows are numbered through the entries: those of the first entry come first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,3 +59,40 @@ def quantiles(
     high = numbers[order][np.searchsorted(ends, np.minimum(below + 1, last), side="right")]
     part, gap = place - below, high - low
     return np.asarray(np.where(part < 0.5, low + gap * part, high - gap * (1 - part)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The rows of each class of a table.
+
+    Attributes:
+        order: the entries in order of their class, those of no class left out.
+        ends: how many rows there are up to each of them.
+        starts: how many rows stand before each class; the last entry is all of them.
+        first: the first row of each entry in the table; None where entries are rows.
+    """
+
+    order: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    first: NDArray[np.int64] | None
+
+    def at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The entries of rows that are numbered class after class, and their rows in the table."""
+        turn = np.searchsorted(self.ends, places, side="right")
+        entries = self.order[turn]
+        if self.first is None:
+            return entries, entries
+        before = np.where(turn > 0, self.ends[np.maximum(turn - 1, 0)], 0)
+        return entries, self.first[entries] + places - before
+
+
+def members_of(ids: NDArray[np.int64], classes: int, counts: Counts = None) -> Members:
+    """Put entries in order of their class; -1 is none."""
+    order = np.argsort(ids, kind="stable")
+    order = order[np.searchsorted(ids[order], 0) :]
+    held = None if counts is None else counts[order]
+    sizes = tally(ids[order], classes, held)
+    ends = np.arange(1, len(order) + 1) if held is None else np.cumsum(held)
+    first = None if counts is None else np.cumsum(counts) - counts
+    return Members(order, ends, np.concatenate(([0], np.cumsum(sizes))), first)

@@ -79,7 +79,7 @@ def need_lines(document: dict[str, Any]) -> list[Line]:
     out = []
     for one in document["needs"]:
         asked = [
-            f"{words} {rate(one[key])}"
+            f"{words} {one[key]:g}"
             for key, words in (("at_least", "at least"), ("at_most", "at most"))
             if one[key] is not None
         ]

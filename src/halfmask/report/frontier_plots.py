@@ -18,7 +18,7 @@ def frontier(document: dict[str, Any]) -> dict[str, Any]:
     data = [_datum(point, field, document["utility"]) for point in document["points"]]
     data = [one for one in data if one["chance"] is not None and one["cost"] is not None]
     data.sort(key=lambda one: one["choice"] == "not dominated")  # what is drawn last lies on top
-    x = _axis("cost", cost_title, "%" if document["utility"] == "loss" else ".2~f")
+    x = _axis("cost", cost_title, "%" if document["utility"] == "loss" else ".3~g")
     y = _axis("chance", risk_title, "~%")
     line = {
         "mark": {"type": "line", "color": _BEST, "opacity": 0.5, "interpolate": "step-after"},

@@ -15,6 +15,7 @@ from halfmask.metrics.discrimination import inflation as chance
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
 from halfmask.metrics.discrimination.rate import discriminate
+from halfmask.metrics.risk.column_sets import column_sets
 
 
 def table(**columns):
@@ -51,6 +52,18 @@ def test_many_rows_take_no_more_memory_than_few():
     assert most < 64 << 20
     assert (found[0].columns, found[0].rate, found[0].identified_rows) == (("a", "b"), 1, 8 * 10**9)
     assert {one.kind for one in found[1:]} == {"zero"}
+
+
+def test_pairs_of_billions_of_rows_are_counted_exactly():
+    rows = hm.read(pa.table({"a": [0, 0, 1], "b": [0, 1, 1]}), schema={"a": "quasi", "b": "quasi"})
+    counts = np.array([4, 3, 1], np.int64) * 10**9
+    single = {one.columns: one for one in column_sets(rows, ["a", "b"], counts=counts)}
+    total = 8 * 10**9
+    same = (7 * 10**9) ** 2 + (10**9) ** 2 - total
+    assert single["a",].separation == pytest.approx(1 - same / (total * (total - 1)), rel=1e-12)
+    same = (4**2 + 3**2 + 1) * 10**18 - total
+    assert single["a", "b"].separation == pytest.approx(1 - same / (total * (total - 1)), rel=1e-12)
+    assert all(one.unique_rows == 0 for one in single.values())
 
 
 def test_independent_columns_are_zero_at_any_size():

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 import halfmask as hm
 from halfmask.engines.counted import Counted
@@ -153,6 +154,7 @@ def test_e9_similarity_and_its_inversion_through_compare(blocks, salary, worse):
     assert worst["similarity", "salary", ("zip",)] == (close(worse), close(salary[0]))
     assert ("similarity", "disease", ("zip", "age")) not in worst
     assert weaker.inversions is None
+    assert (found.rows, found.weaker_rows, weaker.weaker_rows) == (9, 9, None)
 
 
 def test_the_first_level_of_a_hierarchy_says_what_is_alike():
@@ -306,3 +308,23 @@ def test_adult_rows_that_were_left_out_count_as_the_thesis_stars(adult_table):
     for name, rate in zip(keys, expected, strict=True):
         assert by(found, "identity", name, name).rate == close(rate)
     assert found.absent  # Married-AF-spouse and rare countries are gone
+
+
+def test_an_engine_gives_the_same_comparison(tmp_path):
+    original, released = t43()
+    schema = {"zip": ZIP, "age": AGE, "loc1": "sensitive", "loc2": "sensitive"}
+    for name, table in (("original", original), ("released", released)):
+        csv.write_csv(table.arrow, tmp_path / f"{name}.csv")
+    need = hm.Need("loc2", "age", at_least=0.6)
+    files = [str(tmp_path / f"{name}.csv") for name in ("original", "released")]
+    found = [
+        hm.compare(*files, schema=schema, engine=engine, learn=False, needs=[need], weaker=files[0])
+        for engine in ("memory", "duckdb")
+    ]
+    own, other = (one.discrimination for one in found)
+    for one, two in zip(own.rates, other.rates, strict=True):
+        assert (one.kind, one.rows, one.reason) == (two.kind, two.rows, two.reason)
+        assert one.rate == two.rate or one.rate == pytest.approx(two.rate, abs=1e-12)
+    assert own.inversions == other.inversions == ()
+    assert own.loss == pytest.approx(other.loss)
+    assert [one.needs[0].met for one in found] == [True, True]

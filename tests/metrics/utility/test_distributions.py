@@ -153,3 +153,12 @@ def test_new_numbers_are_compared_in_bins_jointly_too():
     p, q = cells(x, y), cells(x + 0.3, y)
     overlap = sum(np.sqrt(count * q[key]) / 400 for key, count in p.items())
     assert pair(x + 0.3, y) == pytest.approx(np.sqrt(1 - overlap), abs=1e-6)
+
+
+def test_equal_distributions_are_not_apart_by_rounding():
+    p = np.array([0.1, 0.2, 0.3, 0.15, 0.25])
+    assert hellinger(p, p) == 0.0
+    assert hellinger(p / p.sum(), (p * 7) / (p * 7).sum()) == 0.0
+    assert hellinger(np.array([0.5, 0.5]), np.array([0.501, 0.499])) == pytest.approx(
+        7.0711e-4, rel=1e-3
+    )

@@ -1,4 +1,4 @@
-"""Attacks scored by the discrimination rate, and what a release loses by resisting them.
+"""Attacks on two tables whose rows stand in the same order, value by value.
 
 Definition: identity DR_A(A*); homogeneity DR_S(Y*); background knowledge 1 - DR_S(Y*), the
 information still needed from outside; skewness DR_S(Y) - DR_S(Y*), what generalization took away;
@@ -22,7 +22,7 @@ from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.discrimination.result import Discrimination, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from halfmask.table.table import Table
 
@@ -55,17 +55,6 @@ def skewness_delta(original: Table, released: Table, sensitive: str, keys: Seque
 def information_loss(*attacks: Sequence[float]) -> float:
     """What an anonymization lost overall: the mean over attacks of 1 - the mean of its rates."""
     return float(np.mean([1.0 - float(np.mean(rates)) for rates in attacks]))
-
-
-def inversions(
-    stronger: Mapping[str, float], weaker: Mapping[str, float]
-) -> tuple[tuple[str, float, float], ...]:
-    """Where the model that is meant to be stronger scores worse: (what, its rate, the other's)."""
-    return tuple(
-        (name, stronger[name], weaker[name])
-        for name in stronger
-        if name in weaker and stronger[name] > weaker[name]
-    )
 
 
 def _across(left: Table, target: str, right: Table, keys: tuple[str, ...]) -> Discrimination:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 _FIRST = 10  # sets whose target is shuffled
+_SHUFFLED = 2_000_000  # rows that are shuffled in all for one of them, three times at least
 
 
 def rank_column_sets(
@@ -60,7 +61,8 @@ def rank_column_sets(
         size: the largest set.
         partition: blocks of values, as for ``discrimination_rate``.
         undefined: what a target that never varies gives.
-        permutations: how often the target is shuffled to see what chance gives the first ten sets.
+        permutations: how often the target is shuffled to see what chance gives the first ten
+            sets; three times are enough for many rows.
         schema: the schema of a file or database, as for ``read``.
         engine: ``"duckdb"`` counts a file within ``memory_limit``; ``"memory"`` reads it.
         source_table: which table of a database.
@@ -100,11 +102,12 @@ def rank_column_sets(
     if not permutations:
         return found
     blocks = per_column(held.table, target, partition)
+    times = min(permutations, max(3, _SHUFFLED // held.rows))
     first = []
     for one in found[:_FIRST]:
         own = {name: blocks[name] for name in (target, *one.columns) if name in blocks} or None
         chance = inflation(
-            held.table, target, one.columns, own, permutations=permutations, counts=held.counts
+            held.table, target, one.columns, own, permutations=times, counts=held.counts
         )
         first.append(replace(one, inflation=chance))
     return (*first, *found[_FIRST:])

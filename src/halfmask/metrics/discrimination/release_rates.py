@@ -19,6 +19,7 @@ import numpy as np
 
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.attack_rate import AttackRate, undefined_as_none
+from halfmask.metrics.discrimination.attacks import information_loss
 from halfmask.metrics.discrimination.columns import coded, grouped
 from halfmask.metrics.discrimination.grouping import measure
 from halfmask.metrics.discrimination.released import owners
@@ -74,7 +75,9 @@ class ReleaseRates:
         loss: the overall information loss; None where a part of it is not known.
         absent: values that are gone, in counts.
         pairing: how original and released rows were paired.
-        inversions: where it tells more than a weaker release, if one was given.
+        rows: the released rows that it rests on.
+        inversions: where it tells more than a weaker release, if one was given;
+            ``weaker_rows`` how many rows that one holds.
     """
 
     rates: tuple[AttackRate, ...]
@@ -82,7 +85,9 @@ class ReleaseRates:
     loss: float | None
     absent: tuple[AbsentValues, ...]
     pairing: str
+    rows: int
     inversions: tuple[Inversion, ...] | None = None
+    weaker_rows: int | None = None
 
     def than(self, weaker: ReleaseRates) -> ReleaseRates:
         """The same with all cases in which this release tells more than ``weaker``."""
@@ -94,7 +99,7 @@ class ReleaseRates:
                 continue
             if one.rate > other + 1e-12:
                 found.append(Inversion(one.attack, one.target, one.keys, one.rate, other))
-        return replace(self, inversions=tuple(found))
+        return replace(self, inversions=tuple(found), weaker_rows=weaker.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -132,14 +137,15 @@ def release_rates(
         every = len(both.quasi)
         joint = [one for one in rates if len(one.keys) == every]
         losses += [_loss(attack, joint) for attack in ("homogeneity", "similarity")]
-    counted = [one.loss for one in losses if one.attack != "similarity"]
-    known = [loss for loss in counted if loss is not None]
+    counted = [one.rate for one in losses if one.attack != "similarity"]
+    known = [rate for rate in counted if rate is not None]
     return ReleaseRates(
         tuple(rates),
         tuple(losses),
-        float(np.mean(known)) if len(known) == len(counted) else None,
+        information_loss(*([rate] for rate in known)) if len(known) == len(counted) else None,
         tuple(_absent(both)),
         _NOBODY if own is None else own.words,
+        both.after,
     )
 
 

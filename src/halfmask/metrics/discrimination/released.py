@@ -76,14 +76,14 @@ class Owners:
         words: how rows were paired.
     """
 
-    def __init__(self, both: Sides, owner: NDArray[np.int64], words: str) -> None:
-        self._both, self._owner, self._released = both, owner, Released(both.quasi)
+    def __init__(self, released: Released, owner: NDArray[np.int64], words: str) -> None:
+        self._released, self._owner = released, owner
         self.kept: NDArray[np.bool_] = owner >= 0
         self.words = words
 
     def labels(self, place: int) -> CodedColumn:
         """The label of each original row in one quasi-identifier; rows left out have their own."""
-        column = self._both.quasi[place]
+        column = self._released.columns[place]
         held = self._released.labels[place][self._owner]
         codes = np.where(self.kept, held, column.labels).astype(np.int32)
         return CodedColumn(codes, column.labels + 1, range(column.labels + 1))
@@ -98,7 +98,7 @@ def owners(both: Sides, *, same_order: bool = False) -> Owners | None:
     released = Released(both.quasi)
     if same_order:
         pairs_in_order(both)
-        return Owners(both, released.ids, "Rows were paired by their place.")
+        return Owners(released, released.ids, "Rows were paired by their place.")
     if any(column.foreign for column in both.quasi):
         return None
     owner = tightest_class(both.quasi)
@@ -106,12 +106,12 @@ def owners(both: Sides, *, same_order: bool = False) -> Owners | None:
     counts = both.original_counts
     found = tally(owner[kept], len(released), None if counts is None else counts[kept])
     if (found == released.rows).all():
-        return Owners(both, owner, "Which row became which follows from the values.")
+        return Owners(released, owner, "Which row became which follows from the values.")
     agree = float(np.minimum(found, released.rows).sum()) / both.after
     if agree < _HALF:
         return None
     return Owners(
-        both,
+        released,
         owner,
         f"Labels overlap: each row was taken to have the tightest that cover it, which agrees with "
         f"{agree:.1%} of the published rows: identity is an estimate then.",

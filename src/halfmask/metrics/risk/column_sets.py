@@ -91,10 +91,10 @@ class _Walk:
             alone = (
                 settled[0] + len(held),
                 settled[1] + int((held == 1).sum()),
-                settled[2] + int(held @ held),
+                settled[2] + _squares(held),
             )
             finer = mask | 1 << column
-            self.note(finer, alone, len(sums), int((sums @ sums) if len(sums) else 0))
+            self.note(finer, alone, len(sums), _squares(sums))
             self.descend((keys, rows, ids, starts), finer, alone)
 
     def note(self, mask: int, alone: tuple[int, int, int], groups: int, squares: int) -> None:
@@ -115,3 +115,10 @@ class _Walk:
                 minimal=first,
             )
         )
+
+
+def _squares(counts: NDArray[np.int64]) -> int:
+    """The sum of squares, exact where machine words would not hold it."""
+    if len(counts) and int(counts.max()) ** 2 * len(counts) >= 2**63:
+        counts = counts.astype(object)
+    return int(counts @ counts) if len(counts) else 0

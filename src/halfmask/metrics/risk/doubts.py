@@ -100,8 +100,10 @@ def _absent(paired: Sides) -> list[str]:
 
 
 def _suppressed(paired: Sides) -> list[str]:
-    """Columns whose missing cells may be suppressed ones."""
-    out = []
+    """Columns whose missing cells may be suppressed ones; rows made anew hold new values."""
+    out: list[str] = []
+    if any(column.foreign for column in paired.quasi):
+        return out
     for column in paired.quasi:
         before, after = (
             t.column(column.name).null_count / t.num_rows

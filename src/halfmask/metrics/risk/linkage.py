@@ -2,7 +2,8 @@
 
 Definition: distance-based: the nearest released row is the true one (or the second nearest);
 assignment: the same in the matching of all rows that costs least; interval: the true value lies
-within a band around the released one; probabilistic: the pair with the highest likelihood ratio
+within a band around the released one (over all pairs of a class and its rows; where a class has
+more people than rows, on average); probabilistic: the pair with the highest likelihood ratio
 P(agreement | match) / P(agreement | non-match), fitted by expectation maximization, is the true
 one.
 Source: Domingo-Ferrer and Torra, "A quantitative comparison of disclosure control methods for

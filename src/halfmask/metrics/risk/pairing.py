@@ -14,39 +14,13 @@ import numpy as np
 
 from halfmask.errors import InputError
 from halfmask.metrics.covering import Released, tightest_class
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.weighted import members_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.sides import Sides
-    from halfmask.metrics.weighted import Counts
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Members:
-    """The rows of each class on one side.
-
-    Attributes:
-        order: the entries in order of their class, those of no class left out.
-        ends: how many rows there are up to each of them.
-        starts: how many rows stand before each class; the last entry is all of them.
-        first: the first row of each entry in the table; None where entries are rows.
-    """
-
-    order: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    first: NDArray[np.int64] | None
-
-    def at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entries of rows that are numbered class after class, and their rows in the table."""
-        turn = np.searchsorted(self.ends, places, side="right")
-        entries = self.order[turn]
-        if self.first is None:
-            return entries, entries
-        before = np.where(turn > 0, self.ends[np.maximum(turn - 1, 0)], 0)
-        return entries, self.first[entries] + places - before
+    from halfmask.metrics.weighted import Members
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +95,7 @@ def pairs_in_order(sides: Sides) -> Pairing:
             "place: rows in the same order need as many on both sides."
         )
     ids = Released(sides.quasi).ids
-    members = _members(ids, int(ids.max()) + 1, None)
+    members = members_of(ids, int(ids.max()) + 1, None)
     sizes = np.diff(members.starts)
     return Pairing(ids, sizes, np.ones(len(sizes)), members, members, in_order=True)
 
@@ -130,20 +104,10 @@ def pairs_in_classes(sides: Sides) -> Pairing | None:
     """Original and released rows of the same class; None where the rows stand for nobody."""
     owner, ids = tightest_class(sides.quasi), Released(sides.quasi).ids
     count = int(ids.max()) + 1
-    people = _members(owner, count, sides.original_counts)
-    rows = _members(ids, count, sides.released_counts)
+    people = members_of(owner, count, sides.original_counts)
+    rows = members_of(ids, count, sides.released_counts)
     there = np.diff(people.starts)
     sizes = np.minimum(there, np.diff(rows.starts))
     if 2 * int(sizes.sum()) < sides.after:
         return None
     return Pairing(owner, sizes, sizes / np.maximum(there, 1), people, rows, in_order=False)
-
-
-def _members(ids: NDArray[np.int64], classes: int, counts: Counts) -> Members:
-    order = np.argsort(ids, kind="stable")
-    order = order[np.searchsorted(ids[order], 0) :]
-    held = None if counts is None else counts[order]
-    sizes = tally(ids[order], classes, held)
-    ends = np.arange(1, len(order) + 1) if held is None else np.cumsum(held)
-    first = None if counts is None else np.cumsum(counts) - counts
-    return Members(order, ends, np.concatenate(([0], np.cumsum(sizes))), first)

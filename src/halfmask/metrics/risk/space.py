@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.metrics.codes import joint
+from halfmask.metrics.weighted import members_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -55,19 +58,25 @@ class Space:
         from halfmask.kernels.nearest import nearest
 
         left = np.stack([c.before[leaves] for c in self.columns], axis=1).astype(np.int32)
-        codes = [c.after if labels is None else c.after[labels] for c in self.columns]
-        right = np.stack(codes, axis=1).astype(np.int32)
         a = np.stack([n[left[:, c]] for c, n in enumerate(self.leaf_numbers)], axis=1)
-        b = np.stack([n[right[:, c]] for c, n in enumerate(self.label_numbers)], axis=1)
+        # Rows with the same labels are as far: each combination of labels is looked at once.
+        held = [c.after if labels is None else c.after[labels] for c in self.columns]
         counts = self.columns[0].after_counts
-        held = np.ones(len(right), dtype=np.int64)
-        if counts is not None:
-            held = counts if labels is None else counts[labels]
-        starts = np.concatenate(([0], np.cumsum(held)))
+        if counts is not None and labels is not None:
+            counts = counts[labels]
+        sizes = [c.labels for c in self.columns]
+        ids, count = joint(list(zip(held, sizes, strict=True)))
+        members = members_of(ids, count, counts)
+        first = members.at(members.starts[:-1])[0]
+        right = np.stack([codes[first] for codes in held], axis=1).astype(np.int32)
+        b = np.stack([n[right[:, c]] for c, n in enumerate(self.label_numbers)], axis=1)
         found, far = nearest(
-            left, right, a, b, self.numeric, self.tables, self.offsets, self.widths, starts, k, seed
-        )
-        return np.asarray(found), np.asarray(far)
+            left, right, a, b, self.numeric, self.tables, self.offsets, self.widths,
+            members.starts, k, seed,
+        )  # fmt: skip
+        found = np.asarray(found)
+        rows = members.at(np.maximum(found, 0).ravel())[1].reshape(found.shape)
+        return np.where(found >= 0, rows, -1), np.asarray(far)
 
     def matrix(self, leaves: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """All distances between some entries of the original and some of the release."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from halfmask.metrics.sides import Sides
 
 
+_ROUNDING = 1e-13  # what adding up leaves of equal distributions
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnDistance:
     """One column before and after; ``ruled_out`` is the share of original rows with q = 0."""
@@ -57,7 +60,8 @@ def hellinger(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
         >>> round(hellinger(np.array([0.5, 0.5]), np.array([0.9, 0.1])), 6)
         0.32492
     """
-    return float(np.sqrt(max(0.0, 1.0 - float(np.sqrt(p * q).sum()))))
+    apart = 1.0 - float(np.sqrt(p * q).sum())
+    return 0.0 if apart < _ROUNDING else float(np.sqrt(apart))
 
 
 def variation(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from halfmask.metrics.sides import Sides
     from halfmask.metrics.weighted import Counts
 
+_ROUNDING = 1e-12  # a statistic below this share of what it could be is 0
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -57,11 +59,13 @@ def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[
     """The means, covariances and correlations of (columns, entries)."""
     shares = np.full(rows.shape[1], 1 / rows.shape[1]) if counts is None else counts / counts.sum()
     middle = rows @ shares
+    middle[np.abs(middle) < _ROUNDING * np.abs(rows).max(axis=1)] = 0.0
     centered = rows - middle[:, None]
     centered[rows.max(axis=1) == rows.min(axis=1)] = 0.0  # no rounding where nothing varies
     covariance = (centered * shares) @ centered.T
     spread = np.sqrt(covariance.diagonal())
     scale = np.where(spread > 0, spread, 1.0)
+    covariance[np.abs(covariance) < _ROUNDING * np.outer(spread, spread)] = 0.0
     return {
         "mean": middle,
         "covariance": covariance[np.triu_indices(len(rows))],
