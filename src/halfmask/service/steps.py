@@ -84,9 +84,10 @@ def compare(space: Workspace, asked: requests.Compare) -> dict[str, Any]:
 def query(space: Workspace, asked: requests.Query) -> dict[str, Any]:
     """Answer SQL with guarantees, or with noise where the query says so."""
     from halfmask.query.run import query
+    from halfmask.release.document import plain_rows
 
     answer = query(space.opened.table, asked.sql, time_limit=asked.time_limit)
-    facts = {"answer": answer.to_dict(), "data": answer.to_arrow().to_pylist()}
+    facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}
     return _kept(space, "query", answer, facts)
 
 
