@@ -66,6 +66,9 @@ def test_the_main_job(page, tmp_path):
     shown.wait_for_selector(IDLE, state="attached")
     shown.select_option("[aria-label='Role of visit']", "other")
     shown.fill("[aria-label='Levels of age']", "10, 50")
+    press(shown, "anonymize")
+    assert "not in use yet" in shown.inner_text("#anonymize-alert")
+    assert shown.inner_text("#anonymize-result") == ""
     press(shown, "schema")
     press(shown, "assess")
     assert "rows alone in their class" in shown.inner_text("#assess-result")
@@ -101,6 +104,7 @@ def test_errors_stand_below_their_form(page):
     shown.fill("#k", "9999")
     press(shown, "anonymize")
     assert "privacy." in shown.inner_text("#anonymize-alert")
+    assert "achieved at best" in shown.inner_text("#anonymize-alert")
     shown.fill("#sql", "SELECT nonsense")
     press(shown, "query")
     assert "line 1" in shown.inner_text("#query-alert")

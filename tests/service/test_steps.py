@@ -135,6 +135,15 @@ def test_a_promise_that_cannot_be_kept_is_told_as_it_is(opened):
     assert opened.call("POST", "/api/links", json=asked).status_code == 404
 
 
+def test_a_release_does_not_outlast_the_failure_of_the_next(opened):
+    opened.run("POST", "/api/anonymize", json={"k": 2})
+    url = opened.call("POST", "/api/links", json={"file": "release.csv"}).json()["url"]
+    assert opened.client.get(url).status_code == 200
+    assert not opened.run("POST", "/api/anonymize", json={"k": 9})["ok"]
+    assert opened.client.get(url).status_code == 404
+    assert opened.call("GET", "/api/state").json()["results"] == []
+
+
 def test_no_promise_is_no_release(opened):
     failed = opened.run("POST", "/api/anonymize", json={})
     assert failed["code"] == "input"

@@ -103,7 +103,12 @@ def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None
 def _add_steps(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
     def begin(verb: str, step: Callable[..., dict[str, Any]], asked: requests.Asked) -> Response:
         _ = space.opened  # refused at once where there is no table
-        return _started(jobs.start(jobs.claim(verb), lambda: step(space, asked)))
+
+        def work() -> dict[str, Any]:
+            space.drop(verb)
+            return step(space, asked)
+
+        return _started(jobs.start(jobs.claim(verb), work))
 
     @app.post("/api/assess")
     def assess(asked: requests.Assess) -> Response:

@@ -51,7 +51,6 @@ def anonymize(space: Workspace, asked: requests.Anonymize) -> dict[str, Any]:
     names = ("method", "metric", "time_limit", "seed", "on_infeasible", "suppression")
     settings = {name: value for name in names if (value := getattr(asked, name)) is not None}
     release = anonymize(space.opened.table, *promises(asked), **settings)
-    space.results.pop("compare", None)  # it spoke of another release
     return _kept(space, "anonymize", release, release.to_dict())
 
 

@@ -1,7 +1,7 @@
 """The one table that the page works on, and what has been made of it.
 
-Jobs run one at a time, so that only one of them changes a workspace. A step that fails leaves
-everything as it was.
+Jobs run one at a time, so that only one of them changes a workspace. A table or schema that cannot
+be read leaves the former in force; a step that fails leaves no result.
 """
 
 from __future__ import annotations
@@ -93,6 +93,12 @@ class Workspace:
         if verb not in self.results:
             raise MissingError(f"There is nothing of '{verb}' yet: run this step first.")
         return self.results[verb]
+
+    def drop(self, verb: str) -> None:
+        """Forget what a step gave before it runs again, so that nobody takes the old for the new."""
+        self.results.pop(verb, None)
+        if verb == "anonymize":
+            self.results.pop("compare", None)
 
     def room(self, name: str) -> Path:
         """A new place in the private folder for a file that the browser calls ``name``."""

@@ -87,10 +87,17 @@ export async function links(files) {
   return element("p", { class: "actions" }, ...made);
 }
 
+// An error as it is: what is wrong, the place in a query, what would have been achieved.
 export function alarm(place, error) {
   place.replaceChildren();
   if (!error) return;
-  const style = error.code?.startsWith("input.query") ? "alert query" : "alert";
-  place.append(element("div", { class: style }, error.message || "The page failed: load it again.",
+  const message = error.message || "The page failed: load it again.";
+  const isQuery = error.code?.startsWith("input.query") && message.includes("\n");
+  const [first, ...rest] = isQuery ? message.split("\n") : [message];
+  const verdicts = error.details?.verdicts;
+  place.append(element("div", { class: "alert" }, element("p", {}, first),
+    rest.length ? element("pre", {}, rest.join("\n")) : null,
+    verdicts ? table(["promise", "about", "required", "achieved at best"], verdicts.map((one) =>
+      [one.model, one.column || "everybody", one.required, one.achieved])) : null,
     error.code ? element("span", { class: "code" }, error.code) : null));
 }

@@ -10,7 +10,9 @@ const WORDS = {
   compare: "Comparing the release with the original", query: "Answering",
   synthesize: "Learning a model of the rows",
 };
+const CHANGED = "Roles were changed and are not in use yet: press 'Use these roles' first.";
 let choices, described;
+let changed = false;  // whether the form says another schema than the one in force
 
 function busy(job) {
   for (const button of document.querySelectorAll("button")) button.disabled = Boolean(job);
@@ -25,7 +27,13 @@ function busy(job) {
 // Start a step and show what it gives, or why not, below its form.
 async function step(verb, begin, show) {
   const alert = place(`${verb}-alert`);
+  if (changed && verb !== "schema" && verb !== "table") return draw.alarm(alert, { message: CHANGED });
   draw.alarm(alert, null);
+  if (verb !== "table") place(`${verb}-result`)?.replaceChildren();
+  if (verb === "anonymize") {
+    place("compare-form").hidden = true;
+    place("compare-result").replaceChildren();
+  }
   busy({ verb, seconds: 0 });
   try {
     await show(await settled((await begin()).job, busy));
@@ -49,6 +57,7 @@ const share = (id) => (filled(id) === "" ? null : Number(filled(id)) / 100);
 
 async function showTable(found) {
   described = found;
+  changed = false;
   for (const verb of ["assess", "anonymize", "compare", "query", "synthesize"]) {
     place(`${verb}-result`).replaceChildren();
     draw.alarm(place(`${verb}-alert`), null);
@@ -226,6 +235,10 @@ function listen() {
     return ask("POST", `/api/table?name=${encodeURIComponent(file.name)}`, file);
   }, showTable);
   place("sample").addEventListener("click", () => step("table", () => ask("POST", "/api/sample", {}), showTable));
+  place("schema-form").addEventListener("input", () => {
+    changed = true;
+    place("schema-links").textContent = "Changed, not in use yet.";
+  });
   on("schema-form", "schema", () => ask("PUT", "/api/schema", schema.read(described.columns)), showTable);
   on("toml-form", "schema", async () => {
     const file = place("toml").files[0];
