@@ -95,7 +95,7 @@ class Workspace:
         return self.results[verb]
 
     def drop(self, verb: str) -> None:
-        """Forget what a step gave before it runs again, so that nobody takes the old for the new."""
+        """Forget what a step gave before it runs again: nobody takes the old for the new."""
         self.results.pop(verb, None)
         if verb == "anonymize":
             self.results.pop("compare", None)
