@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize.run import METHODS
+from halfmask.release.document import versions
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
 from halfmask.table.schema import DEMANDS, KINDS, ROLES
@@ -20,7 +20,7 @@ def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
     current = jobs.current
     return {
         "ok": True,
-        "version": version("halfmask"),
+        "version": versions()["halfmask"],
         "table": _table(space) if space.is_open else None,
         "results": sorted(space.results),
         "job": None if current is None else current.to_dict(),
