@@ -34,12 +34,12 @@ def chained(lists):
 NONE = np.empty(0, dtype=np.int64)
 
 
-def found(walked, weights, ranks=NONE, ends=NONE, fits=NONE):
+def found(walked, weights, ranks=NONE, ends=NONE, fits=NONE, room=1000):
     """What the kernel finds."""
     count = walked.leaves.shape[1]
     best = np.full(count, -1, dtype=np.int64)
     out = cover.Found(weights, np.zeros(count), ranks, best, ends, fits)
-    cover.covering(walked, out)
+    cover.covering(walked, out, room)
     return out
 
 
@@ -82,6 +82,7 @@ def test_walking_down_agrees_with_all_pairs(seed, columns, released, originals, 
     added = found(walked, weights).mass
     assert added == pytest.approx(covers @ weights)
     assert ((added == 0) == ~covers.any(axis=1)).all()
+    assert found(walked, weights, room=5).mass == pytest.approx(added)  # in halves
     sizes = found(walked, weights, ends=np.zeros(len(labels), dtype=np.int64)).ends
     assert sizes.tolist() == covers.sum(axis=0).tolist()
     starts = np.concatenate(([0], np.cumsum(sizes)))

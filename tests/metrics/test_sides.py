@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -155,18 +153,3 @@ def test_new_dates_are_numbers_of_days():
         column = sides(table, hm.read(pa.table({"day": released}), schema={})).columns["day"]
         assert column.numbers.tolist() == [0, 10, 20, 5, 30]
         assert column.foreign == 2
-
-
-def test_leaves_of_nested_labels_stand_together_and_stay_under_them(tmp_path):
-    people = hm.read(write(tmp_path, 300))
-    both = sides(people, hm.anonymize(people, hm.KAnonymity(3), method="local"))
-    mixed = False
-    for column in both.quasi:
-        number, covered = column.adjoined()
-        assert sorted(number.tolist()) == list(range(column.leaves))
-        for one, two in pairwise(column.starts.tolist()):
-            under = column.covered[one:two]
-            assert covered[one:two].tolist() == sorted(number[under].tolist())
-            assert covered[two - 1] - covered[one] + 1 == two - one  # without gaps
-            mixed |= bool(under[-1] - under[0] + 1 > two - one)
-    assert mixed  # some stood apart before

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LEAST = 1e-300  # rounding must not make nothing of a weight
 _FEW = 32  # so many pairs are looked at one by one
+_ROOM = 1 << 24  # lists of one node that are held at once; what is longer is taken in halves
 
 
 class Columns(NamedTuple):
@@ -50,19 +51,22 @@ class Columns(NamedTuple):
     ) -> Columns:
         """From labels, and per column where the leaves of each label begin, and these."""
         each = list(zip(labels, covered, strict=True))
-        low = np.stack([held[starts[label]] for label, (starts, held) in each])
+        low = np.stack([held[starts[label]] for label, (starts, held) in each]).astype(np.int32)
         high = np.stack([held[starts[label + 1] - 1] for label, (starts, held) in each])
         sizes = np.stack([np.diff(starts)[label] for label, (starts, _) in each])
-        shifts = np.cumsum([0] + [len(held) for _, held in covered])
+        gaps = high - low + 1 > sizes
+        # Ranges are known by their ends; leaves are looked up in columns with gaps alone.
+        ragged = [held if gaps[c].any() else held[:0] for c, (_, held) in enumerate(covered)]
+        shifts = np.cumsum([0] + [len(held) for held in ragged[:-1]])
         return cls(
             np.stack(labels),
             leaves,
-            np.concatenate([at[0] + shift for at, shift in zip(covered, shifts, strict=False)]),
-            np.concatenate([held for _, held in covered]),
+            np.concatenate([at + shift for (at, _), shift in zip(covered, shifts, strict=True)]),
+            np.concatenate(ragged),
             np.cumsum([0] + [len(starts) for starts, _ in covered[:-1]], dtype=np.int64),
-            low.astype(np.int32),
+            low,
             high.astype(np.int32),
-            high - low + 1 > sizes,
+            gaps,
         )
 
 
@@ -88,7 +92,7 @@ class Found(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def covering(c: Any, found: Any) -> None:
+def covering(c: Any, found: Any, room: int = _ROOM) -> None:
     """Find for each tuple of leaves the released tuples that cover it."""
     columns, released = c.low.shape
     summed = not len(found.ranks) and not len(found.ends)
@@ -110,9 +114,15 @@ def covering(c: Any, found: Any) -> None:
         else:
             nodes = _nodes(c.leaves[depth], first, last)
             ends = _lengths(c, depth, nodes, over)
+            if ends[-1] > room and len(nodes) > 2:
+                halves = np.array([first, nodes[len(nodes) // 2], last])
+                both = np.ones(2, np.int64)  # they share their list
+                waiting, count = _wait(waiting, count, depth, halves, begin * both, end * both)
+                continue
             lists = _room(lists, end, end + ends[-1])
             _share(c, depth, nodes, lists[begin:end], ends, lists[end:])
-            waiting, count = _wait(waiting, count, depth + 1, nodes, ends, end)
+            ends += end
+            waiting, count = _wait(waiting, count, depth + 1, nodes, ends[:-1], ends[1:])
 
 
 @njit(cache=True, nogil=True)
@@ -193,14 +203,21 @@ def _within(c: Any, depth: int, t: int, nodes: Any) -> Any:
 @njit(cache=True, nogil=True)
 def _lengths(c: Any, depth: int, nodes: Any, over: Any) -> Any:
     """Where the list of each node begins, and where the last one ends."""
-    ends = np.zeros(len(nodes), np.int64)
+    single, steps = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
     for t in over:
         one, two = _within(c, depth, t, nodes)
+        if not c.gaps[depth, t]:
+            steps[one] += 1
+            steps[two] -= 1
+            continue
         for n in range(one, two):
-            if not c.gaps[depth, t] or _covers(c, depth, t, c.leaves[depth, nodes[n]]):
-                ends[n + 1] += 1
-    for n in range(1, len(ends)):
-        ends[n] += ends[n - 1]
+            if _covers(c, depth, t, c.leaves[depth, nodes[n]]):
+                single[n] += 1
+    ends = np.zeros(len(nodes), np.int64)
+    ranged = 0
+    for n in range(len(nodes) - 1):
+        ranged += steps[n]
+        ends[n + 1] = ends[n] + single[n] + ranged
     return ends
 
 
@@ -217,15 +234,15 @@ def _share(c: Any, depth: int, nodes: Any, over: Any, ends: Any, out: Any) -> No
 
 
 @njit(cache=True, nogil=True)
-def _wait(waiting: Any, count: int, depth: int, nodes: Any, ends: Any, shift: int) -> Any:
+def _wait(waiting: Any, count: int, depth: int, nodes: Any, begins: Any, ends: Any) -> Any:
     """Let nodes wait over which something stands."""
     if count + len(nodes) > len(waiting):
         wider = np.empty((2 * (count + len(nodes)), 5), np.int64)
         wider[:count] = waiting[:count]
         waiting = wider
     for n in range(len(nodes) - 1):
-        if ends[n + 1] > ends[n]:
-            waiting[count] = (depth, nodes[n], nodes[n + 1], shift + ends[n], shift + ends[n + 1])
+        if ends[n] > begins[n]:
+            waiting[count] = (depth, nodes[n], nodes[n + 1], begins[n], ends[n])
             count += 1
     return waiting, count
 

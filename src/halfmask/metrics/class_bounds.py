@@ -49,11 +49,9 @@ def class_bounds(both: Sides, pairs: int) -> Bounds | None:
     upto = np.concatenate(([0], np.cumsum(rows[fits])))
     if (upto[starts[1:]] - upto[starts[:-1]] < sizes).any():
         return None
-    first = np.empty(found.count, dtype=np.int64)
-    first[found.ids] = np.arange(len(found.ids))
-    codes = np.stack([column.before[first] for column in columns])
+    codes = np.stack([column.before[found.first] for column in columns])
     space = space_of(both.original, [column.name for column in columns])
-    classes = kernels.Fits(sizes, starts, fits, rows, first, codes)
+    classes = kernels.Fits(sizes, starts, fits, rows, found.first, codes)
     dbil = kernels.radii(space.points, classes)
     ebil = kernels.entropies(classes, max(column.leaves for column in columns))
     return Bounds(dbil, ebil)

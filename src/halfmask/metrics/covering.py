@@ -57,20 +57,18 @@ class Cover:
     Attributes:
         ids: per entry of the original, its tuple.
         count: how many tuples there are.
-        released: the released tuples; columns with little to cover stand first.
+        first: per tuple, an entry of the original that holds it.
+        released: the released tuples; columns whose labels cover little stand first.
     """
 
     def __init__(self, columns: list[SharedColumn]) -> None:
         # Few ways down from the top; the widest ranges come last, where they are added at once.
-        ordered = sorted(columns, key=lambda column: len(column.covered))
+        ordered = sorted(columns, key=lambda column: float(column.merged.sizes.mean()))
         self.released = Released(ordered)
-        before = [c.adjoined()[0][c.before] for c in ordered]
-        self.ids, self.count = joint(
-            [(held, c.leaves) for held, c in zip(before, ordered, strict=True)]
-        )
-        first = np.empty(self.count, dtype=np.int64)
-        first[self.ids] = np.arange(len(self.ids))
-        self._leaves = np.stack([held[first] for held in before])
+        before = [(c.ordered.number[c.before], c.leaves) for c in ordered]
+        self.ids, self.count = joint(before)
+        self.first = np.empty(self.count, dtype=np.int64)
+        self.first[self.ids] = np.arange(len(self.ids))
 
     def mass(self, *, evenly: bool = True) -> NDArray[np.float64]:
         """Per tuple, the released rows over it.
@@ -78,45 +76,66 @@ class Cover:
         With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
         """
         rows = self.released.rows
-        return self._found(rows / self.released.leaves if evenly else rows).mass
+        alike, leaves = self._alike()
+        weights = rows / self.released.leaves if evenly else rows
+        return self._found(leaves, weights).mass[alike]
 
     def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
         order = np.argsort(self.released.leaves, kind="stable")
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
-        found = self._found(self.released.rows / self.released.leaves, ranks=ranks)
-        return np.asarray(np.where(found.best >= 0, order[found.best], -1)), found.mass
+        alike, leaves = self._alike()
+        found = self._found(leaves, self.released.rows / self.released.leaves, ranks=ranks)
+        best = np.where(found.best >= 0, order[found.best], -1)
+        return best[alike], found.mass[alike]
 
     def fitting(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """The tuples that each released tuple covers: where those of each begin, and these.
 
         None where the squares of their numbers add up to more than ``most``.
         """
-        count, rows = len(self.released), self.released.rows
-        sizes = self._found(rows, ends=np.zeros(count, dtype=np.int64)).ends
+        leaves = np.stack([c.ordered.number[c.before[self.first]] for c in self.released.columns])
+        rows, ends = self.released.rows, np.zeros(len(self.released), dtype=np.int64)
+        sizes = self._found(leaves, rows, ends=ends, merged=False).ends
         if int((sizes * sizes).sum()) > most:
             return None
         starts = np.concatenate(([0], np.cumsum(sizes)))
         fits = np.empty(starts[-1], dtype=np.int64)
         if len(fits):
-            self._found(rows, ends=starts[:-1].copy(), fits=fits)
+            self._found(leaves, rows, ends=starts[:-1].copy(), fits=fits, merged=False)
         return starts, fits
+
+    def _alike(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Tuples that no label tells apart are one: per tuple its number; and their leaves."""
+        columns = self.released.columns
+        leaves = [c.merged.number[c.before[self.first]] for c in columns]
+        if all(c.merged is c.ordered for c in columns):
+            return np.arange(self.count), np.stack(leaves)
+        sizes = [c.merged.count for c in columns]
+        ids, count = joint(list(zip(leaves, sizes, strict=True)))
+        first = np.empty(count, dtype=np.int64)
+        first[ids] = np.arange(len(ids))
+        return ids, np.stack([held[first] for held in leaves])
 
     def _found(
         self,
+        leaves: NDArray[np.int32],
         weights: NDArray[np.float64],
         *,
         ranks: NDArray[np.int64] = _NONE,
         ends: NDArray[np.int64] = _NONE,
         fits: NDArray[np.int64] = _NONE,
+        merged: bool = True,
     ) -> Found:
         from halfmask.kernels import cover
 
-        best = np.full(self.count, -1, dtype=np.int64)
-        found = cover.Found(weights, np.zeros(self.count), ranks, best, ends, fits)
-        under = [(column.starts, column.adjoined()[1]) for column in self.released.columns]
-        cover.covering(cover.Columns.of(self.released.labels, self._leaves, under), found)
+        count = leaves.shape[1]
+        best = np.full(count, -1, dtype=np.int64)
+        found = cover.Found(weights, np.zeros(count), ranks, best, ends, fits)
+        orders = [c.merged if merged else c.ordered for c in self.released.columns]
+        under = [(order.starts, order.covered) for order in orders]
+        cover.covering(cover.Columns.of(self.released.labels, leaves, under), found)
         return found
 
 

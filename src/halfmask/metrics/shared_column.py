@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.metrics.leaf_order import Ordered, in_order, merged
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-
-_CELLS = 1 << 22  # up to so many pairs of label and leaf, leaves are put in another order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +59,7 @@ class SharedColumn:
     bins: int
     coarse_of: NDArray[np.int64]
     coarse: int
-    _adjoined: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = field(
-        default_factory=list, init=False, repr=False
-    )
+    _ordered: list[Ordered] = field(default_factory=list, init=False, repr=False)
 
     @property
     def labels(self) -> int:
@@ -91,33 +88,21 @@ class SharedColumn:
         sums = np.add.reduceat(self.numbers[self.covered], self.starts[:-1])
         return np.asarray(sums / self.sizes)
 
-    def adjoined(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """A number for each leaf, and the numbers under each label, ascending.
+    @property
+    def ordered(self) -> Ordered:
+        """Leaves in an order in which labels are ranges, if there is one."""
+        return self._orders()[0]
 
-        Leaves of one label stand together where labels are nested, so that most are ranges.
-        """
-        if not self._adjoined:
-            kept = np.arange(self.leaves, dtype=np.int32), self.covered
-            nested = self.labels * self.leaves <= _CELLS and self._gaps(self.covered).any()
-            tried = self._nested() if nested else kept
-            fewer = self._gaps(tried[1]).sum() < self._gaps(kept[1]).sum()
-            self._adjoined.append(tried if fewer else kept)
-        return self._adjoined[0]
+    @property
+    def merged(self) -> Ordered:
+        """The same, where leaves that no label tells apart are one."""
+        return self._orders()[1]
 
-    def _nested(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Numbers in the order of the labels over each leaf, the widest first."""
-        owner = np.repeat(np.arange(self.labels), self.sizes)
-        under = np.zeros((self.labels, self.leaves), dtype=bool)
-        under[owner, self.covered] = True
-        number = np.empty(self.leaves, dtype=np.int32)
-        number[np.lexsort(under[np.argsort(self.sizes, kind="stable")])] = np.arange(self.leaves)
-        covered = number[self.covered].astype(np.int64)
-        return number, covered[np.lexsort((covered, owner))]
-
-    def _gaps(self, covered: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Per label, whether leaves between those that it covers are not its own."""
-        spans = covered[self.starts[1:] - 1] - covered[self.starts[:-1]] + 1
-        return np.asarray(spans > self.sizes)
+    def _orders(self) -> list[Ordered]:
+        if not self._ordered:
+            found = in_order(self.leaves, self.starts, self.covered)
+            self._ordered.extend((found, merged(found)))
+        return self._ordered
 
     def covers(self, labels: NDArray[np.int64], leaves: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of some labels covers the leaf beside it."""
