@@ -6,7 +6,8 @@ exists in which each is one. Leaves that stand under the same labels are covered
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _CELLS = 1 << 22  # up to so many pairs of label and leaf, leaves are put in another order
 
 
-class Ordered(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
     """Leaves by numbers.
 
     Attributes:
