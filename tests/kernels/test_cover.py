@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.kernels import cover
+from halfmask.kernels.cover import covering
+from halfmask.kernels.cover_columns import Columns, Found
 
 
 def looked_at(leaves, labels, tables):
@@ -38,8 +39,8 @@ def found(walked, weights, ranks=NONE, ends=NONE, fits=NONE, room=1000):
     """What the kernel finds."""
     count = walked.leaves.shape[1]
     best = np.full(count, -1, dtype=np.int64)
-    out = cover.Found(weights, np.zeros(count), ranks, best, ends, fits)
-    cover.covering(walked, out, room)
+    out = Found(weights, np.zeros(count), ranks, best, ends, fits)
+    covering(walked, out, room)
     return out
 
 
@@ -69,7 +70,7 @@ def test_walking_down_agrees_with_all_pairs(seed, columns, released, originals, 
     weights = random.random(len(labels))
     ranks = random.permutation(len(labels))
     under = [chained([np.flatnonzero(row) for row in held]) for held in tables]
-    walked = cover.Columns.of(
+    walked = Columns.of(
         list(np.ascontiguousarray(labels.T.astype(np.int32))),
         np.ascontiguousarray(leaves.T.astype(np.int32)),
         under,

@@ -7,88 +7,16 @@ what is covered and not the pairs of tuples.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from halfmask.kernels.cover_columns import covers, first_from
 
 _LEAST = 1e-300  # rounding must not make nothing of a weight
 _FEW = 32  # so many pairs are looked at one by one
 _ROOM = 1 << 24  # lists of one node that are held at once; what is longer is taken in halves
-
-
-class Columns(NamedTuple):
-    """Labels and the leaves that they cover, column after column.
-
-    Attributes:
-        labels: (columns, released tuples).
-        leaves: (columns, tuples of leaves) in lexicographic order.
-        starts: where the leaves of each label begin in ``covered``.
-        covered: the leaves under each label, ascending.
-        label_at: where each column begins in ``starts``.
-        low: (columns, released tuples) the first leaf; ``high`` the last.
-        gaps: (columns, released tuples) whether leaves between them are not covered.
-    """
-
-    labels: NDArray[np.int32]
-    leaves: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    covered: NDArray[np.int64]
-    label_at: NDArray[np.int64]
-    low: NDArray[np.int32]
-    high: NDArray[np.int32]
-    gaps: NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls,
-        labels: list[NDArray[np.int32]],
-        leaves: NDArray[np.int32],
-        covered: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    ) -> Columns:
-        """From labels, and per column where the leaves of each label begin, and these."""
-        each = list(zip(labels, covered, strict=True))
-        low = np.stack([held[starts[label]] for label, (starts, held) in each]).astype(np.int32)
-        high = np.stack([held[starts[label + 1] - 1] for label, (starts, held) in each])
-        sizes = np.stack([np.diff(starts)[label] for label, (starts, _) in each])
-        gaps = high - low + 1 > sizes
-        # Ranges are known by their ends; leaves are looked up in columns with gaps alone.
-        ragged = [held if gaps[c].any() else held[:0] for c, (_, held) in enumerate(covered)]
-        shifts = np.cumsum([0] + [len(held) for held in ragged[:-1]])
-        return cls(
-            np.stack(labels),
-            leaves,
-            np.concatenate([at + shift for (at, _), shift in zip(covered, shifts, strict=True)]),
-            np.concatenate(ragged),
-            np.cumsum([0] + [len(starts) for starts, _ in covered[:-1]], dtype=np.int64),
-            low,
-            high.astype(np.int32),
-            gaps,
-        )
-
-
-class Found(NamedTuple):
-    """What is wanted of the pairs that cover, and what was found.
-
-    Attributes:
-        weights: of the released tuples.
-        mass: per tuple of leaves, the weight over it; exactly 0 where nothing covers it.
-        ranks: of the released tuples; empty where nobody asks for the lowest.
-        best: per tuple of leaves, the lowest rank, -1 for none.
-        ends: per released tuple, how many tuples of leaves it covers, or where the next of them
-            goes in ``fits``; empty where nobody asks.
-        fits: tuples of leaves, released tuple after released tuple; empty to count them.
-    """
-
-    weights: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    ranks: NDArray[np.int64]
-    best: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    fits: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
@@ -132,7 +60,7 @@ def _each(c: Any, found: Any, depth: int, first: int, last: int, over: Any) -> N
     for i in range(first, last):
         for t in over:
             column = depth
-            while column < columns and _covers(c, column, t, c.leaves[column, i]):
+            while column < columns and covers(c, column, t, c.leaves[column, i]):
                 column += 1
             if column == columns:
                 _add(found, i, t)
@@ -155,24 +83,24 @@ def _ranges(c: Any, found: Any, first: int, last: int, over: Any) -> None:
     """Add up the last column: a label without gaps counts from its first leaf to its last."""
     depth = c.low.shape[0] - 1
     leaves = c.leaves[depth, first:last]
-    steps, covers = np.zeros(len(leaves) + 1), np.zeros(len(leaves) + 1, np.int64)
+    steps, counts = np.zeros(len(leaves) + 1), np.zeros(len(leaves) + 1, np.int64)
     for t in over:
-        one = _first(leaves, 0, len(leaves), c.low[depth, t])
-        two = _first(leaves, one, len(leaves), c.high[depth, t] + 1)
+        one = first_from(leaves, 0, len(leaves), c.low[depth, t])
+        two = first_from(leaves, one, len(leaves), c.high[depth, t] + 1)
         if one == two:
             continue
         if c.gaps[depth, t]:
             for i in range(one, two):
-                if _covers(c, depth, t, leaves[i]):
+                if covers(c, depth, t, leaves[i]):
                     found.mass[first + i] += found.weights[t]
             continue
         steps[one] += found.weights[t]
         steps[two] -= found.weights[t]
-        covers[one] += 1
-        covers[two] -= 1
+        counts[one] += 1
+        counts[two] -= 1
     weight, held = 0.0, 0
     for i in range(len(leaves)):
-        held += covers[i]
+        held += counts[i]
         weight = weight + steps[i] if held else 0.0
         if held:
             found.mass[first + i] += max(weight, _LEAST)
@@ -211,7 +139,7 @@ def _lengths(c: Any, depth: int, nodes: Any, over: Any) -> Any:
             steps[two] -= 1
             continue
         for n in range(one, two):
-            if _covers(c, depth, t, c.leaves[depth, nodes[n]]):
+            if covers(c, depth, t, c.leaves[depth, nodes[n]]):
                 single[n] += 1
     ends = np.zeros(len(nodes), np.int64)
     ranged = 0
@@ -228,7 +156,7 @@ def _share(c: Any, depth: int, nodes: Any, over: Any, ends: Any, out: Any) -> No
     for t in over:
         one, two = _within(c, depth, t, nodes)
         for n in range(one, two):
-            if not c.gaps[depth, t] or _covers(c, depth, t, c.leaves[depth, nodes[n]]):
+            if not c.gaps[depth, t] or covers(c, depth, t, c.leaves[depth, nodes[n]]):
                 out[places[n]] = t
                 places[n] += 1
 
@@ -258,36 +186,11 @@ def _room(lists: Any, used: int, wanted: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _covers(c: Any, column: int, t: int, leaf: int) -> bool:
-    """Whether a released tuple covers a leaf in one column."""
-    if not c.low[column, t] <= leaf <= c.high[column, t]:
-        return False
-    if not c.gaps[column, t]:
-        return True
-    label = c.label_at[column] + c.labels[column, t]
-    end = c.starts[label + 1]
-    at = _first(c.covered, c.starts[label], end, leaf)
-    return bool(at < end and c.covered[at] == leaf)
-
-
-@njit(cache=True, nogil=True)
 def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> int:
     """The first node from ``low`` whose leaf is not below ``wanted``."""
     while low < high:
         middle = (low + high) // 2
         if leaves[nodes[middle]] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(cache=True, nogil=True)
-def _first(values: Any, low: int, high: int, wanted: int) -> int:
-    """The first place from ``low`` whose value is not below ``wanted``."""
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
             low = middle + 1
         else:
             high = middle
@@ -301,4 +204,4 @@ def _after(values: Any, low: int, high: int, value: int) -> int:
     while low + step < high and values[low + step] == value:
         low += step
         step *= 2
-    return _first(values, low + 1, min(low + step, high), value + 1)
+    return first_from(values, low + 1, min(low + step, high), value + 1)

@@ -15,7 +15,7 @@ from halfmask.metrics.weighted import tally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.kernels.cover import Found
+    from halfmask.kernels.cover_columns import Found
     from halfmask.metrics.shared_column import SharedColumn
 
 _NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -128,14 +128,15 @@ class Cover:
         fits: NDArray[np.int64] = _NONE,
         merged: bool = True,
     ) -> Found:
-        from halfmask.kernels import cover
+        from halfmask.kernels.cover import covering
+        from halfmask.kernels.cover_columns import Columns, Found
 
         count = leaves.shape[1]
         best = np.full(count, -1, dtype=np.int64)
-        found = cover.Found(weights, np.zeros(count), ranks, best, ends, fits)
+        found = Found(weights, np.zeros(count), ranks, best, ends, fits)
         orders = [c.merged if merged else c.ordered for c in self.released.columns]
         under = [(order.starts, order.covered) for order in orders]
-        cover.covering(cover.Columns.of(self.released.labels, leaves, under), found)
+        covering(Columns.of(self.released.labels, leaves, under), found)
         return found
 
 
