@@ -73,6 +73,7 @@ def compare(
     encoding: str | None = None,
     control: Table | Any | None = None,
     earlier: Published | Table | Any | None = None,
+    suppressed: str | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
     needs: Sequence[Need] | str | PathLike[str] = (),
@@ -104,6 +105,8 @@ def compare(
         encoding: the character encoding of that file; ``None``: detected.
         control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
+        suppressed: what stands for a suppressed quasi-identifier in the releases, if it is not
+            ``*``: a text such as ``"NA"``, or ``"missing"`` for missing cells.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
         needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
@@ -136,7 +139,7 @@ def compare(
             "A need is written as Need(target, keys): what is to be learned from what."
         )
     more = [*columns_named(asked), *_spoken_of(targets, wishes)]
-    how = How(engine, memory_limit)
+    how = How(engine, memory_limit, suppressed)
     opened = open_sides(
         (original, release, control, earlier),
         (source_table, release_table, control_table, earlier_table),
@@ -155,7 +158,7 @@ def compare(
     sensitive = [c.name for c in paired.sensitive]
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
-    released, seen = _released(paired), doubts(paired)
+    released, seen = _released(paired), doubts(paired, opened.original, opened.release)
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     return Comparison(
