@@ -4,7 +4,7 @@ Run: python benchmarks/frontier_speed.py [--data ../shared/data/arx] [--rows 100
 
 Prints JSON. Processor seconds of one ``frontier`` and of ``anonymize`` for the same settings, in
 the same run with warm kernels: on Adult (8 quasi-identifiers, 10 k x 3 l x 3 suppressions), on the
-sample enlarged to ``--rows`` (where only every fifteenth setting is run by itself and the sum scaled), and
+sample of ``--rows`` (where only every fifteenth setting is run by itself and the sum scaled), and
 Mondrian for the same k on Adult.
 """
 
