@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.comparison import Comparison, Finding
 from halfmask.assessment.opened import How, open_another, open_sides
-from halfmask.errors import InputError, ParameterError
+from halfmask.assessment.parameters import require_limit
+from halfmask.errors import InputError
 from halfmask.metrics.covering import finding_chance
 from halfmask.metrics.discrimination.need import Need, need_met
 from halfmask.metrics.discrimination.needs_file import stated_needs
@@ -40,6 +41,7 @@ from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
 from halfmask.metrics.utility.sql_queries import columns_named, sql_queries, statements
 from halfmask.metrics.weighted import mean
+from halfmask.models.exact import require_whole
 from halfmask.table.classes import classes_of
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
@@ -125,12 +127,9 @@ def compare(
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False).suppressed
         0
     """
-    if attacks < 1:
-        raise ParameterError("attacks", attacks, "at least 1")
-    if seed < 0:
-        raise ParameterError("seed", seed, "0 or more")
-    if not 0 < limit < 1:
-        raise ParameterError("limit", limit, "more than 0 and less than 1")
+    require_whole("attacks", attacks, 1)
+    require_whole("seed", seed, 0)
+    require_limit(limit)
     targets = [targets] if isinstance(targets, str) else targets
     asked = [] if queries is None else statements(queries)
     wishes, meanings = stated_needs(needs), stated_partitions(partition)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.counted import Counted, counted
 from halfmask.engines.open import is_address
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.sides import Published
 from halfmask.metrics.suppressed import MISSING, require_word, starred
 from halfmask.table.normalize import normalize
@@ -131,8 +131,7 @@ def _said(held: Schema, how: How) -> list[str]:
 
 def _named(schema: Schema) -> list[str]:
     """The columns that everything is counted from; people count one by one."""
-    if not schema.quasi:
-        raise SchemaError("The original names no quasi-identifier: give roles in its schema.")
+    schema.require_quasi()
     names = [*schema.quasi, *schema.sensitive]
     return names if schema.person is None else [*names, schema.person]
 
@@ -169,8 +168,8 @@ def _counted(
 ) -> Counted:
     if isinstance(source, str | os.PathLike) and is_address(os.fspath(source)) and table is None:
         raise ParameterError(option, None, "the name of a table of the database")
-    where = {"engine": how.engine, "memory_limit": how.memory_limit}
-    return counted(source, columns, table=table, **where, **more)
+    more |= {"table": table, "engine": how.engine, "memory_limit": how.memory_limit}
+    return counted(source, columns, **more)
 
 
 def _notes(opened: Opened) -> list[str]:
@@ -193,9 +192,7 @@ def _left_out(original: Counted, release: Published | Counted) -> list[str]:
     names = [
         name
         for name in original.columns
-        if name in uncounted
-        and name not in original.private
-        and (there is None or name in there)
+        if name in uncounted and name not in original.private and (there is None or name in there)
     ]
     if not names:
         return []

@@ -33,7 +33,7 @@ _PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_
 @click.option("--control", type=click.Path(), help="Rows of people who are not in FILE.")
 @click.option("--earlier", type=click.Path(), help="Another release of the same people.")
 @click.option("--suppressed", metavar="TEXT",
-              help="What stands for a suppressed cell: a text, or missing; default: *.")  # fmt: skip
+              help="What suppressed cells hold: a text, or missing; default: *.")  # fmt: skip
 @click.option("--same-order", is_flag=True, help="Both tables hold the same people in order.")
 @click.option("--target", metavar="A,B", help="Columns to predict from the others.")
 @click.option("--queries", type=click.Path(), help="A file of SQL on a table called people.")

@@ -21,6 +21,10 @@ Kind = Literal["numeric", "date", "ordinal", "nominal"]
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
 DEMANDS = ("k", "l", "t", "epsilon")
+NO_QUASI = (
+    'No column is declared a quasi-identifier: give role = "quasi" to those that others '
+    "may know, or run `halfmask describe`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,15 @@ class Schema:
     def quasi(self) -> tuple[str, ...]:
         """The quasi-identifiers."""
         return self.names("quasi")
+
+    def require_quasi(self) -> None:
+        """Refuse a schema by which nobody can be recognized.
+
+        Raises:
+            SchemaError: no column is a quasi-identifier.
+        """
+        if not self.quasi:
+            raise SchemaError(NO_QUASI)
 
     @property
     def sensitive(self) -> tuple[str, ...]:
