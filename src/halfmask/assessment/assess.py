@@ -29,6 +29,8 @@ from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
 from halfmask.models.exact import require_whole
 from halfmask.table.classes import classes_of
+from halfmask.table.decimal_comma import HINT, are_comma_numbers
+from halfmask.table.numbers import is_text
 from halfmask.table.population import widen
 from halfmask.table.read import rows_of
 
@@ -190,6 +192,9 @@ def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -
             "People have several rows. Who is alone is counted by people; special uniques (SUDA2) "
             "and distinction count rows, so that somebody whose rows agree does not show there."
         )
+    commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
+    if commas:
+        notes.append(f"Read as text: {', '.join(commas)}.{HINT}")
     if size < len(held.table.schema.quasi):
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")
     if fraction is None:
@@ -198,6 +203,11 @@ def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -
             "(fraction), or a table of it (population)."
         )
     return tuple(notes)
+
+
+def _with_commas(table: Table, name: str) -> bool:
+    values = table.encode(name).values
+    return is_text(values.type) and are_comma_numbers(values.drop_null())
 
 
 def _strangers(classes: Classes) -> tuple[str, ...]:

@@ -84,6 +84,7 @@ class Schema:
         missing: the texts that mean a missing value; ``None``: the empty text in text files.
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
+        decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
         folder: the folder that relative file names refer to.
 
     Example:
@@ -98,6 +99,7 @@ class Schema:
     missing: tuple[str, ...] | None = None
     delimiter: str | None = None
     encoding: str | None = None
+    decimal: str | None = None
     folder: Path = field(default_factory=Path, compare=False)
 
     def __post_init__(self) -> None:
