@@ -16,6 +16,11 @@ HalfmaskError
 │   ├── MessageError               a message is malformed or too large
 │   ├── RoomError                  more groups, or a larger answer, than the query has room for
 │   └── PartyUnavailableError      somebody does not answer, or has nothing to answer with
+├── ServiceError                   the page in the browser: it cannot listen, or refused a request
+│   ├── RefusedError               the token, the Host or the Origin of a request does not fit
+│   ├── MissingError               nothing is there (any more) under this address
+│   ├── BusyError                  another step is still running
+│   └── TooLargeError              more bytes than the service takes
 ├── EngineError
 │   ├── EngineUnavailableError     carries the install command
 │   └── UnsupportedByEngineError
@@ -254,6 +259,37 @@ class PartyUnavailableError(ProtocolError):
     """Another party does not answer, or has nothing to answer with."""
 
     code = "protocol.unavailable"
+
+
+class ServiceError(HalfmaskError):
+    """The page in the browser: the service cannot listen, or refused a request."""
+
+    code = "service"
+    exit_code = 4
+
+
+class RefusedError(ServiceError):
+    """The token, the Host or the Origin of a request does not fit."""
+
+    code = "service.refused"
+
+
+class MissingError(ServiceError):
+    """Nothing is there, or not any more."""
+
+    code = "service.missing"
+
+
+class BusyError(ServiceError):
+    """Another step is still running; nothing was changed."""
+
+    code = "service.busy"
+
+
+class TooLargeError(ServiceError):
+    """More bytes were sent than the service takes."""
+
+    code = "service.too_large"
 
 
 class EngineError(HalfmaskError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from halfmask.sample import write
@@ -33,6 +35,15 @@ def test_an_answer_as_a_table_and_as_json(halfmask, people):
     assert document["ok"]
     assert {r["level"] for r in document["data"]} <= {0, 1, 2}
     assert document["answer"]["rows"] == len(document["data"])
+
+
+def test_what_json_cannot_write_is_null(halfmask, tmp_path):
+    path = tmp_path / "people.parquet"
+    pay = [1.0, 2.0, float("inf"), 1.0, 2.0, 3.0]
+    pq.write_table(pa.table({"city": ["a"] * 3 + ["b"] * 3, "pay": pay}), path)
+    sql = "SELECT city, MAX(pay) AS top FROM people GROUP BY city GUARANTEE k = 2, l = 1"
+    rows = halfmask("query", path, sql, "--json").json()["data"]
+    assert sorted((row["city"], row["top"]) for row in rows) == [("a", None), ("b", 3.0)]
 
 
 def test_a_query_from_a_file_to_a_file(halfmask, people, tmp_path):

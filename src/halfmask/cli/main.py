@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from halfmask.errors import HalfmaskError, InputError
+from halfmask.errors import HalfmaskError, InputError, InternalError
+from halfmask.failure import Failure, failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,13 +36,14 @@ VERBS = (
     "compare",
     "frontier",
     "policies",
+    "serve",
     "relay",
     "cell",
     "ask",
     "cells",
     "demo",
 )
-INTERRUPTED, BROKEN_PIPE, DEFECT = 130, 141, 70
+INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 class LazyGroup(click.Group):
@@ -89,38 +92,27 @@ def _guarded(given: list[str]) -> int:
             result = cli.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code
-    except HalfmaskError as error:
-        return _fail(given, error.exit_code, error.code, str(error), _details(error))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return InputError.exit_code
     except click.ClickException as error:
-        return _fail(given, InputError.exit_code, "input.usage", _usage(error))
+        return _fail(given, Failure("input.usage", _usage(error), InputError.exit_code))
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted; nothing was released.", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return _hush()
-    except OSError as error:
-        where = f": '{error.filename}'" if error.filename else ""
-        return _fail(given, InputError.exit_code, "input.file", f"{error.strerror}{where}.")
-    except MemoryError:
-        message = "There is not enough memory for this table: use fewer columns or rows."
-        return _fail(given, 4, "engine.memory", message)
     except Exception as error:  # noqa: BLE001 - the last line of defense: no value may leak
-        return _defect(given, error)
+        return _fail(given, _seen(error))
     return result if isinstance(result, int) else 0
 
 
-def _fail(given: list[str], exit_code: int, code: str, message: str, details: Any = None) -> int:
+def _fail(given: list[str], found: Failure) -> int:
     if "--json" in given:
-        document: dict[str, Any] = {"ok": False, "code": code, "message": message}
-        if details:
-            document["details"] = details
-        click.echo(json.dumps(document, indent=2, default=str))
-    apart = "\n" if "\n" in message else " "
-    click.echo(f"halfmask:{apart}{message}", err=True)
-    return exit_code
+        click.echo(json.dumps(found.to_dict(), indent=2, default=str))
+    apart = "\n" if "\n" in found.message else " "
+    click.echo(f"halfmask:{apart}{found.message}", err=True)
+    return found.exit_code
 
 
 def _usage(error: click.ClickException) -> str:
@@ -130,40 +122,17 @@ def _usage(error: click.ClickException) -> str:
     return f"{message}{hint}"
 
 
-def _details(error: HalfmaskError) -> dict[str, Any]:
-    """The facts an error carries, as plain values."""
-    facts = {
-        name: getattr(error, name)
-        for name in ("faults", "verdicts", "levels", "suppressed", "advice", "install")
-        if getattr(error, name, None)
-    }
-    if "verdicts" in facts:
-        facts["verdicts"] = [verdict.to_dict() for verdict in facts["verdicts"]]
-    for name in ("requested", "remaining", "missing"):
-        if hasattr(error, name):
-            facts[name] = getattr(error, name).to_dict()
-    return facts
-
-
-def _defect(given: list[str], error: Exception) -> int:
-    """Say that we failed, and where; never what, because a message may quote a cell."""
+def _seen(error: Exception) -> Failure:
+    """What an exception means; of a defect more is shown to whoever asks for it."""
+    found = failure(error)
+    if isinstance(error, HalfmaskError) or found.code != InternalError.code:
+        return found
     if os.environ.get("HALFMASK_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = f" at {_place(trace)}" if trace is not None else ""
-    message = (
-        f"{type(error).__name__}{where}. This is a defect of halfmask; please report it."
-        " HALFMASK_DEBUG=1 shows more, and may show values of the table."
-    )
-    return _fail(given, DEFECT, "internal", message)
-
-
-def _place(trace: Any) -> str:
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    hint = " HALFMASK_DEBUG=1 shows more, and may show values of the table."
+    return replace(found, message=found.message + hint)
 
 
 def _hush() -> int:

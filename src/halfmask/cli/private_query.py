@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -26,6 +25,7 @@ def refuse_noise(given: dict[str, Any]) -> None:
 def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json: bool) -> None:
     """Answer under differential privacy, print the figures and what they cost."""
     from halfmask.query.private import answer_privately
+    from halfmask.release.document import plain_rows
 
     for name in ("suggest", "policies"):
         if given[name]:
@@ -48,8 +48,7 @@ def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json
     if given["output"] or given["report"]:
         deliver(answer, given["output"], given["report"])
     if as_json:
-        plain = json.loads(json.dumps(rows.to_pylist(), default=str))
-        show.document("query", {"answer": answer.to_dict(), "data": plain})
+        show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
         return
     if not given["output"]:
         show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])

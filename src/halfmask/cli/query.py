@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -81,6 +80,7 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
 
 def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) -> None:
     from halfmask.query.ledger import Ledger
+    from halfmask.release.document import plain_rows
 
     ledger = Ledger.read(given["ledger"]) if given["ledger"] else None
     answer = session.answer(work, ledger=ledger, time_limit=given["time_limit"])
@@ -94,8 +94,7 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
         answer.report(given["report"])
         show.say(f"The report is in {given['report']}.")
     if as_json:
-        plain = json.loads(json.dumps(rows.to_pylist(), default=str))
-        show.document("query", {"answer": answer.to_dict(), "data": plain})
+        show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
         return
     if given["output"] == STDOUT:
         _csv(rows)

@@ -60,6 +60,7 @@ def expanded(
         engine = DuckDB(connection=connection)
         entries, which = _pieces(columns, counts)
         selected, joined = [], []
+        keys = np.random.default_rng(seed).integers(0, 2**62, len(columns)).tolist()
         held = {"piece": pa.array(np.arange(entries.num_rows)), "n": entries["n"]}
         for i, (column, given) in enumerate(columns.items()):
             if isinstance(given, Possible):
@@ -67,10 +68,9 @@ def expanded(
                 held[f"m{i}"] = pa.array(given.sizes[which])
                 places = pa.array(np.arange(len(given.values)))
                 engine.add(f"possible{i}", pa.table({"at": places, "value": given.values}))
-                joined.append(
-                    f"JOIN possible{i} ON possible{i}.at = "
-                    f"e.s{i} + (hash(e.piece, e.r, {i}, {int(seed)}) % e.m{i}::UBIGINT)::BIGINT"
-                )
+                # Hashed once more: where inputs differ in one bit, so do sums of their hashes.
+                drawn = f"hash(xor(hash(e.piece, e.r), {keys[i]}::UBIGINT)) % e.m{i}::UBIGINT"
+                joined.append(f"JOIN possible{i} ON possible{i}.at = e.s{i} + ({drawn})::BIGINT")
                 selected.append(f"possible{i}.value AS {_quoted(column)}")
             else:
                 held[f"c{i}"] = given if counts is None else given.take(pa.array(which))

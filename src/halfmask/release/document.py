@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from halfmask.release.release import Release
 
 FORMAT = "halfmask.release/1"
@@ -80,6 +83,21 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     return type(value).__name__
+
+
+def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Released rows as JSON knows them: moments as text, and null for infinite numbers."""
+    text = json.dumps([_finite(row) for row in rows.to_pylist()], default=str)
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def versions() -> dict[str, str]:

@@ -76,5 +76,5 @@ def two(field: str, first: str, second: str) -> dict[str, Any]:
 
 def synthetic(document: dict[str, Any]) -> dict[str, Any]:
     """The criteria that were tried on a synthetic table."""
-    criteria = document["statement"]["measured"]["criteria"]
-    return {"plot-criteria": criteria({"criteria": criteria, "limit": criteria[0]["limit"]})}
+    tried = document["statement"]["measured"]["criteria"]
+    return {"plot-criteria": criteria({"criteria": tried, "limit": tried[0]["limit"]})}

@@ -25,9 +25,14 @@ _COLUMN = ("role", "kind", "hierarchy", "weight", "order", "domain")
 
 def read_schema(path: Path) -> Schema:
     """Read a schema file."""
+    return schema_from_dict(read_mapping(path), path.parent)
+
+
+def read_mapping(path: Path) -> dict[str, object]:
+    """What a schema file says, not yet checked."""
     name = shown(path)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(f"Schema file '{name}' does not exist.") from None
     except IsADirectoryError:
@@ -38,7 +43,6 @@ def read_schema(path: Path) -> Schema:
         raise InputError(f"Schema file '{name}' is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(_toml_fault(path, str(error))) from None
-    return schema_from_dict(data, path.parent)
 
 
 def _toml_fault(path: Path, message: str) -> str:

@@ -88,3 +88,9 @@ def test_what_to_do_next_by_counting(rows):
         assert one.removed == sum(rest[row[1 - place]] == 1 for row in rows)
         assert one.one_level == one.removed  # a column without a hierarchy has one level: nothing
         assert one.unique_rows == sum(count == 1 for count in Counter(rows).values())
+
+
+def test_the_marketer_finds_people_and_not_rows():
+    # Three rows of one person and one row each of two others.
+    found = reidentification(np.array([3, 2]), np.array([1, 2]))
+    assert found.marketer == pytest.approx(2 / 3)

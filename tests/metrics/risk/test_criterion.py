@@ -206,3 +206,18 @@ def test_singling_out_succeeds_as_often_as_all_conditions_together():
     found = [singling_out(whom) for _ in range(20)]  # the generator goes on
     assert np.mean([one.attack.value for one in found]) == pytest.approx(np.mean(shares), abs=0.05)
     assert np.mean([one.baseline.value for one in found]) == pytest.approx(np.mean(blind), abs=0.05)
+
+
+def test_presence_that_nothing_tells_has_an_area_of_one_half():
+    schema = {"columns": {"a": {"role": "quasi", "kind": "nominal"}}}
+    same = hm.read(pa.table({"a": ["u"] * 20}), schema=schema)
+    found = membership(targets(same, same, same, attacks=20))
+    assert (found.area.value, found.advantage.value) == (0.5, 0)
+
+
+def test_who_stands_twice_in_the_release_is_no_guess():
+    schema = {"columns": {"a": {"role": "quasi", "kind": "nominal"}}}
+    original = hm.read(pa.table({"a": [str(i) for i in range(30)]}), schema=schema)
+    twice = hm.read(pa.concat_tables([original.arrow] * 2), schema=schema)
+    assert singling_out(targets(original, twice)).attack.value == 0
+    assert singling_out(targets(original, original)).attack.value == 1

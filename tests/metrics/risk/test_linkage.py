@@ -128,3 +128,11 @@ def test_the_band_is_a_tenth_of_the_standard_deviation(gap, share):
     original = hm.read(pa.table({"x": x, "c": ["a"] * 20}), schema=SCHEMA)
     released = hm.read(pa.table({"x": moved, "c": ["a"] * 20}), schema=SCHEMA)
     assert linkage(sides(original, released), same_order=True).interval.value == share
+
+
+def test_people_whose_rows_were_left_out_count_by_their_share():
+    # Two of the four people at 1 have no row: six pairs, all with their own number.
+    original = hm.read(pa.table({"x": [1.0] * 4 + [9.0] * 4, "c": ["a"] * 8}), schema=SCHEMA)
+    released = hm.read(pa.table({"x": [1.0] * 2 + [9.0] * 4, "c": ["a"] * 6}), schema=SCHEMA)
+    found = linkage(sides(original, released)).interval
+    assert (found.value, found.n) == (1.0, 6)

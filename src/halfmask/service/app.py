@@ -1,0 +1,223 @@
+"""The application: one route a verb; it checks what is asked and starts the step."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from halfmask.errors import HalfmaskError, InputError, MissingError
+from halfmask.failure import failure
+from halfmask.service import requests, steps
+from halfmask.service.files import Files
+from halfmask.service.guard import UPLOAD, Guard, Rules, too_large
+from halfmask.service.replies import file_reply, refusal, reply
+from halfmask.service.state import state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from halfmask.service.jobs import Job, Jobs
+    from halfmask.service.workspace import Workspace
+
+LONGEST_WAIT = 30.0
+_PAUSE = 0.05
+_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+# Telemetry would carry addresses and exceptions to wherever the environment says.
+_SILENT: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+# The page and what it is made of; "style.css" is that of the reports.
+_STATIC = ("index.html", "page.css", "page.js", "api.js", "draw.js", "schema.js", "style.css")
+
+
+def make_app(space: Workspace, jobs: Jobs, rules: Rules) -> Guard:
+    """The guarded application over one workspace."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_SILENT)
+    app.add_exception_handler(HalfmaskError, _refused)
+    app.add_exception_handler(Exception, _refused)
+    app.add_exception_handler(RequestValidationError, _not_understood)
+    app.add_exception_handler(HTTPException, _no_route)
+    _add_page(app)
+    _add_table(app, space, jobs, rules)
+    _add_steps(app, space, jobs)
+    _add_results(app, space, jobs)
+    return Guard(app, rules)
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/")
+    def page() -> Response:
+        return _static("index.html")
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in _STATIC:
+            raise MissingError("There is no such file.")
+        return _static(name)
+
+
+def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None:
+    @app.post(UPLOAD)
+    async def open_table(request: Request, name: str = "table") -> Response:
+        job = jobs.claim("open")
+        try:
+            place = await _received(request, space.room(name), rules.upload_limit)
+        except BaseException as error:
+            job.end("failed", failure(error).to_dict())
+            raise
+
+        def work() -> dict[str, Any]:
+            space.open_sent(place)
+            return steps.described(space)
+
+        return _started(jobs.start(job, work))
+
+    @app.post("/api/sample")
+    def open_sample(asked: requests.Sample) -> Response:
+        if not 10 <= asked.rows <= requests.MOST_ROWS:
+            raise InputError(
+                f"The sample has 10 to {requests.MOST_ROWS:,} rows: choose fewer or more."
+            )
+        return _run(jobs, "open", lambda: space.open_sample(asked.rows), space)
+
+    @app.put("/api/schema")
+    def change_schema(asked: requests.NewSchema) -> Response:
+        _ = space.opened
+        if asked.toml is not None:
+            return _run(jobs, "schema", partial(space.read_schema, asked.toml), space)
+        given = asked.model_dump(exclude={"toml"}, exclude_none=True)
+        return _run(jobs, "schema", lambda: space.change_schema(given), space)
+
+    @app.get("/api/schema")
+    def schema() -> Response:
+        return reply(steps.described(space))
+
+
+def _add_steps(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
+    def begin(verb: str, step: Callable[..., dict[str, Any]], asked: requests.Asked) -> Response:
+        _ = space.opened  # refused at once where there is no table
+
+        def work() -> dict[str, Any]:
+            space.drop(verb)
+            return step(space, asked)
+
+        return _started(jobs.start(jobs.claim(verb), work))
+
+    @app.post("/api/assess")
+    def assess(asked: requests.Assess) -> Response:
+        return begin("assess", steps.assess, asked)
+
+    @app.post("/api/anonymize")
+    def anonymize(asked: requests.Anonymize) -> Response:
+        return begin("anonymize", steps.anonymize, asked)
+
+    @app.post("/api/compare")
+    def compare(asked: requests.Compare) -> Response:
+        return begin("compare", steps.compare, asked)
+
+    @app.post("/api/query")
+    def query(asked: requests.Query) -> Response:
+        return begin("query", steps.query, asked)
+
+    @app.post("/api/synthesize")
+    def synthesize(asked: requests.Synthesize) -> Response:
+        return begin("synthesize", steps.synthesize, asked)
+
+
+def _add_results(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
+    files = Files(space)
+
+    @app.get("/api/state")
+    def now() -> Response:
+        return reply(state(space, jobs))
+
+    @app.get("/api/jobs/{number}")
+    async def job(number: int, wait: float = 0.0) -> Response:
+        found = jobs.find(number)
+        end = time.monotonic() + min(wait, LONGEST_WAIT)
+        while found.state == "working" and time.monotonic() < end and not jobs.closing:
+            await asyncio.sleep(_PAUSE)
+        return reply({"ok": True, "job": found.to_dict()})
+
+    @app.get("/api/results/{verb}")
+    def result(verb: str) -> Response:
+        return reply(space.result(verb).document)
+
+    @app.post("/api/links")
+    def link(asked: requests.Link) -> Response:
+        return reply({"ok": True, "url": files.link(asked.file, download=asked.download)})
+
+    @app.get("/out/{secret}/{file}")
+    def out(secret: str, file: str) -> Response:
+        ticket = files.find(secret, file)
+        return file_reply(files.make(ticket), download=ticket.download, done=space.forget)
+
+
+async def _received(request: Request, place: Path, limit: int) -> Path:
+    """Write the body to its place; it is removed again where it is too long or breaks off."""
+    size = 0
+    try:
+        with place.open("xb") as out:
+            async for chunk in request.stream():
+                size += len(chunk)
+                _check_size(size or 1, limit)
+                out.write(chunk)
+        _check_size(size, limit)
+    except BaseException:
+        place.unlink(missing_ok=True)
+        place.parent.rmdir()
+        raise
+    return place
+
+
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise too_large(limit)
+    if not size:
+        raise InputError("The file is empty: choose another one.")
+
+
+def _run(jobs: Jobs, verb: str, change: Callable[[], None], space: Workspace) -> Response:
+    """Start a change of the table or its schema; its document is the description of both."""
+
+    def work() -> dict[str, Any]:
+        change()
+        return steps.described(space)
+
+    return _started(jobs.start(jobs.claim(verb), work))
+
+
+def _started(job: Job) -> Response:
+    return reply({"ok": True, "job": job.to_dict()}, 202)
+
+
+def _static(name: str) -> Response:
+    home = "halfmask.report" if name == "style.css" else "halfmask.service"
+    data = resources.files(home).joinpath("static", name).read_bytes()
+    return Response(data, media_type=_MEDIA[name.rpartition(".")[2]])
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    return refusal(error)
+
+
+async def _not_understood(_: Request, error: Exception) -> Response:
+    """Name the fields only; what stood in them is not repeated."""
+    faults = error.errors() if isinstance(error, RequestValidationError) else []
+    names = sorted({".".join(str(part) for part in fault["loc"][1:]) for fault in faults})
+    where = ", ".join(name for name in names if name) or "its body"
+    return refusal(InputError(f"The request is not understood: mend {where}."))
+
+
+async def _no_route(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    found = refusal(MissingError("There is nothing under this address for this method."))
+    found.status_code = status
+    return found

@@ -1,0 +1,98 @@
+"""Steps that take long: one at a time, each in a thread of its own, asked about until it ends."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from halfmask.errors import BusyError, MissingError
+from halfmask.failure import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEPT = 20
+
+
+@dataclass(eq=False)
+class Job:
+    """One step on its way.
+
+    Attributes:
+        id: its number.
+        verb: what it does.
+        state: working, done or failed.
+        result: the document of the verb, or of the error, once it has ended.
+    """
+
+    id: int
+    verb: str
+    state: str = "working"
+    result: dict[str, Any] | None = None
+    _started: float = field(default_factory=time.monotonic)
+    _ended: float | None = None
+
+    def end(self, state: str, result: dict[str, Any]) -> None:
+        """Say how it ended."""
+        self.result, self._ended = result, time.monotonic()
+        self.state = state  # last: whoever sees it finds the rest
+
+    def to_dict(self) -> dict[str, Any]:
+        """The job as plain values; with its result once it has ended."""
+        seconds = (self._ended or time.monotonic()) - self._started
+        told = {"id": self.id, "verb": self.verb, "state": self.state, "seconds": round(seconds, 1)}
+        return told if self.state == "working" else {**told, "result": self.result}
+
+
+class Jobs:
+    """The jobs of one table; a second one is refused while the first runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._jobs: dict[int, Job] = {}
+        self.closing = False
+
+    @property
+    def current(self) -> Job | None:
+        """The job that runs, if one does."""
+        with self._lock:
+            return next((job for job in self._jobs.values() if job.state == "working"), None)
+
+    def find(self, number: int) -> Job:
+        """A job by its number."""
+        with self._lock:
+            if number not in self._jobs:
+                raise MissingError(f"There is no job {number}, or it ended long ago.")
+            return self._jobs[number]
+
+    def claim(self, verb: str) -> Job:
+        """Take the one place; raises BusyError where it is taken."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.state == "working":
+                    raise BusyError(
+                        f"Another step ('{job.verb}') is still running: wait until it ends."
+                    )
+            job = Job(next(self._numbers), verb)
+            self._jobs[job.id] = job
+            for number in sorted(self._jobs)[:-KEPT]:
+                del self._jobs[number]
+            return job
+
+    def start(self, job: Job, work: Callable[[], dict[str, Any]]) -> Job:
+        """Run ``work`` for a claimed job; it goes on when nobody waits."""
+        name = f"halfmask-{job.verb}"
+        threading.Thread(target=run, args=(job, work), name=name, daemon=True).start()
+        return job
+
+
+def run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
+    """Do the work of a job; a failure becomes the one document that may be shown of it."""
+    try:
+        job.end("done", work())
+    except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell, no value may leak
+        job.end("failed", failure(error).to_dict())

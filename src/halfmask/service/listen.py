@@ -1,0 +1,130 @@
+"""Listens on one port until it is interrupted; writes nothing to any log."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import secrets
+import signal
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from halfmask.errors import ServiceError
+from halfmask.service.app import make_app
+from halfmask.service.guard import Rules
+from halfmask.service.jobs import Jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from halfmask.service.workspace import Workspace
+
+_QUEUE = 64
+
+
+class _Server(uvicorn.Server):
+    """A server that lets go of those who wait for a job when it is told to end."""
+
+    def __init__(self, config: uvicorn.Config, jobs: Jobs) -> None:
+        super().__init__(config)
+        self._jobs = jobs
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note that the end has come."""
+        self._jobs.closing = True
+        super().handle_exit(sig, frame)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes any that is free.
+
+    Raises:
+        ServiceError: the port is taken or the address is not one of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_QUEUE)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ServiceError(
+                f"Port {port} is taken: stop what listens there, or give --port 0 for a free one."
+            ) from None
+        why = error.strerror or "it is no address of this machine"
+        raise ServiceError(f"Cannot listen on {host}, port {port}: {why}.") from None
+
+
+def serve(
+    space: Workspace,
+    listener: socket.socket,
+    *,
+    host: str,
+    upload_limit: int,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve a workspace until interrupted; ``ready`` is told the address to open."""
+    address, port = listener.getsockname()[:2]
+    names = tuple(f"[{name}]" if ":" in name else name for name in (address, host))
+    token = secrets.token_urlsafe(32)
+    jobs = Jobs()
+    app = make_app(space, jobs, Rules(token, (*names, "localhost"), port, upload_limit))
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        http="h11",  # not what happens to be installed
+        loop="asyncio",
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
+    server = _Server(config, jobs)
+    with _silence(), _ends_by_signals(server):
+        ready(f"http://{_shown(names[0])}:{port}/#token={token}")
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            return  # uvicorn has ended and passes the signal on
+
+
+def _shown(name: str) -> str:
+    """What to call the service; no browser can open the address that means all of them."""
+    everywhere = name in ("0.0.0.0", "[::]")  # noqa: S104 - it is compared, not listened on
+    return socket.gethostname() if everywhere else name
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What servers log may hold addresses with secrets, or exceptions with values."""
+    names = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "fastapi")
+    loggers = [logging.getLogger(name) for name in names]
+    former = [one.disabled for one in loggers]
+    for one in loggers:
+        one.disabled = True
+    try:
+        yield
+    finally:
+        for one, was in zip(loggers, former, strict=True):
+            one.disabled = was
+
+
+@contextmanager
+def _ends_by_signals(server: _Server) -> Iterator[None]:
+    """A closed terminal and a polite kill end the service as Ctrl-C does, so that it cleans up."""
+
+    def hang_up(_: int, frame: FrameType | None) -> None:
+        server.handle_exit(signal.SIGINT, frame)
+
+    handlers: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = hang_up
+    former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

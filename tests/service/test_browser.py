@@ -1,0 +1,165 @@
+"""The main job in a real browser: sample, roles, assess, anonymize, compare, ask, take away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from itertools import pairwise
+
+import pytest
+from serving import started
+
+# Selectors, not functions: the page's own policy forbids to evaluate text.
+IDLE = "#working:empty"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as engine:
+        begun = engine.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
+        )
+        yield begun
+        begun.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with started(tmp_path_factory.mktemp("service")) as (parts, _, process, _):
+        yield parts
+        process.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def page(browser, address):
+    """The page of a running service, its address, what it said, and what it asked for."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    shown = context.new_page()
+    shown.set_default_timeout(60_000)
+    said: list[str] = []
+    asked: list[str] = []
+    shown.on("console", lambda message: said.append(message.text))
+    shown.on("pageerror", lambda error: said.append(str(error)))
+    context.on("request", lambda asking: asked.append(asking.url))
+    shown.goto(address.geturl())
+    yield shown, f"http://{address.netloc}/", said, asked
+    context.close()
+
+
+def press(page, form):
+    page.click(f"#{form}-form button[type=submit]")
+    page.wait_for_selector(IDLE, state="attached")
+
+
+def test_the_main_job(page, tmp_path):
+    shown, home, said, asked = page
+    shown.wait_for_selector("#version:not(:empty)")
+    assert shown.url == home  # the token is out of sight
+    assert shown.is_hidden("#assess-form")
+    shown.click("#sample")
+    shown.wait_for_selector("#columns select")
+    shown.wait_for_selector(IDLE, state="attached")
+    shown.select_option("[aria-label='Role of visit']", "other")
+    shown.fill("[aria-label='Levels of age']", "10, 50")
+    press(shown, "anonymize")
+    assert "not in use yet" in shown.inner_text("#anonymize-alert")
+    assert shown.inner_text("#anonymize-result") == ""
+    press(shown, "schema")
+    press(shown, "assess")
+    assert "rows alone in their class" in shown.inner_text("#assess-result")
+    press(shown, "anonymize")
+    result = shown.inner_text("#anonymize-result")
+    assert "may leave" in result
+    assert "✓ yes" in result
+    press(shown, "compare")
+    assert "highest risk" in shown.inner_text("#compare-result")
+    press(shown, "query")
+    assert "Levels" in shown.inner_text("#query-result")
+    with shown.context.expect_page() as popup:
+        shown.click("text=Open the report")
+    popup.value.wait_for_selector("#plot-loss svg path", state="attached")
+    assert popup.value.evaluate("self.origin") == "null"  # a stranger to the service
+    with shown.expect_download() as saved:
+        shown.click("text=Save the release as CSV")
+    assert saved.value.suggested_filename == "release.csv"
+    saved.value.save_as(tmp_path / "release.csv")
+    assert "visit" in (tmp_path / "release.csv").read_text().splitlines()[0]
+    shown.reload()
+    shown.wait_for_selector("#query-result table")
+    assert "✓ yes" in shown.inner_text("#anonymize-result")
+    assert said == []
+    assert all(url.startswith(home) for url in asked)
+
+
+def test_errors_stand_below_their_form(page):
+    shown, _, said, _ = page
+    shown.click("#sample")
+    shown.wait_for_selector("#columns select")
+    shown.wait_for_selector(IDLE, state="attached")
+    shown.fill("#k", "9999")
+    press(shown, "anonymize")
+    assert "privacy." in shown.inner_text("#anonymize-alert")
+    assert "achieved at best" in shown.inner_text("#anonymize-alert")
+    shown.fill("#sql", "SELECT nonsense")
+    press(shown, "query")
+    assert "line 1" in shown.inner_text("#query-alert")
+    shown.fill("#k", "2")
+    press(shown, "anonymize")
+    assert shown.inner_text("#anonymize-alert") == ""
+    assert said == []
+
+
+def test_names_and_values_of_a_file_are_never_read_as_html(page, tmp_path):
+    shown, _, said, _ = page
+    hostile = "<img src=x onerror=alert(1)>"
+    rows = "\n".join(f"{30 + i},{hostile}" for i in range(6))
+    (tmp_path / "people.csv").write_text(f"age,{hostile}\n{rows}\n")
+    shown.on("dialog", lambda dialog: said.append(dialog.message))
+    shown.set_input_files("#file", tmp_path / "people.csv")
+    press(shown, "table")
+    assert "6 rows, 2 columns" in shown.inner_text("#headline")
+    shown.select_option("#role-0", "quasi")
+    shown.select_option("#role-1", "quasi")
+    press(shown, "schema")
+    press(shown, "assess")
+    sql = 'SELECT "X", COUNT(*) AS n FROM people GROUP BY "X" GUARANTEE k = 2, l = 1'
+    shown.fill("#sql", sql.replace("X", hostile))
+    press(shown, "query")
+    assert hostile in shown.inner_text("#query-result")
+    assert shown.query_selector("main img") is None
+    assert said == []
+
+
+def test_without_the_token_the_page_says_what_to_do(page):
+    shown, home, _, _ = page
+    other = shown.context.browser.new_context().new_page()
+    other.goto(home)
+    other.wait_for_selector("#table-alert .alert")
+    assert "open the address that halfmask serve printed" in other.inner_text("#table-alert")
+    other.context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1100], ids=["on a phone", "on a desk"])
+def test_every_field_has_a_name_and_nothing_is_wider_than_the_screen(page, width):
+    shown = page[0]
+    shown.set_viewport_size({"width": width, "height": 844})
+    shown.click("#sample")
+    shown.wait_for_selector("#columns select")
+    shown.wait_for_selector(IDLE, state="attached")
+    press(shown, "anonymize")
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    nameless = shown.evaluate(
+        "[...document.querySelectorAll('input, select, textarea')]"
+        ".filter(one => !one.labels?.length && !one.ariaLabel).map(one => one.id)"
+    )
+    assert nameless == []
+    levels = shown.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert all(later - former <= 1 for former, later in pairwise(levels))

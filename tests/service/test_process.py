@@ -1,0 +1,145 @@
+"""The verb as a user runs it: it listens, answers, ends by Ctrl-C, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from serving import CANARY, PEOPLE, started
+
+from halfmask.service.guard import TOKEN
+
+
+def call(parts, token, method, path, body=None):
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    connection.request(method, path, body, {TOKEN: token, "Content-Type": "application/json"})
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply, text
+
+
+def settled(parts, token, method, path, body=None):
+    _, text = call(parts, token, method, path, body)
+    while (job := json.loads(text)["job"])["state"] == "working":
+        _, text = call(parts, token, "GET", f"/api/jobs/{job['id']}?wait=5")
+    return job["result"]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_serves_a_table_and_leaves_nothing_behind(tmp_path, ending):
+    table = tmp_path / "people.csv"
+    table.write_text(PEOPLE)
+    with started(tmp_path, table) as (parts, token, process, place):
+        assert parts.hostname == "127.0.0.1"
+        assert len(token) >= 40
+        reply, text = call(parts, token, "GET", "/api/state")
+        assert json.loads(text)["table"]["rows"] == 8
+        assert reply.getheader("server") is None
+        assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
+        (folder,) = place.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert call(parts, "wrong", "GET", "/api/state")[0].status == 403
+        process.send_signal(ending)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert list(place.iterdir()) == []
+    assert table.exists()
+    assert err.splitlines()[-1] == "Stopped; what was sent or made is removed."
+    assert CANARY not in out + err
+    assert "Traceback" not in err
+
+
+def test_it_ends_while_somebody_waits_for_a_job(tmp_path):
+    with started(tmp_path) as (parts, token, process, place):
+        body = json.dumps({"rows": 1_000_000})
+        job = json.loads(call(parts, token, "POST", "/api/sample", body)[1])["job"]
+        waiting = socket.create_connection((parts.hostname, parts.port))
+        head = f"GET /api/jobs/{job['id']}?wait=30 HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        waiting.sendall(f"{head}{TOKEN}: {token}\r\n\r\n".encode())
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        waiting.close()
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    assert list(place.iterdir()) == []
+
+
+def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
+    with started(tmp_path) as (parts, token, _, place):
+        half = socket.create_connection((parts.hostname, parts.port))
+        head = f"POST /api/table HTTP/1.1\r\nHost: {parts.netloc}\r\n{TOKEN}: {token}\r\n"
+        half.sendall(f"{head}Content-Length: 1000\r\n\r\nage\n1\n".encode())
+        half.close()
+        for _ in range(100):
+            if json.loads(call(parts, token, "GET", "/api/state")[1])["job"] is None:
+                break
+            time.sleep(0.05)
+        (folder,) = place.iterdir()
+        assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
+        assert len(list(folder.iterdir())) == 1
+
+
+def halfmask(*arguments):
+    command = [sys.executable, "-m", "halfmask", "serve", "--no-open", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+
+
+def test_a_taken_port_is_said():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = halfmask("--port", port)
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"halfmask: Port {port} is taken: stop what listens there, or")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_address_of_another_machine_is_said():
+    done = halfmask("--host", "192.0.2.1", "--port", "0")
+    assert done.returncode == 4
+    assert "Cannot listen on 192.0.2.1" in done.stderr
+
+
+def test_a_table_that_is_not_there_is_said(tmp_path):
+    done = halfmask(tmp_path / "gone.csv", "--port", "0")
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr
+    assert halfmask("--schema", "x.toml", "--port", "0").returncode == 1
+
+
+def test_listening_for_others_is_warned_of(tmp_path):
+    with started(tmp_path, "--host", "0.0.0.0") as (_, _, process, _):  # noqa: S104
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert "sees the rows" in err.splitlines()[0]
+
+
+def test_the_browser_is_opened_through_a_private_file(tmp_path, monkeypatch):
+    import webbrowser
+
+    from halfmask.cli import serve
+
+    seen = []
+    monkeypatch.setattr(webbrowser, "open", seen.append)
+    serve._open("http://127.0.0.1:1/#token=secret", tmp_path)
+    assert "secret" not in seen[0]
+    assert "secret" in Path(urlsplit(seen[0]).path).read_text()
+
+
+def test_without_the_packages_the_command_to_install_them_is_said(monkeypatch, capsys):
+    from halfmask.cli.main import run
+
+    monkeypatch.setitem(sys.modules, "halfmask.service.listen", None)
+    with pytest.raises(SystemExit) as stop:
+        run(["serve"])
+    assert stop.value.code == 4
+    assert "pip install 'halfmask[serve]'" in capsys.readouterr().err

@@ -1,0 +1,245 @@
+"""The main job over HTTP: the same documents as the verbs, the same pages, the same errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import tomllib
+
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from serving import CANARY, PEOPLE
+
+import halfmask as hm
+from halfmask.report.pages import render_page
+
+
+def fetch(service, file, *, download=False):
+    asked = {"file": file, "download": download}
+    url = service.call("POST", "/api/links", json=asked).json()["url"]
+    return service.client.get(url)
+
+
+@pytest.fixture
+def original(tmp_path):
+    path = tmp_path / "original.csv"
+    path.write_text(PEOPLE)
+    schema = {
+        "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10]}},
+        "city": {"role": "quasi"},
+        "disease": {"role": "sensitive"},
+    }
+    return hm.read(path, schema)
+
+
+def test_an_opened_table_is_described(service):
+    found = service.upload(PEOPLE)
+    assert (found["ok"], found["verb"], found["rows"]) == (True, "describe", 8)
+    assert [column["name"] for column in found["columns"]] == ["age", "city", "disease"]
+    assert found["proposed"] is True
+    assert found["name"] == "people.csv"
+    assert service.call("GET", "/api/schema").json() == found
+    state = service.call("GET", "/api/state").json()
+    assert state["table"] == {
+        "name": "people.csv",
+        "rows": 8,
+        "columns": ["age", "city", "disease"],
+    }
+
+
+def test_parquet_is_opened_too(service, original):
+    out = io.BytesIO()
+    pq.write_table(original.arrow, out)
+    assert service.upload(out.getvalue(), "people.parquet")["rows"] == 8
+
+
+def test_the_sample_comes_with_its_schema(service):
+    found = service.run("POST", "/api/sample", json={"rows": 50})
+    assert found["rows"] == 50
+    assert found["proposed"] is False
+    assert found["schema"]["policy"] == {"k": "k_i", "l": "l_i"}
+    assert service.call("POST", "/api/sample", json={"rows": 1}).status_code == 400
+
+
+def test_roles_change_and_the_schema_is_saved(opened):
+    found = opened.call("GET", "/api/schema").json()
+    assert found["proposed"] is False
+    assert found["schema"]["columns"]["age"]["hierarchy"] == {"intervals": [5, 10]}
+    reply = fetch(opened, "schema.toml", download=True)
+    assert "attachment" in reply.headers["content-disposition"]
+    assert tomllib.loads(reply.text)["columns"]["disease"] == {"role": "sensitive"}
+    again = opened.run("PUT", "/api/schema", json={"toml": reply.text})
+    assert again["schema"] == found["schema"]
+
+
+def test_a_proposal_is_saved_with_its_reasons(service):
+    service.upload(PEOPLE)
+    assert fetch(service, "schema.toml").text.startswith("# Proposed by halfmask describe")
+
+
+def test_a_schema_that_does_not_fit_changes_nothing(opened):
+    before = opened.call("GET", "/api/schema").json()
+    failed = opened.run("PUT", "/api/schema", json={"columns": {"gone": {"role": "quasi"}}})
+    assert (failed["ok"], failed["code"]) == (False, "input.schema")
+    assert "gone" in failed["message"]
+    assert opened.call("GET", "/api/schema").json() == before
+    failed = opened.run("PUT", "/api/schema", json={"toml": "columns = ["})
+    assert failed["code"] == "input.schema"
+
+
+def test_assess_gives_what_the_verb_gives(opened, original):
+    found = opened.run("POST", "/api/assess", json={})
+    expected = json.loads(json.dumps(hm.assess(original).to_dict()))
+    assert found == {"ok": True, "verb": "assess", **expected}
+    assert opened.call("GET", "/api/results/assess").json() == found
+    page = fetch(opened, "assessment.html")
+    assert page.text == render_page(expected)
+    assert "sandbox allow-scripts" in page.headers["content-security-policy"]
+
+
+def test_a_release_is_checked_downloaded_and_compared(opened, original):
+    asked = {"k": 2, "l": [{"column": "disease", "l": 2}], "t": [{"column": "disease", "t": 0.5}]}
+    found = opened.run("POST", "/api/anonymize", json=asked)
+    models = (hm.KAnonymity(2), hm.LDiversity(2, "disease"), hm.TCloseness(0.5, "disease"))
+    expected = hm.anonymize(original, *models)
+    assert found["verdicts"] == json.loads(json.dumps(expected.to_dict()))["verdicts"]
+    assert found["loss"] == expected.loss
+    assert found["levels"] == expected.levels
+    assert fetch(opened, "release.html").text.startswith("<!doctype html>")
+    rows = pq.read_table(io.BytesIO(fetch(opened, "release.parquet", download=True).content))
+    text = pc.read_csv(io.BytesIO(fetch(opened, "release.csv", download=True).content))
+    assert rows.num_rows == text.num_rows == 8
+    assert rows.column_names == text.column_names == ["age", "city", "disease"]
+    compared = opened.run("POST", "/api/compare", json={"learn": False})
+    assert (compared["verb"], compared["rows_released"]) == ("compare", 8)
+    assert fetch(opened, "comparison.html").text == render_page(
+        {name: value for name, value in compared.items() if name not in ("ok", "verb")}
+    )
+
+
+def test_each_persons_own_k_comes_from_the_policy(service):
+    service.run("POST", "/api/sample", json={"rows": 60})
+    found = service.run("POST", "/api/anonymize", json={"personal_k": True})
+    assert [one["model"] for one in found["verdicts"]] == ["personal k-anonymity"]
+    assert found["verdicts"][0]["holds"]
+
+
+def test_a_promise_that_cannot_be_kept_is_told_as_it_is(opened):
+    failed = opened.run("POST", "/api/anonymize", json={"k": 9})
+    assert failed["ok"] is False
+    assert failed["code"] == "privacy.unsatisfiable"
+    assert failed["details"]["advice"]
+    assert opened.call("GET", "/api/results/anonymize").status_code == 404
+    asked = {"file": "release.csv"}
+    assert opened.call("POST", "/api/links", json=asked).status_code == 404
+
+
+def test_a_release_does_not_outlast_the_failure_of_the_next(opened):
+    opened.run("POST", "/api/anonymize", json={"k": 2})
+    url = opened.call("POST", "/api/links", json={"file": "release.csv"}).json()["url"]
+    assert opened.client.get(url).status_code == 200
+    assert not opened.run("POST", "/api/anonymize", json={"k": 9})["ok"]
+    assert opened.client.get(url).status_code == 404
+    assert opened.call("GET", "/api/state").json()["results"] == []
+
+
+def test_no_promise_is_no_release(opened):
+    failed = opened.run("POST", "/api/anonymize", json={})
+    assert failed["code"] == "input"
+    assert "No promise" in failed["message"]
+
+
+SQL = "SELECT city, COUNT(*) AS people FROM people GROUP BY city GUARANTEE k = 2, l = 1"
+
+
+def test_a_query_is_answered_with_its_levels(opened, original):
+    found = opened.run("POST", "/api/query", json={"sql": SQL})
+    assert found["data"] == hm.query(original, SQL).to_arrow().to_pylist()
+    assert found["answer"]["levels"][0]["rows"] == 2
+    assert "Answer to a query" in fetch(opened, "answer.html").text
+    assert fetch(opened, "answer.csv", download=True).text.startswith('"city","people"')
+
+
+@pytest.mark.parametrize(
+    "table", ["'/etc/passwd'", "read_csv('/etc/passwd')", "people, read_text('/etc/passwd')"]
+)
+def test_a_query_reaches_no_file(opened, table):
+    found = opened.run(
+        "POST", "/api/query", json={"sql": SQL.replace("FROM people", f"FROM {table}")}
+    )
+    assert not found["ok"] or [row["people"] for row in found["data"]] == [4, 4]
+    assert "root" not in json.dumps(found)
+
+
+def test_a_fault_in_a_query_points_at_its_place(opened):
+    failed = opened.run("POST", "/api/query", json={"sql": "SELECT nowhere FROM people"})
+    assert failed["code"].startswith("input.query")
+    assert "line 1" in failed["message"]
+
+
+def test_rows_are_synthesized_under_a_budget(opened):
+    asked = {
+        "epsilon": "1",
+        "domains": {
+            "age": {"low": 0, "high": 100, "bins": 4},
+            "city": ["Bourges", "Orleans"],
+            "disease": ["flu", "gout"],
+        },
+    }
+    found = opened.run("POST", "/api/synthesize", json=asked)
+    assert found["format"] == "halfmask.private/1", found
+    assert fetch(opened, "synthetic.csv", download=True).status_code == 200
+    assert "attacker" in fetch(opened, "synthetic.html").text
+
+
+def test_without_domains_the_reason_is_told(opened):
+    failed = opened.run("POST", "/api/synthesize", json={"epsilon": "1"})
+    assert failed["code"] == "input.schema"
+
+
+def test_another_schema_drops_what_was_made_and_its_addresses(opened):
+    opened.run("POST", "/api/assess", json={})
+    asked = {"file": "assessment.html"}
+    url = opened.call("POST", "/api/links", json=asked).json()["url"]
+    assert opened.call("POST", "/api/links", json=asked).json()["url"] == url
+    assert opened.client.get(url).status_code == 200
+    opened.run("PUT", "/api/schema", json={"columns": {"age": {"role": "quasi"}}})
+    assert opened.client.get(url).status_code == 404
+    assert opened.call("GET", "/api/state").json()["results"] == []
+
+
+def test_a_new_release_drops_the_comparison_of_the_former(opened):
+    opened.run("POST", "/api/anonymize", json={"k": 2})
+    opened.run("POST", "/api/compare", json={"learn": False})
+    opened.run("POST", "/api/anonymize", json={"k": 3})
+    assert opened.call("GET", "/api/state").json()["results"] == ["anonymize"]
+
+
+@pytest.mark.parametrize("path", ["assess", "anonymize", "compare", "query", "synthesize"])
+def test_without_a_table_every_step_says_so(service, path):
+    body = {"sql": SQL} if path == "query" else {}
+    reply = service.call("POST", f"/api/{path}", json=body)
+    assert reply.status_code == 404
+    assert reply.json()["code"] == "service.missing"
+    assert "choose a file" in reply.json()["message"]
+
+
+def test_compare_needs_a_release(opened):
+    failed = opened.run("POST", "/api/compare", json={})
+    assert failed["code"] == "service.missing"
+    assert "anonymize" in failed["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"k": CANARY}, {"k": 2, CANARY: 1}, {"k": 2.5}, {"l": [{"column": 3, "l": CANARY}]}],
+    ids=["a text", "an unknown name", "no whole number", "a wrong part"],
+)
+def test_a_request_that_is_not_understood_names_fields_only(opened, body):
+    reply = opened.call("POST", "/api/anonymize", json=body)
+    assert reply.status_code == 400
+    assert reply.json()["ok"] is False
+    assert "Traceback" not in reply.text
+    if CANARY not in body:
+        assert CANARY not in reply.text

@@ -1,0 +1,94 @@
+"""A client of the service that holds its token, and a small table to send."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from halfmask.service.app import make_app
+from halfmask.service.guard import TOKEN, Rules
+from halfmask.service.jobs import Jobs
+from halfmask.service.workspace import Workspace
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it would rather be used with another package than httpx
+    from starlette.testclient import TestClient
+
+SECRET = "the-token-of-this-run"  # noqa: S105 - of the tests
+PORT = 8642
+CANARY = "canary-71"
+# Three columns, eight people; nobody else is called so.
+CITIES = ("Orleans", "Bourges")
+LINES = [f"{30 + i},{CITIES[i % 2]},{CANARY if i < 4 else 'flu'}" for i in range(8)]
+PEOPLE = "\n".join(["age,city,disease", *LINES])
+
+
+@dataclass
+class Service:
+    """What a test talks to."""
+
+    client: TestClient
+    space: Workspace
+    jobs: Jobs
+
+    def call(self, method: str, path: str, **options: Any) -> Any:
+        headers = {TOKEN: SECRET, **options.pop("headers", {})}
+        return self.client.request(method, path, headers=headers, **options)
+
+    def run(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        """Start a job and give its result."""
+        begun = self.call(method, path, **options)
+        assert begun.status_code == 202, begun.text
+        while (job := begun.json()["job"])["state"] == "working":
+            begun = self.call("GET", f"/api/jobs/{job['id']}?wait=10")
+        return job["result"]
+
+    def upload(self, text: str | bytes, name: str = "people.csv") -> dict[str, Any]:
+        content = text.encode() if isinstance(text, str) else text
+        return self.run("POST", "/api/table", params={"name": name}, content=content)
+
+
+@contextmanager
+def served(folder):
+    """A service in this process, over a workspace in ``folder``."""
+    folder.mkdir(mode=0o700)
+    space, jobs = Workspace(folder=folder), Jobs()
+    rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, upload_limit=100_000)
+    app = make_app(space, jobs, rules)
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        yield Service(client, space, jobs)
+
+
+@contextmanager
+def started(tmp_path, *arguments):
+    """A running service: its address, token, process and the folder that temporary files go to."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    command = [sys.executable, "-m", "halfmask", "serve", "--port", "0", "--no-open", "--json"]
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        [*command, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(place)},
+    )
+    try:
+        lines = []
+        while not lines or lines[-1] != "}\n":
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            lines.append(line)
+        address = json.loads("".join(lines))["address"]
+        parts = urlsplit(address)
+        yield parts, parts.fragment.removeprefix("token="), process, place
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
