@@ -60,8 +60,8 @@ class Values:
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code."""
-        place = {_key(value): i for i, value in enumerate(self.values)}
-        found = (place.get(_key(value), self.fallback) for value in column.to_pylist())
+        place, outside = {_key(value): i for i, value in enumerate(self.values)}, self.fallback
+        found = (place.get(_key(value), outside) for value in column.to_pylist())
         return np.fromiter(found, np.int32, len(column))
 
     def decode(

@@ -149,7 +149,7 @@ def _suppressed(paired: Sides) -> list[str]:
         if 0 < before < after - _MORE:
             out.append(
                 f"Column {column.name!r}: more cells are missing than in the original. They are "
-                'read as missing there too, not as suppressed: say suppressed="missing" if they are.'
+                'read as missing there too: if they are suppressed, say suppressed="missing".'
             )
     return out
 

@@ -161,8 +161,8 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
         unknown = _unknown(query, columns)
         if unknown:
             raise InputError(
-                f"Query {number} names columns that are not in both tables: {', '.join(unknown)}. "
-                f"There: {', '.join(columns)}."
+                f"Query {number} names {unknown} column(s) that are not in both tables. There: "
+                f"{', '.join(columns)}. Texts stand in single quotes."
             ) from None
         raise InputError(
             f"Query {number} cannot be run on a table called {TABLE!r} with the columns "
@@ -184,13 +184,13 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
     return out
 
 
-def _unknown(query: Any, columns: Iterable[str]) -> list[str]:
-    """Names in a query that are neither columns nor given in the query itself."""
+def _unknown(query: Any, columns: Iterable[str]) -> int:
+    """How many names are neither columns nor given in the query; they may be values in quotes."""
     from sqlglot import exp
 
     known = {name.lower() for name in columns}
     known |= {one.alias.lower() for one in query.find_all(exp.Alias, exp.TableAlias)}
-    return [name for name in columns_named([query]) if name.lower() not in known]
+    return sum(name.lower() not in known for name in columns_named([query]))
 
 
 def _figures(query: Any, schema: pa.Schema) -> list[bool]:
