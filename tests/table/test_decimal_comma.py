@@ -96,3 +96,19 @@ def test_a_schema_file_keeps_the_mark():
     schema = hm.Schema.from_dict({"table": {"decimal": ","}, "columns": {"a": "quasi"}})
     assert hm.Schema.from_dict(schema.to_dict()).decimal == ","
     assert 'decimal = ","' in schema.to_toml()
+
+
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+@pytest.mark.parametrize("mark", [",", "."])
+def test_a_release_is_compared_whichever_mark_it_has(mark, engine, tmp_path):
+    original, release = tmp_path / "people.csv", tmp_path / "release.csv"
+    original.write_text("weight;ill\n" + "".join(f"{i % 5},5;d{i % 2}\n" for i in range(40)))
+    cells = ["*" if i % 4 == 0 else f"{i % 5}{mark}5" for i in range(40)]
+    release.write_text("weight;ill\n" + "".join(f"{c};d{i % 2}\n" for i, c in enumerate(cells)))
+    schema = {
+        "table": {"decimal": ","},
+        "columns": {"weight": {"role": "quasi", "kind": "numeric"}, "ill": "sensitive"},
+    }
+    found = hm.compare(original, release, schema=schema, engine=engine, learn=False, attacks=20)
+    assert not any("taken as new values" in note for note in found.notes)
+    assert found.loss == pytest.approx(0.25)

@@ -11,6 +11,7 @@ from halfmask.engines.open import is_address
 from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.sides import Published
 from halfmask.metrics.suppressed import MISSING, require_word, starred
+from halfmask.table.decimal_comma import labels_with_points
 from halfmask.table.normalize import normalize
 from halfmask.table.read import rows_of
 from halfmask.table.schema import Schema
@@ -113,12 +114,16 @@ def open_another(
 
 
 def _read_as_said(release: Published | Counted, held: Schema, how: How) -> Published | Counted:
-    """A release with ``*`` where its quasi-identifiers are suppressed."""
-    if how.suppressed is None:
+    """A release with ``*`` where its quasi-identifiers are suppressed, and with its numbers."""
+    if how.suppressed is None and held.decimal != ",":
         return release
     if not isinstance(release, Counted):
         release = Counted(Table(normalize(release.to_arrow(), ()), Schema()))
-    rows = starred(release.table.arrow, held.quasi, how.suppressed)
+    rows = release.table.arrow
+    if held.decimal == ",":
+        rows = labels_with_points(rows)
+    if how.suppressed is not None:
+        rows = starred(rows, held.quasi, how.suppressed)
     return replace(release, table=Table(rows, release.table.schema))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
+from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:
     from halfmask.table.schema import Schema
@@ -56,3 +57,47 @@ def pointed(column: pa.ChunkedArray) -> pa.ChunkedArray:
         texts = pc.replace_substring(texts, ",", ".")
         chunks.append(pa.DictionaryArray.from_arrays(chunk.indices, texts))
     return pa.chunked_array(chunks)
+
+
+def with_points(rows: pa.Table) -> tuple[pa.Table, list[str]]:
+    """The rows with numbers where texts are numbers with a comma, and the names of such columns."""
+    found = [
+        name
+        for name in rows.column_names
+        if pa.types.is_dictionary(rows[name].type) and are_comma_numbers(_used(rows[name]))
+    ]
+    for name in found:
+        chunks = [
+            chunk.dictionary.cast(pa.float64()).take(chunk.indices)
+            for chunk in pointed(rows[name]).chunks
+        ]
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, name, pa.chunked_array(chunks, pa.float64()))
+    return rows, found
+
+
+def labels_with_points(rows: pa.Table) -> pa.Table:
+    """The rows of a release with a point in numbers, also where ``*`` or ranges stand beside."""
+    rows, _ = with_points(rows)
+    for place, name in enumerate(rows.column_names):
+        if pa.types.is_dictionary(rows[name].type):
+            rows = rows.set_column(place, name, _pointed_labels(rows[name]))
+    return rows
+
+
+def _used(column: pa.ChunkedArray) -> pa.Array:
+    return pc.drop_null(pc.unique(column.cast(pa.string())))
+
+
+def _pointed_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    held = _used(column)
+    numbers = held.filter(pc.match_substring_regex(held, r"^[+-]?[0-9.]+,[0-9]+$"))
+    numbers = [text for text in numbers.to_pylist() if are_comma_numbers(pa.array([text]))]
+    if not numbers:
+        return column
+    plain = {text: canonical(float(text.replace(".", "").replace(",", "."))) for text in numbers}
+    chunks = []
+    for chunk in column.chunks:
+        texts = [plain.get(text, text) for text in chunk.dictionary.to_pylist()]
+        chunks.append(pa.array(texts, pa.string()).take(chunk.indices).dictionary_encode())
+    return pa.chunked_array(chunks).unify_dictionaries()

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
-from halfmask.table.decimal_comma import are_comma_numbers, pointed
+from halfmask.table.decimal_comma import with_points
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.auto import INTERVALS, settled
-from halfmask.table.infer import inferred, retyped, used_values
+from halfmask.table.infer import inferred, used_values
 from halfmask.table.normalize import text_column
 from halfmask.table.proposals.facts import Facts, facts_of
 from halfmask.table.proposals.kinds import shape_of
@@ -228,15 +228,7 @@ def _with_points(arrow: pa.Table, table: Table) -> tuple[pa.Table, list[str]]:
     floats = any(pa.types.is_floating(field.type) for field in arrow.schema)
     if table.origin != "csv" or table.schema.decimal is not None or floats:
         return arrow, []
-    found = [
-        name
-        for name in arrow.column_names
-        if pa.types.is_dictionary(arrow[name].type) and are_comma_numbers(used_values(arrow[name]))
-    ]
-    for name in found:
-        column = retyped(pointed(arrow[name]), pa.float64())
-        arrow = arrow.set_column(arrow.column_names.index(name), name, column)
-    return arrow, found
+    return with_points(arrow)
 
 
 def _comma_note(names: list[str]) -> list[str]:
