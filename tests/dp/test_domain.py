@@ -103,3 +103,8 @@ def test_a_domain_must_fit_the_columns_type() -> None:
 
 def test_whole_floats_meet_whole_numbers() -> None:
     assert Values((1, 2)).encode(pa.array([2.0, 1.0])).tolist() == [1, 0]
+
+
+def test_more_parts_than_memory_holds_are_refused() -> None:
+    with pytest.raises(ParameterError, match="bins"):
+        Bins.even(0, 100, 10**9)

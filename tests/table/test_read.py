@@ -377,3 +377,11 @@ def test_a_repr_shows_no_value() -> None:
     table = hm.read(pa.table({"a": [CANARY]}), {"a": "quasi"})
     shown = [repr(table), repr(table.encode("a")), repr(table.hierarchy("a"))]
     assert CANARY not in "".join(shown)
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1}]', '{"a": [1]}', '[\n  {"a": 1}\n]'])
+def test_json_is_called_json(tmp_path, text):
+    path = tmp_path / "people.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="a JSON file, not a table"):
+        hm.read(path)

@@ -27,7 +27,15 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_FORMATS = {b"PK\x03\x04": "a zip or Excel file", b"SQLi": "an SQLite database", b"%PDF": "a PDF"}
+_FORMATS = {
+    b"PK\x03\x04": "a zip or Excel file",
+    b"SQLi": "an SQLite database",
+    b"%PDF": "a PDF",
+    b'{"': "a JSON file",
+    b"{\n": "a JSON file",
+    b"[{": "a JSON file",
+    b"[\n": "a JSON file",
+}
 
 
 def file_named(name: str | os.PathLike[str]) -> Path:

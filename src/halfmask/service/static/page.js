@@ -12,11 +12,14 @@ const WORDS = {
 };
 const CHANGED = "Roles were changed and are not in use yet: press 'Use these roles' first.";
 let choices, described;
+const ELSEWHERE = "The table or its schema was changed in another tab: load this page again.";
+const LONG = 30;  // seconds after which somebody may want to know how to stop
 let changed = false;  // whether the form says another schema than the one in force
 
 function busy(job) {
   for (const button of document.querySelectorAll("button")) button.disabled = Boolean(job);
-  const words = job ? `${WORDS[job.verb] || job.verb} … ${Math.round(job.seconds)} s` : "";
+  const long = job?.seconds > LONG ? ". Only Ctrl-C stops it, and halfmask serve with it" : "";
+  const words = job ? `${WORDS[job.verb] || job.verb} … ${Math.round(job.seconds)} s${long}` : "";
   const bar = place("working").querySelector("progress");
   if (!job) place("working").replaceChildren();
   else if (bar) place("working").lastChild.textContent = words;
@@ -47,8 +50,17 @@ async function step(verb, begin, show) {
 function on(id, verb, begin, show) {
   place(id).addEventListener("submit", (event) => {
     event.preventDefault();
-    step(verb, begin, show);
+    step(verb, async () => {
+      if (verb !== "table") await checkSame();
+      return begin();
+    }, show);
   });
+}
+
+// What is asked is meant for the table that this page shows.
+async function checkSame() {
+  const now = await ask("GET", "/api/schema");
+  if (JSON.stringify(now) !== JSON.stringify(described)) throw { message: ELSEWHERE };
 }
 
 const filled = (id) => place(id).value.trim();
@@ -225,6 +237,9 @@ const SHOW = { open: showTable, schema: showTable, assess: showAssessment, anony
   compare: showComparison, query: showAnswer, synthesize: showSynthetic };
 
 function listen() {
+  window.addEventListener("beforeunload", (event) => {
+    if (changed) event.preventDefault();
+  });
   place("epsilon").addEventListener("input", () => {
     place("group-field").hidden = Boolean(filled("epsilon"));
     place("domains-part").open = Boolean(filled("epsilon"));
