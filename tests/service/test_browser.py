@@ -166,11 +166,12 @@ def test_every_field_has_a_name_and_nothing_is_wider_than_the_screen(page, width
 
 
 def test_a_table_that_another_tab_has_changed_is_not_worked_on(page, address):
-    shown, home, _, _ = page
+    shown, _, _, _ = page
     shown.wait_for_selector("#version:not(:empty)")
     shown.click("#sample")
     shown.wait_for_selector("#columns select")
     shown.wait_for_selector(IDLE, state="attached")
+    assert shown.locator("#sample").evaluate("one => one === document.activeElement")
     other = shown.context.new_page()
     other.goto(address.geturl())
     other.wait_for_selector("#columns select")

@@ -385,3 +385,13 @@ def test_json_is_called_json(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InputError, match="a JSON file, not a table"):
         hm.read(path)
+
+
+@pytest.mark.parametrize(
+    "how", [{"delimiter": "\u00e9"}, {"delimiter": "\0"}, {"encoding": "rot13"}], ids=str
+)
+def test_what_no_file_is_written_with_is_refused(tmp_path, how):
+    path = tmp_path / "people.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="one character of ASCII|is unknown"):
+        hm.read(path, **how)

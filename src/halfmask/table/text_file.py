@@ -140,8 +140,10 @@ def _refuse_formats(source: Path | bytes, block: bytes) -> None:
 def check_encoding(encoding: str) -> str:
     """The codec's own name, or an error that says it is unknown."""
     try:
-        return codecs.lookup(encoding).name
-    except LookupError:
+        codec = codecs.lookup(encoding)
+        b"".decode(codec.name)  # refused where it is no encoding of text, such as rot13
+        return codec.name
+    except (LookupError, UnicodeError):
         raise InputError(f"Encoding {encoding!r} is unknown: give utf-8 or latin-1.") from None
 
 

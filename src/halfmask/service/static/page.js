@@ -37,6 +37,7 @@ async function step(verb, begin, show) {
     place("compare-form").hidden = true;
     place("compare-result").replaceChildren();
   }
+  const focused = document.activeElement;  // a button that is disabled loses it
   busy({ verb, seconds: 0 });
   try {
     await show(await settled((await begin()).job, busy));
@@ -44,6 +45,7 @@ async function step(verb, begin, show) {
     draw.alarm(alert, error);
   } finally {
     busy(null);
+    if (document.activeElement === document.body) focused.focus({ preventScroll: true });
   }
 }
 
