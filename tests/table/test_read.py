@@ -393,5 +393,5 @@ def test_json_is_called_json(tmp_path, text):
 def test_what_no_file_is_written_with_is_refused(tmp_path, how):
     path = tmp_path / "people.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="one character of ASCII|is unknown"):
+    with pytest.raises(InputError, match=r"one character of ASCII|is unknown"):
         hm.read(path, **how)

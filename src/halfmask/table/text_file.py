@@ -142,9 +142,9 @@ def check_encoding(encoding: str) -> str:
     try:
         codec = codecs.lookup(encoding)
         b"".decode(codec.name)  # refused where it is no encoding of text, such as rot13
-        return codec.name
     except (LookupError, UnicodeError):
         raise InputError(f"Encoding {encoding!r} is unknown: give utf-8 or latin-1.") from None
+    return codec.name
 
 
 def unreadable(source: Path | bytes, encoding: str) -> InputError:
