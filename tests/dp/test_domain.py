@@ -127,3 +127,8 @@ def test_domains_that_cannot_be_read_name_their_column(declared):
 def test_edges_are_finite_and_ascend(edges):
     with pytest.raises(ParameterError, match="edges"):
         domain_of("age", {"edges": edges})
+
+
+def test_more_parts_than_memory_holds_are_refused() -> None:
+    with pytest.raises(ParameterError, match="bins"):
+        Bins.even(0, 100, 10**9)

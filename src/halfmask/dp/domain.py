@@ -107,6 +107,8 @@ class Bins:
         integer: bool = False,
     ) -> Bins:
         """``count`` intervals of equal width from ``low`` to ``high``."""
+        if count > MOST_VALUES:
+            raise ParameterError("bins", count, f"at most {MOST_VALUES:,} parts")
         if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
             raise ParameterError("bounds", f"{low} to {high}", "low below high, 1 or more bins")
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
