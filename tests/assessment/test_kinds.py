@@ -13,7 +13,7 @@ import pytest
 import halfmask as hm
 from halfmask.cli.compare import show_comparison
 from halfmask.cli.main import run
-from halfmask.report.pages import render_page
+from halfmask.report.pages import estimate, render_page
 from halfmask.report.sentences import MADE_UP, comparison_outcome, tried
 
 compare_module = import_module("halfmask.assessment.compare")
@@ -111,6 +111,14 @@ def test_a_page_says_how_often_attacks_were_tried():
     counted = found.to_dict()["criteria"][0]
     counted["attack"] |= {"low": 0.0, "high": 0.0, "value": 0.0}
     assert tried(counted) == ""
+
+
+def test_control_and_guessing_stand_beside_each_other():
+    found = hm.compare(people(), made("optimal"), control=people(), learn=False, attacks=60)
+    page = " ".join(render_page(found.to_dict()).split())
+    for one in found.criteria:
+        assert f"{estimate(one.baseline.to_dict())} guessing" in page
+    assert page.count("control<br>") == len(found.criteria)
 
 
 def test_failed_criteria_are_named_once():
