@@ -129,3 +129,23 @@ def _mask(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     for size in shape:
         found = np.multiply.outer(found, (random.random(size) < 0.5).astype(float))
     return found
+
+
+def test_a_small_table_is_not_looked_at_through_half_a_million_rows(
+    monkeypatch, make_views
+) -> None:
+    from halfmask.coclustering import observations
+
+    seen = []
+    honest = observations.observe
+
+    def watched(variables, codes, weights=None):
+        seen.append(len(weights))
+        return honest(variables, codes, weights)
+
+    monkeypatch.setattr(observations, "observe", watched)
+    random = np.random.default_rng(1)
+    rows = pa.table({name: random.integers(0, 40, 300) for name in "abcd"})
+    views = make_views(Table(rows, Schema()), dict.fromkeys("abcd", range(40)))
+    dp_cocluster.learn(views, seconds=1.0)
+    assert 1 < seen[0] <= dp_cocluster.FEWEST
