@@ -41,7 +41,7 @@ POOR_FIRST = Fraction(9, 10)  # the same where only few can
 FEW_BLOCKS = 250
 ROWS_PER_BLOCK = 5.0  # how many times the noise scale a block holds on average, at least
 DRAWN = 1 << 19  # rows drawn from the first model
-LOOKED_AT = 8  # of these, on how many for each row of the table the grid is found
+LOOKED_AT = 18  # of these, on how many for each row of the table the grid is found
 FEWEST = 1 << 14  # and on how many at least
 
 
