@@ -11,7 +11,10 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.cli.compare import show_comparison
 from halfmask.cli.main import run
+from halfmask.report.pages import estimate, render_page
+from halfmask.report.sentences import MADE_UP, comparison_outcome, tried
 
 compare_module = import_module("halfmask.assessment.compare")
 ROWS = 300
@@ -65,6 +68,7 @@ def test_classes_of_true_labels_are_measured_in_full(kind):
     assert (held.dbil is not None) or kind != "optimal"
     assert 0 < found.linkage.distance.value < 1
     assert 0 < found.score < 1
+    assert not found.made_up
 
 
 @pytest.mark.parametrize("kind", ["cocluster", "synthetic", "private"])
@@ -78,7 +82,52 @@ def test_labels_that_may_be_false_are_compared_too(kind):
     assert {one.name for one in found.criteria} >= {"singling out", "linkability", "inference"}
     assert all(one.hellinger < 1 for one in found.distances)
     assert found.membership.attribution.ratio > 0
+    assert found.made_up
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_classes_of_made_up_rows_are_not_said_to_hold_people(capsys):
+    found = hm.compare(people(), made("synthetic"), learn=False, attacks=60)
+    document = found.to_dict()
+    page = " ".join(render_page(document).split())
+    assert MADE_UP in page
+    assert 'id="plot-risk"' not in page
+    assert "100.0% → not known" in page
+    assert "of released rows once the quasi-identifiers are known" not in page
+    show_comparison(found)
+    said = capsys.readouterr()
+    assert "homogeneity: rows certain" not in said.out
+    assert MADE_UP in " ".join(said.err.split())
+    true = render_page(hm.compare(people(), made("optimal"), learn=False, attacks=60).to_dict())
+    assert 'id="plot-risk"' in true
+    assert "Some people fit no released row" not in true
+
+
+def test_a_page_says_how_often_attacks_were_tried():
+    found = hm.compare(people(), made("optimal"), learn=False, attacks=60)
+    page = " ".join(render_page(found.to_dict()).split())
+    assert page.count("Tried 60 times.") == len(found.criteria)
+    assert f"rows matched rightly, n = {found.linkage.distance.n}" in page
+    counted = found.to_dict()["criteria"][0]
+    counted["attack"] |= {"low": 0.0, "high": 0.0, "value": 0.0}
+    assert tried(counted) == ""
+
+
+def test_control_and_guessing_stand_beside_each_other():
+    found = hm.compare(people(), made("optimal"), control=people(), learn=False, attacks=60)
+    page = " ".join(render_page(found.to_dict()).split())
+    for one in found.criteria:
+        assert f"{estimate(one.baseline.to_dict())} guessing" in page
+    assert page.count("control<br>") == len(found.criteria)
+
+
+def test_failed_criteria_are_named_once():
+    document = hm.compare(people(), people(), learn=False, attacks=60).to_dict()
+    assert comparison_outcome(document).startswith(
+        "The attacks that were tried succeed on singling out, inference of ill."
+    )
+    document["criteria"] = document["criteria"][1:2]
+    assert "succeed on singling out by any column." in comparison_outcome(document)
 
 
 @pytest.mark.parametrize("kind", ["personal", "synthetic", "private"])

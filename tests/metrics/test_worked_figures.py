@@ -15,7 +15,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics import partition as measures
-from halfmask.metrics.discrimination.attacks import external_information_needed, information_loss
+from halfmask.metrics.discrimination.attacks import information_loss
 from halfmask.metrics.discrimination.grouping import entropy_of
 from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.risk.minimality import minimality
@@ -120,8 +120,8 @@ def test_e6_and_e7_information_an_attacker_must_bring():
              "hiv"],
         two=["church"] * 3 + ["synagogue", "mosque", "synagogue", "mosque", "mosque", "synagogue"],
     )  # fmt: skip
-    assert external_information_needed(anonymous, "one", ["age"]) == close(0.69)
-    assert external_information_needed(anonymous, "two", ["age"]) == close(0.3863)
+    assert 1 - hm.discrimination_rate(anonymous, "one", "age") == close(0.69)
+    assert 1 - hm.discrimination_rate(anonymous, "two", "age") == close(0.3863)
     for name, expected in (("one", (0.2675, 0.2675, 0.155)), ("two", (0, 0.1931, 0.1931))):
         found = hm.discrimination_rate(anonymous, name, "age", values=True)
         assert [1 - found[value] for value in "abc"] == close(list(expected))

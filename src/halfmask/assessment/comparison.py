@@ -123,6 +123,15 @@ class Comparison:
         )
 
     @property
+    def made_up(self) -> bool:
+        """Whether cells are false or rows stand for nobody.
+
+        Known by people who fit no released row although nobody was left out. Classes of the
+        release then hold rows, not these people.
+        """
+        return self.finding.uncovered > self.suppressed / self.rows + 1e-9
+
+    @property
     def loss(self) -> float | None:
         """The geometric aggregate of the columns' losses, 0 to 1; None where values are new."""
         return self.utility.loss
@@ -171,6 +180,7 @@ class Comparison:
                 "rows": self.rows,
                 "rows_released": self.rows_released,
                 "suppressed": self.suppressed,
+                "made_up": self.made_up,
                 "loss": self.loss,
                 "classes": self.classes,
                 "classes_released": self.classes_released,

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from halfmask.metrics.estimate import Estimate
 
 
+_LEARNED = (
+    ("homogeneity", "homogeneity: rows certain"),
+    ("background", "background knowledge: rows certain if a value is ruled out"),
+    ("skewness", "skewness: largest gain of a value"),
+    ("similarity", "similarity: rows alike in meaning"),
+)
 _PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_table")
 
 
@@ -32,6 +38,8 @@ _PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_
 @click.argument("release", type=click.Path())
 @click.option("--control", type=click.Path(), help="Rows of people who are not in FILE.")
 @click.option("--earlier", type=click.Path(), help="Another release of the same people.")
+@click.option("--suppressed", metavar="TEXT",
+              help="What suppressed cells hold: a text, or missing; default: *.")  # fmt: skip
 @click.option("--same-order", is_flag=True, help="Both tables hold the same people in order.")
 @click.option("--target", metavar="A,B", help="Columns to predict from the others.")
 @click.option("--queries", type=click.Path(), help="A file of SQL on a table called people.")
@@ -74,6 +82,7 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
             release,
             control=given["control"],
             earlier=given["earlier"],
+            suppressed=given["suppressed"],
             same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],
@@ -97,12 +106,14 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
 
 def show_comparison(found: Comparison) -> None:
     """Print a comparison for people."""
+    from halfmask.report.sentences import MADE_UP
+
     facts = [
         ("rows", found.rows, found.rows_released),
         ("classes", found.classes, found.classes_released),
         ("mean class size", found.mean_class, found.mean_class_released),
-        ("highest risk (prosecutor)", found.before.prosecutor, found.after.prosecutor),
-        ("mean risk (marketer)", found.before.marketer, found.after.marketer),
+        ("highest risk (prosecutor)", found.before.prosecutor, _of_classes(found, "prosecutor")),
+        ("mean risk (marketer)", found.before.marketer, _of_classes(found, "marketer")),
     ]
     show.table("Original and release", ("", "original", "release"), facts)
     loss = "not known" if found.loss is None else f"{show.number(found.loss)} of 1"
@@ -111,13 +122,22 @@ def show_comparison(found: Comparison) -> None:
     moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
     show.table("Classes", ("", "figure"), _classes(found))
-    show.table("What it is good for", ("", "error", "from", "to"), _good_for(found))
+    show.table("What it is good for", ("", "figure", "from", "to"), _good_for(found))
     show_needs(found)
     show_criteria([one.to_dict() for one in found.criteria])
     show.table("Attacks", ("attack", "figure", "from", "to"), _attacks(found))
     show_release_rates(found)
+    if found.made_up:
+        show.say(MADE_UP)
+    if found.membership.area.value is None:
+        show.say(f"Membership is not known: {found.membership.area.reason}")
     for note in found.notes:
         show.say(note)
+
+
+def _of_classes(found: Comparison, attacker: str) -> float | str:
+    """A risk by the release's own classes, where they hold the original's people."""
+    return "not known" if found.made_up else float(getattr(found.after, attacker))
 
 
 def _classes(found: Comparison) -> list[tuple[str, Any]]:
@@ -152,10 +172,10 @@ def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
         _line("minimality, rows", found.minimality),
     ]
     for _, after in found.disclosures:
-        if after is not None:
+        if after is not None and not found.made_up:
             rows += [
-                (f"{name}, {after.column}", getattr(after, name), None, None)
-                for name in ("homogeneity", "background", "skewness", "similarity")
+                (f"{words}, {after.column}", getattr(after, name), None, None)
+                for name, words in _LEARNED
             ]
     if found.differencing is not None:
         rows.append(_line("differencing, people alone", found.differencing.alone))

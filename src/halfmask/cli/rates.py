@@ -62,10 +62,12 @@ def _asked(at_least: float | None, at_most: float | None) -> str:
 
 def show_release_rates(found: Comparison) -> None:
     """Print attacks scored by discrimination rates, and where a weaker release tells less."""
+    from halfmask.report.discrimination import NAMES
+
     held, quasi = found.discrimination, len(found.generalized)
     rows = [
         (
-            one.attack,
+            NAMES.get(one.attack, one.attack),
             one.target,
             None if one.before is None else show.rate(one.before),
             show.rate(one.rate),

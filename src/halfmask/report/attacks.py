@@ -38,7 +38,8 @@ def _of_classes(document: dict[str, Any]) -> list[Line]:
             before, after = one["before"][key], one["after"][key]
             figure = "not known: nothing says which values are alike"
             if before is not None:
-                said = "not known" if after is None else percent(after)
+                hidden = after is None or document["made_up"]
+                said = "not known" if hidden else percent(after)
                 figure = f"{percent(before)} → {said}"
             out.append(_line(f"{name}: {one['before']['column']}", attacker, meaning, figure))
     return out
@@ -53,14 +54,15 @@ def _of_links(document: dict[str, Any], write: Any) -> list[Line]:
         _line(
             f"record linkage, {how}",
             attacker,
-            f"rows matched rightly. {found[key]['reason']}".strip(),
+            f"rows matched rightly{_of(found[key])}. {found[key]['reason']}".strip(),
             write(found[key]),
         )
         for key, how in _LINKS
     ]
     if found["interval"]["value"] is not None:
         words = "takes each released number as the true one, give or take a tenth of the spread"
-        out.append(_line("interval", words, "numbers that are right", write(found["interval"])))
+        right = f"numbers that are right{_of(found['interval'])}"
+        out.append(_line("interval disclosure", words, right, write(found["interval"])))
     bands = found["bands"]
     said = (
         f"{bands['links']:,} links, {bands['correct_links']:,} of them right; "
@@ -74,7 +76,7 @@ def _of_making(document: dict[str, Any], write: Any) -> list[Line]:
     present, shared = document["membership"], document["membership"]["attribution"]
     out = [
         _line("membership", "knows a whole row and asks whether its person was in the original",
-              "right answers (50 % is guessing)", write(present["area"])),
+              f"right answers (50 % is guessing){_of(present['area'])}", write(present["area"])),
         _line("copies", "looks for rows of real people", "released rows that equal an original one",
               percent(shared["copies"])),
         _line("attribution", "knows everybody's row but one",
@@ -97,6 +99,11 @@ def _of_making(document: dict[str, Any], write: Any) -> list[Line]:
               write(one["share"]))
         for one in both["disclosed"]
     ]  # fmt: skip
+
+
+def _of(one: dict[str, Any]) -> str:
+    """How many a figure rests on, where it was tried on some only."""
+    return "" if one["value"] is None or one["low"] == one["high"] else f", n = {one['n']:,}"
 
 
 def _line(attack: str, attacker: str, meaning: str, figure: str) -> Line:

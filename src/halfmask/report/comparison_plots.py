@@ -14,8 +14,9 @@ def comparison(document: dict[str, Any]) -> dict[str, Any]:
         "plot-criteria": criteria(document),
         "plot-distances": _distances(document),
         "plot-associations": _associations(document),
-        "plot-risk": _before_after(document),
     }
+    if not document["made_up"]:
+        out["plot-risk"] = _before_after(document)
     known = [
         one
         for one in document["predictions"]

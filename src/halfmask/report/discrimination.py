@@ -14,7 +14,7 @@ _ATTACKERS = {
     "skewness": "knew the original quasi-identifiers; this share was taken away by generalizing",
     "similarity": "knows the published quasi-identifiers and wants the meaning of a value only",
 }
-_NAMES = {"background": "external information needed", "skewness": "skewness, what is told no more"}
+NAMES = {"background": "external information needed", "skewness": "skewness, what is told no more"}
 
 
 def rate(value: float | None) -> str:
@@ -45,7 +45,7 @@ def attack_lines(document: dict[str, Any], *, together: bool) -> list[Line]:
         ]
         lines = [one for one in lines if together or not one["reason"]]
         if lines:
-            name = _NAMES.get(attack, attack)
+            name = NAMES.get(attack, attack)
             out.append({"attack": name, "attacker": attacker, "lines": lines})
     return out
 
@@ -71,7 +71,10 @@ def _line(one: dict[str, Any]) -> Line:
 
 
 def _chance(one: dict[str, Any] | None) -> str:
-    return "" if one is None or one["value"] is None else f"by chance {rate(one['value'])}"
+    if one is None or one["value"] is None:
+        return ""
+    ends = "" if one["low"] == one["high"] else f" ({rate(one['low'])} to {rate(one['high'])})"
+    return f"by chance {rate(one['value'])}{ends}"
 
 
 def need_lines(document: dict[str, Any]) -> list[Line]:

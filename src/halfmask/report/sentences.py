@@ -11,6 +11,11 @@ _NAMED = 6  # columns that a sentence can name
 _HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
 _ORDER = {"not met": 0, "undecided": 1, "met": 2}
 _STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
+MADE_UP = (
+    "Some people fit no released row although nobody was left out: cells are false, rows stand for "
+    "nobody, or labels cannot be read. How many released rows are alike, and what values they "
+    "share, is then no measure of people; the criteria and the attacks are."
+)
 
 
 def mark(criterion: dict[str, Any]) -> str:
@@ -50,6 +55,15 @@ def common_notes(document: dict[str, Any]) -> list[str]:
     return [note for note in notes[0] if all(note in others for others in notes)]
 
 
+def tried(criterion: dict[str, Any]) -> str:
+    """How often an attack was tried; nothing where all rows were counted."""
+    attack, control = criterion["attack"], criterion["control"]
+    if attack["value"] is None or attack["low"] == attack["high"]:
+        return ""
+    others = "" if control is None else f", and {control['n']:,} times on people not in it"
+    return f"Tried {attack['n']:,} times{others}."
+
+
 def own_notes(document: dict[str, Any], criterion: dict[str, Any]) -> list[str]:
     """What is to be known of one criterion only."""
     common = common_notes(document)
@@ -84,7 +98,10 @@ def assessment_outcome(document: dict[str, Any]) -> str:
 def comparison_outcome(document: dict[str, Any]) -> str:
     """What was found, in two or three sentences."""
     failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
-    names = ", ".join(dict.fromkeys(title(one) for one in failed))
+    titles = [title(one).replace(", by", " by") for one in failed]
+    if "singling out" in titles:
+        titles = [one for one in titles if one != "singling out by any column"]
+    names = ", ".join(titles)
     risk = f"The attacks that were tried succeed on {names}." if failed else (
         "None of the attacks that were tried gets above the limit."
         if all(one["outcome"] == "met" for one in document["criteria"])
@@ -163,9 +180,10 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
                 "different values, if others may learn them."
             )
         elif one["name"] == "inference":
+            check = ", or check with a control whether this is common knowledge"
             out.append(
                 f"{one['column']} can be guessed from the other columns: ask for l-diversity or "
-                "t-closeness on it, or check with a control whether this is common knowledge."
+                f"t-closeness on it{check if one['control'] is None else ''}."
             )
         else:
             out.append(f"Raise k, or generalize further, to bring {one['name']} below the limit.")
@@ -184,7 +202,7 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
         f"{one['after']['column']} is certain for {one['after']['homogeneity']:.1%} of released "
         "rows once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
         for one in document["disclosures"]
-        if one["after"] is not None and one["after"]["homogeneity"] > 0
+        if not document["made_up"] and one["after"] is not None and one["after"]["homogeneity"] > 0
     ]
     lost = [c for c in document["generalized"] if (c["loss"] or 0) > 0.99]
     if lost:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from halfmask.errors import HierarchyError, InputError, SchemaError
 from halfmask.table import hierarchies, toml
+from halfmask.table.decimal_comma import MARKS
 from halfmask.table.schema import DEMANDS, KINDS, ROLES, Column, Schema
 from halfmask.table.text_file import shown
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
 _SECTIONS = ("table", "policy", "columns")
-_TABLE = ("person", "missing", "delimiter", "encoding")
+_TABLE = ("person", "missing", "delimiter", "encoding", "decimal")
 _COLUMN = ("role", "kind", "hierarchy", "weight", "order", "domain")
 
 
@@ -132,6 +133,10 @@ def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]
             out[name] = data[name]
         else:
             faults.append(f"[table] {name} must be a text.")
+    if data.get("decimal", ".") in MARKS:
+        out["decimal"] = data.get("decimal")
+    else:
+        faults.append('[table] decimal must be "," or ".".')
     missing = data.get("missing")
     if isinstance(missing, str):
         out["missing"] = (missing,)
@@ -233,6 +238,8 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
         table["delimiter"] = schema.delimiter
     if schema.encoding is not None:
         table["encoding"] = schema.encoding
+    if schema.decimal is not None:
+        table["decimal"] = schema.decimal
     policy: dict[str, object] = dict(schema.policy)
     if schema.policy_file is not None:
         policy["file"] = schema.policy_file

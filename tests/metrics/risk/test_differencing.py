@@ -50,6 +50,15 @@ def test_the_same_release_twice_tells_nothing_more():
     assert found.disclosed[0][1].value == 0
 
 
+def test_overlapping_labels_leave_nobody_alone_by_themselves():
+    original = table()
+    uneven = published(["{21, 22, 31, 32}", "{21, 22, 31, 32}", "{21, 22, 31}", "{21, 22, 31}"],
+                       ["*"] * 4)  # fmt: skip
+    again = differencing(sides(original, uneven), sides(original, uneven))
+    assert again.together == 1  # 32 alone is counted to the wider class, which has two rows
+    assert (again.smaller.value, again.alone.value) == (0, 0)
+
+
 def test_somebody_left_out_of_one_release_stands_apart():
     original = table()
     whole = published(["*"] * 4, ["*"] * 4)

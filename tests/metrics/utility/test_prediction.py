@@ -29,6 +29,16 @@ def test_the_area_is_that_of_scikit_learn():
     )
 
 
+def test_r_squared_below_zero_has_an_interval_that_covers():
+    random = np.random.default_rng(4)
+    held = 0
+    for _ in range(200):
+        truth = random.normal(0, 1, 300)
+        found = _explained(truth, random.normal(0.5, 1, 300))
+        held += found.low < 1 - 2.25 < found.high  # error: 1 + 1 + 0.25, spread: 1
+    assert 180 <= held <= 199
+
+
 def test_r_squared_is_that_of_scikit_learn_and_its_interval_covers():
     random = np.random.default_rng(1)
     covered = 0

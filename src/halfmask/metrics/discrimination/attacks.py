@@ -1,4 +1,4 @@
-"""Attacks on two tables whose rows stand in the same order, value by value.
+"""Attacks by discrimination rates, and identity value by value of rows in the same order.
 
 Definition: identity DR_A(A*); homogeneity DR_S(Y*); background knowledge 1 - DR_S(Y*), the
 information still needed from outside; skewness DR_S(Y) - DR_S(Y*), what generalization took away;
@@ -18,7 +18,6 @@ import numpy as np
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import coded, group_labels, grouped
 from halfmask.metrics.discrimination.grouping import measure
-from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.discrimination.result import Discrimination, told
 
 if TYPE_CHECKING:
@@ -30,26 +29,6 @@ if TYPE_CHECKING:
 def identity(original: Table, released: Table, column: str) -> Discrimination:
     """How far the released column gives the original one away; rows stand in the same order."""
     return _across(original, column, released, (column,))
-
-
-def homogeneity(
-    released: Table, sensitive: str, keys: Sequence[str], partition: object = None
-) -> Discrimination:
-    """How far the released keys give the sensitive column away."""
-    return discriminate(released, sensitive, keys, partition)
-
-
-def external_information_needed(
-    released: Table, sensitive: str, keys: Sequence[str], partition: object = None
-) -> float:
-    """The share of the sensitive column's information that an attacker must bring along."""
-    return 1.0 - homogeneity(released, sensitive, keys, partition).rate
-
-
-def skewness_delta(original: Table, released: Table, sensitive: str, keys: Sequence[str]) -> float:
-    """What the keys no longer tell about the sensitive column because they were generalized."""
-    before = _across(released, sensitive, original, tuple(keys))
-    return before.rate - discriminate(released, sensitive, keys).rate
 
 
 def information_loss(*attacks: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from halfmask.metrics.estimate import Estimate, excess
 
 LIMIT = 0.09
 NO_CONTROL = (
-    "There is no control: what the release tells about everybody cannot be told apart from what it "
+    "There is no control: what the table tells about everybody cannot be told apart from what it "
     "tells about those in it."
 )
 Outcome = Literal["met", "not met", "undecided"]

@@ -17,7 +17,7 @@ import numpy as np
 from halfmask.metrics.codes import joint, runs
 from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.weighted import mean, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Differencing:
     """Two releases of the same people, held against each other.
 
     Attributes:
-        smallest: the people of the smallest class of either release; ``together`` of both.
+        smallest: the rows of the smallest class of either release; ``together`` of both.
         smaller: the share of people whose combined class is smaller than that.
         alone: the share of people whom the combination leaves alone.
         disclosed: per sensitive column, the share of people whose value becomes certain through
@@ -71,22 +71,38 @@ def differencing(one: Sides, two: Sides) -> Differencing:
         nothing = failed("One of the releases stands for few of the people: nothing combines.")
         return Differencing(0, 0, nothing, nothing, ())
     shifted = [(owner + 1).astype(np.int32) for owner in owners]
-    sizes = [tally(codes, int(codes.max()) + 1, counts)[1:] for codes in shifted]
-    smallest = min(int(held[held > 0].min()) for held in sizes)
+    smallest = min(int(Released(side.quasi).rows.min()) for side in (one, two))
     ids, count = joint([(codes, int(codes.max()) + 1) for codes in shifted])
     together = tally(ids, count, counts)
-    both = (owners[0] >= 0) & (owners[1] >= 0)
+    both, held = (owners[0] >= 0) & (owners[1] >= 0), together[ids]
+    known = _narrowed(held, shifted, (one, two))
     return Differencing(
         smallest,
         int(together.min()),
-        exact(int(together[together < smallest].sum()) / rows, rows),
-        exact(int(together[together == 1].sum()) / rows, rows),
+        exact(mean((held < smallest) & known, counts), rows),
+        exact(mean((held == 1) & known, counts), rows),
         tuple(
             (column.name, _disclosed(column.name, one, two, owners, both))
             for column in one.sensitive
             if column.name in two.columns
         ),
     )
+
+
+def _narrowed(
+    held: NDArray[np.int64], shifted: list[NDArray[np.int32]], both: tuple[Sides, Sides]
+) -> NDArray[np.bool_]:
+    """Whose combined class is known to be as small as ``held`` says.
+
+    Where labels overlap, fewer people may be counted to a class than it has rows. That is not the
+    work of the combination.
+    """
+    counted, published = [], []
+    for codes, side in zip(shifted, both, strict=True):
+        own = tally(codes, int(codes.max()) + 1, side.original_counts)
+        counted.append(own[codes])
+        published.append(np.concatenate((own[:1], Released(side.quasi).rows))[codes])
+    return np.asarray((held < np.minimum(*counted)) | (held >= np.minimum(*published)))
 
 
 def _disclosed(

@@ -203,10 +203,12 @@ def _regress(target: str, name: str, model: Any, data: Any) -> Prediction:
 
 
 def _explained(truth: NDArray[np.float64], guess: NDArray[np.float64]) -> Estimate:
-    """R squared with the normal interval of its Fisher-transformed root."""
-    spread = float(((truth - truth.mean()) ** 2).sum())
+    """R squared with the normal interval of a ratio of two means, which holds below 0 too."""
+    squares = (truth - truth.mean()) ** 2
+    spread, rows = float(squares.mean()), len(truth)
     if spread == 0:
-        return failed("The target never varies.", len(truth))
-    value = 1 - float(((truth - guess) ** 2).sum()) / spread
-    half = 2 * math.sqrt(max(0.0, value)) * max(0.0, 1 - value) / math.sqrt(max(len(truth), 4))
-    return Estimate(value, value - 2 * half, min(1.0, value + 2 * half), len(truth))
+        return failed("The target never varies.", rows)
+    errors = (truth - guess) ** 2
+    lost = float(errors.mean()) / spread
+    half = 1.96 * float((errors - lost * squares).std()) / spread / math.sqrt(rows)
+    return Estimate(1 - lost, 1 - lost - half, min(1.0, 1 - lost + half), rows)
