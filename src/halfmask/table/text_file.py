@@ -141,7 +141,7 @@ def check_encoding(encoding: str) -> str:
     """The codec's own name, or an error that says it is unknown."""
     try:
         codec = codecs.lookup(encoding)
-        b"".decode(codec.name)  # refused where it is no encoding of text, such as rot13
+        "a".encode(codec.name)  # refused where it is no encoding of text, such as rot13
     except (LookupError, UnicodeError):
         raise InputError(f"Encoding {encoding!r} is unknown: give utf-8 or latin-1.") from None
     return codec.name
