@@ -333,3 +333,29 @@ def test_a_hybrid_release_can_be_compared(iris, method, tmp_path):
     release.write(tmp_path / "iris.csv")
     again = hm.compare(iris, hm.read(tmp_path / "iris.csv", hm.Schema()), learn=False, attacks=20)
     assert again.loss == pytest.approx(found.loss)
+
+
+@pytest.mark.parametrize("k", [50, 190])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_loss_is_that_of_a_comparison_where_a_hierarchy_knows_more_values(method, k):
+    random = np.random.default_rng(0)
+    hidden = random.integers(0, 3, 600)
+    table = pa.table(
+        {
+            "age": 20 + hidden * 20 + random.integers(0, 5, 600) * 2,
+            "letter": np.array(list("abcdefghi"))[hidden * 3 + random.integers(0, 3, 600)],
+        }
+    )
+    tree = {"x": [*"abc", "nobody's"], "y": [*"defghi", "also nobody's"]}
+    people = hm.read(
+        table,
+        {
+            "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}},
+            "letter": {"role": "quasi", "hierarchy": {"tree": tree}},
+        },
+    )
+    release = hm.anonymize(people, hm.KAnonymity(k), method=method, suppression=0.05)
+    found = hm.compare(people, release, learn=False, attacks=20)
+    assert found.loss == pytest.approx(release.loss)
+    lost = {column.name: column.loss for column in found.generalized}
+    assert lost == pytest.approx({c.name: c.loss for c in release.columns})

@@ -292,3 +292,77 @@ def test_postgres_counts_where_the_rows_are(postgres):
     )  # fmt: skip
     same(exact(read), exact(found))
     assert any("counted by postgres" in note for note in found.notes)
+
+
+def _changed(what):
+    """A harmless release, or one that also holds what must not be there."""
+    table = rows().append_column("id", pa.array([f"p{i}" for i in range(600)]))
+    table = table.append_column("room", pa.array(np.arange(600)))
+    starred = ["age", "sex", "work", "ill", "pay"]
+    release = pa.table({name: pa.array(["*"] * 600) for name in starred})
+    more = {
+        "nothing": {},
+        "an identifier": {"id": table["id"]},
+        "new pseudonyms": {"id": pa.array([f"q{i}" for i in range(600)])},
+        "a record number": {"record": pa.array(np.arange(600))},
+        "missing cells": {},
+    }[what]
+    for name, column in more.items():
+        release = release.append_column(name, column)
+    if what == "missing cells":
+        release = release.set_column(0, "age", pa.array([None] * 30 + ["*"] * 570))
+    return table, release
+
+
+WHATS = ("nothing", "an identifier", "new pseudonyms", "a record number", "missing cells")
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_doubts_are_those_of_rows_in_memory(what, suffix, tmp_path):
+    table, release = _changed(what)
+    schema = {"columns": SCHEMA["columns"] | {"id": "identifier"}}
+    one, two = write(table, tmp_path / f"a{suffix}"), write(release, tmp_path / f"b{suffix}")
+    options = {"learn": False, "attacks": 200}
+    read = hm.compare(hm.read(one, schema), hm.read(two, {}), **options)
+    found = hm.compare(one, two, schema=schema, engine="duckdb", **options)
+    # Guessing a column is near its limit: whom it is tried on decides.
+    outcomes, others = (
+        {c.name: c.outcome for c in side.criteria if c.name != "inference"}
+        for side in (found, read)
+    )
+    assert outcomes == others
+    assert [note for note in found.notes if "counted by" not in note] == list(read.notes)
+    expected = {"an identifier": "not met", "a record number": "undecided"}.get(what, "met")
+    assert outcomes["singling out"] == expected
+
+
+def test_the_person_column_in_the_release_is_seen(tmp_path):
+    table, release = _changed("an identifier")
+    schema = {"table": {"person": "id"}, "columns": SCHEMA["columns"]}
+    one, two = write(table, tmp_path / "a.parquet"), write(release, tmp_path / "b.parquet")
+    options = {"schema": schema, "engine": "duckdb", "learn": False, "attacks": 200}
+    found = hm.compare(one, two, **options)
+    assert found.criteria[0].outcome == "not met"
+
+
+def test_what_cannot_be_known_of_many_identifiers_is_undecided(tmp_path, monkeypatch):
+    monkeypatch.setattr("halfmask.metrics.risk.doubts._VALUES", 50)
+    table, release = _changed("new pseudonyms")
+    schema = {"columns": SCHEMA["columns"] | {"id": "identifier"}}
+    one, two = write(table, tmp_path / "a.parquet"), write(release, tmp_path / "b.parquet")
+    found = hm.compare(one, two, schema=schema, engine="duckdb", learn=False, attacks=200)
+    assert {criterion.outcome for criterion in found.criteria} == {"undecided"}
+    assert any("holds more than 50 values" in note for note in found.notes)
+
+
+def test_columns_that_were_not_counted_withhold_the_attack_by_any_column(tmp_path):
+    table, release = _changed("nothing")
+    release = release.append_column("room", table["room"])
+    one, two = write(table, tmp_path / "a.parquet"), write(release, tmp_path / "b.parquet")
+    schema = {"columns": SCHEMA["columns"] | {"id": "identifier"}}
+    found = hm.compare(one, two, schema=schema, engine="duckdb", learn=False, attacks=200)
+    outcomes = {criterion.name: criterion.outcome for criterion in found.criteria}
+    assert outcomes["singling out"] == "met"
+    assert outcomes["singling out, by any column"] == "undecided"
+    assert "room" in found.criteria[1].notes[0]

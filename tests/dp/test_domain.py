@@ -103,3 +103,32 @@ def test_a_domain_must_fit_the_columns_type() -> None:
 
 def test_whole_floats_meet_whole_numbers() -> None:
     assert Values((1, 2)).encode(pa.array([2.0, 1.0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"edges": ["2022-01-01", "2022-02-01"]},
+        {"edges": 3},
+        {"low": "a", "high": "b", "bins": 3},
+        {"low": 0, "high": 9, "bins": 2.5},
+        {"low": 0, "high": 9, "bins": "x"},
+        {"values": 3},
+        {"values": ["a"], "surplus": 1},
+    ],
+    ids=str,
+)
+def test_domains_that_cannot_be_read_name_their_column(declared):
+    with pytest.raises(SchemaError, match="'visit'"):
+        domain_of("visit", declared)
+
+
+@pytest.mark.parametrize("edges", [[1], [2, 1], [0, float("inf")], [0, float("nan")]], ids=str)
+def test_edges_are_finite_and_ascend(edges):
+    with pytest.raises(ParameterError, match="edges"):
+        domain_of("age", {"edges": edges})
+
+
+def test_more_parts_than_memory_holds_are_refused() -> None:
+    with pytest.raises(ParameterError, match="bins"):
+        Bins.even(0, 100, 10**9)

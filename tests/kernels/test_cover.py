@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.kernels import cover
+from halfmask.kernels.cover import covering
+from halfmask.kernels.cover_columns import Columns, Found
 
 
 def looked_at(leaves, labels, tables):
@@ -24,17 +27,21 @@ def looked_at(leaves, labels, tables):
 
 
 def chained(lists):
-    """Lists of lists, one after the other: where each begins, and their values."""
-    starts, values = [], []
-    for column in lists:
-        ends = np.cumsum([0] + [len(one) for one in column]) + len(values)
-        starts += ends.tolist()
-        values += [value for one in column for value in one]
-    return np.array(starts, dtype=np.int64), np.array(values, dtype=np.int64)
+    """Lists, one after the other: where each begins, and their values."""
+    starts = np.cumsum([0] + [len(one) for one in lists])
+    return starts.astype(np.int64), np.concatenate(lists).astype(np.int64)
 
 
-def offsets(lengths):
-    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)
+NONE = np.empty(0, dtype=np.int64)
+
+
+def found(walked, weights, ranks=NONE, ends=NONE, fits=NONE, room=1000):
+    """What the kernel finds."""
+    count = walked.leaves.shape[1]
+    best = np.full(count, -1, dtype=np.int64)
+    out = Found(weights, np.zeros(count), ranks, best, ends, fits)
+    covering(walked, out, room)
+    return out
 
 
 @settings(max_examples=60, deadline=None)
@@ -44,35 +51,43 @@ def offsets(lengths):
     st.sampled_from([1, 3, 40, 300]),
     st.sampled_from([1, 9, 200]),
     st.sampled_from([0.05, 0.4, 1.0]),
+    st.booleans(),
 )
-def test_walking_both_agrees_with_all_pairs(seed, columns, released, originals, share):
+def test_walking_down_agrees_with_all_pairs(seed, columns, released, originals, share, ranges):
     random = np.random.default_rng(seed)
     widths = random.integers(1, 9, columns)
     tables = [random.random((6, width)) < share for width in widths]
     for held, width in zip(tables, widths, strict=True):
         held[np.arange(6), random.integers(0, width, 6)] = True  # a label covers something
+    if ranges:  # from the first leaf of a label to its last
+        tables = [
+            np.maximum.accumulate(held, 1) & np.maximum.accumulate(held[:, ::-1], 1)[:, ::-1]
+            for held in tables
+        ]
     labels = np.unique(random.integers(0, 6, (released, columns)), axis=0)
     leaves = np.column_stack([random.integers(0, width, originals) for width in widths])
     leaves = np.unique(leaves, axis=0)
     weights = random.random(len(labels))
     ranks = random.permutation(len(labels))
-    below = [[np.flatnonzero(row) for row in held] for held in tables]
-    above = [[np.flatnonzero(row) for row in held.T] for held in tables]
-    walked = cover.Columns(
-        np.ascontiguousarray(labels.T.astype(np.int32)),
+    under = [chained([np.flatnonzero(row) for row in held]) for held in tables]
+    walked = Columns.of(
+        list(np.ascontiguousarray(labels.T.astype(np.int32))),
         np.ascontiguousarray(leaves.T.astype(np.int32)),
-        *chained(below),
-        *chained(above),
-        offsets([7] * columns),
-        offsets([width + 1 for width in widths]),
+        under,
     )
     covers = looked_at(leaves, labels, tables)
-    ranked = cover.Found.of(len(leaves), weights, ranks)
-    cover.covering(walked, ranked)
-    assert ranked.total() == pytest.approx(covers @ weights)
+    ranked = found(walked, weights, ranks)
+    assert ranked.mass == pytest.approx(covers @ weights)
     lowest = np.where(covers, ranks, len(labels)).min(axis=1)
     assert ranked.best.tolist() == np.where(lowest == len(labels), -1, lowest).tolist()
-    added = cover.Found.of(len(leaves), weights, ranks[:0])
-    cover.covering(walked, added)
-    assert added.total() == pytest.approx(covers @ weights)
-    assert ((added.total() == 0) == ~covers.any(axis=1)).all()
+    added = found(walked, weights).mass
+    assert added == pytest.approx(covers @ weights)
+    assert ((added == 0) == ~covers.any(axis=1)).all()
+    assert found(walked, weights, room=5).mass == pytest.approx(added)  # in halves
+    sizes = found(walked, weights, ends=np.zeros(len(labels), dtype=np.int64)).ends
+    assert sizes.tolist() == covers.sum(axis=0).tolist()
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    fits = np.full(starts[-1] + 1, -1)
+    found(walked, weights, ends=starts[:-1].copy(), fits=fits)
+    each = [sorted(fits[one:two]) for one, two in pairwise(starts)]
+    assert each == [np.flatnonzero(column).tolist() for column in covers.T]

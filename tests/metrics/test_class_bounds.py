@@ -6,12 +6,11 @@ from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.class_bounds import _entropies, class_bounds
+from halfmask.metrics.class_bounds import class_bounds
 from halfmask.metrics.sides import sides
 from halfmask.release.partition import Partition
 
@@ -48,19 +47,6 @@ def test_bounds_hold_for_every_assignment_that_fits(data):
     assert most[0] <= found.dbil[1] + 1e-9
     assert found.ebil[0] <= least[1] + 1e-9
     assert most[1] <= found.ebil[1] + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("counts", "size", "least", "most"),
-    [
-        ([4, 1], 4, 0, 4 * 0.8112781244591328),  # four alike; or three and one
-        ([2, 2, 2], 3, 3 * 0.9182958340544896, 3 * np.log2(3)),  # two and one; one each
-        ([3, 2], 5, 5 * 0.9709505944546686, 5 * 0.9709505944546686),  # all of them
-        ([5], 3, 0, 0),
-    ],
-)
-def test_entropies_by_hand(counts, size, least, most):
-    assert _entropies(np.array(counts), size) == pytest.approx([least, most])
 
 
 def test_a_release_of_overlapping_classes_has_bounds_around_what_its_classes_cost():

@@ -163,3 +163,43 @@ def test_every_field_has_a_name_and_nothing_is_wider_than_the_screen(page, width
     )
     assert levels[0] == 1
     assert all(later - former <= 1 for former, later in pairwise(levels))
+
+
+def test_a_table_that_another_tab_has_changed_is_not_worked_on(page, address):
+    shown, _, _, _ = page
+    shown.wait_for_selector("#version:not(:empty)")
+    shown.click("#sample")
+    shown.wait_for_selector("#columns select")
+    shown.wait_for_selector(IDLE, state="attached")
+    assert shown.locator("#sample").evaluate("one => one === document.activeElement")
+    other = shown.context.new_page()
+    other.goto(address.geturl())
+    other.wait_for_selector("#columns select")
+    other.wait_for_selector(IDLE, state="attached")
+    other.select_option("[aria-label='Role of visit']", "other")
+    press(other, "schema")
+    press(shown, "anonymize")
+    assert "another tab" in shown.inner_text("#anonymize-alert")
+    assert shown.inner_text("#anonymize-result") == ""
+    shown.reload()
+    shown.wait_for_selector("#version:not(:empty)")
+    shown.wait_for_selector(IDLE, state="attached")
+    press(shown, "assess")
+    assert "rows alone in their class" in shown.inner_text("#assess-result")
+
+
+def test_roles_that_are_not_in_use_are_not_lost_unasked(page):
+    shown, _, _, _ = page
+    shown.wait_for_selector("#version:not(:empty)")
+    shown.click("#sample")
+    shown.wait_for_selector("#columns select")
+    shown.wait_for_selector(IDLE, state="attached")
+    shown.select_option("[aria-label='Role of visit']", "identifier")
+    asked = []
+    shown.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    shown.close(run_before_unload=True)
+    for _ in range(50):
+        if asked:
+            break
+        shown.wait_for_timeout(100)
+    assert asked == ["beforeunload"]

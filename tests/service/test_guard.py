@@ -171,3 +171,32 @@ def test_nothing_is_sent_to_collectors_whatever_the_environment_says(
         pass
     assert app.app._native_telemetry.enabled() is False
     assert [one for one in caplog.records if "telemetry" in one.getMessage()] == []
+
+
+def test_a_size_that_is_not_told_is_not_called_too_many_bytes(service):
+    reply = service.call("POST", "/api/table", content=iter([b"age\n1\n"]))
+    assert "Content-Length" in reply.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("host", "taken"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.1:80", True),
+        ("[::1]", True),
+        ("[::1]:80", True),
+        ("127.0.0.1:8080", False),
+        ("evil.example", False),
+        ("", False),
+    ],
+)
+def test_on_port_80_browsers_leave_the_port_out(host, taken):
+    assert Rules("t", ("127.0.0.1", "[::1]"), 80, 1)._is_ours(host) is taken
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b"\xff", b'{"k": '], ids=["deep", "text", "cut"])
+def test_a_body_that_is_no_json_is_told_as_that(opened, body):
+    headers = {"Content-Type": "application/json"}
+    reply = opened.call("POST", "/api/anonymize", content=body, headers=headers)
+    assert reply.status_code == 400
+    assert reply.json()["message"].startswith("The request is not understood: mend")

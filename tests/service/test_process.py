@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -55,6 +56,30 @@ def test_it_serves_a_table_and_leaves_nothing_behind(tmp_path, ending):
     assert table.exists()
     assert err.splitlines()[-1] == "Stopped; what was sent or made is removed."
     assert CANARY not in out + err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_leaves_nothing_behind_when_it_is_ended_before_it_serves(tmp_path, ending):
+    place, table = tmp_path / "temporary", tmp_path / "people.csv"
+    place.mkdir()
+    os.mkfifo(table)  # nobody writes: it is being read for ever
+    command = [sys.executable, "-m", "halfmask", "serve", table, "--port", "0", "--no-open"]
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(place)}
+    )
+    try:
+        for _ in range(600):
+            if list(place.iterdir()):
+                break
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(ending)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert list(place.iterdir()) == []
     assert "Traceback" not in err
 
 

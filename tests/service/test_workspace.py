@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 
 import pytest
@@ -130,3 +131,43 @@ def test_a_policy_file_cannot_be_named():
     own = Schema({}, person="p", policy={"k": "k"}, policy_file="own.csv")
     kept = {"table": {"person": "p"}, "policy": {"k": "k", "file": "own.csv"}}
     assert changed_schema(kept, own).policy_file == "own.csv"
+
+
+@pytest.mark.parametrize("letter", ["\u4e2d", "\U00020000"], ids=["three bytes", "four bytes"])
+def test_a_long_name_of_wide_letters_is_a_name_for_the_disk(service, letter):
+    found = service.upload(PEOPLE, f"{letter * 200}.csv")
+    assert found["ok"]
+    assert found["name"].endswith(f"{letter}.csv")
+
+
+def test_what_is_sent_is_not_its_own_schema(space, monkeypatch):
+    """As where file systems take people.TOML and people.toml for one file."""
+    monkeypatch.setattr("halfmask.table.read._beside", lambda _: pytest.fail("looked beside it"))
+    place = space.room("people.TOML")
+    place.write_text(PEOPLE)
+    space.open_sent(place)
+    assert space.opened.proposed
+
+
+@pytest.mark.parametrize(
+    "text", ["columns = [", "a = " + "[" * 50_000, "\ud800 = 1"], ids=["cut", "deep", "no text"]
+)
+def test_a_fault_in_a_schemas_text_tells_no_place_on_the_disk(opened, text):
+    body = json.dumps({"toml": text})
+    headers = {"Content-Type": "application/json"}
+    failed = opened.run("PUT", "/api/schema", content=body, headers=headers)
+    assert failed["code"] == "input.schema"
+    assert str(opened.space.folder) not in failed["message"]
+    assert "schema.toml" in failed["message"]
+
+
+def test_the_rows_of_a_former_table_do_not_stay_in_memory(opened):
+    import gc
+    import weakref
+
+    opened.call("POST", "/api/links", json={"file": "schema.toml", "download": True})
+    table = weakref.ref(opened.space.opened.table)
+    opened.upload(PEOPLE, "other.csv")
+    opened.call("POST", "/api/links", json={"file": "schema.toml"})
+    gc.collect()
+    assert table() is None

@@ -377,3 +377,21 @@ def test_a_repr_shows_no_value() -> None:
     table = hm.read(pa.table({"a": [CANARY]}), {"a": "quasi"})
     shown = [repr(table), repr(table.encode("a")), repr(table.hierarchy("a"))]
     assert CANARY not in "".join(shown)
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1}]', '{"a": [1]}', '[\n  {"a": 1}\n]'])
+def test_json_is_called_json(tmp_path, text):
+    path = tmp_path / "people.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="a JSON file, not a table"):
+        hm.read(path)
+
+
+@pytest.mark.parametrize(
+    "how", [{"delimiter": "\u00e9"}, {"delimiter": "\0"}, {"encoding": "rot13"}], ids=str
+)
+def test_what_no_file_is_written_with_is_refused(tmp_path, how):
+    path = tmp_path / "people.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"one character of ASCII|is unknown"):
+        hm.read(path, **how)

@@ -12,10 +12,11 @@ import numpy as np
 
 from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
+from halfmask.assessment.parameters import require_everybody, require_fraction, require_limit
 from halfmask.assessment.people_sets import by_people
 from halfmask.assessment.table_criteria import table_criteria
 from halfmask.engines.counted import Counted, counted
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
@@ -26,7 +27,10 @@ from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
+from halfmask.models.exact import require_whole
 from halfmask.table.classes import classes_of
+from halfmask.table.decimal_comma import HINT, are_comma_numbers
+from halfmask.table.numbers import is_text
 from halfmask.table.population import widen
 from halfmask.table.read import rows_of
 
@@ -42,7 +46,6 @@ if TYPE_CHECKING:
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _SHUFFLED = 2_000_000  # rows that are shuffled in all to see what chance gives one column set
-_NO_QUASI = "No column is a quasi-identifier: give columns the role quasi in the schema or --quasi."
 
 
 def assess(
@@ -85,6 +88,10 @@ def assess(
         >>> hm.assess(people).unique_rows
         1
     """
+    require_limit(limit)
+    require_fraction(fraction)
+    require_whole("size", size, 1)
+    require_whole("k", k, 1)
     held = counted(
         table,
         _read,
@@ -101,8 +108,7 @@ def assess(
 def _read(schema: Schema) -> list[str]:
     """The columns that everything is counted from."""
     names = [*schema.quasi, *schema.sensitive]
-    if not schema.quasi:
-        raise SchemaError(_NO_QUASI)
+    schema.require_quasi()
     return names if schema.person is None else [*names, schema.person]
 
 
@@ -116,13 +122,13 @@ def _assessed(
 ) -> Assessment:
     """Measure rows, or distinct tuples with counts."""
     table, counts = held.table, held.counts
-    _require(table, limit)
-    if k < 1:
-        raise ParameterError("k", k, "at least 1")
+    _require(table)
     population = None if population is None else rows_of(population)
     quasi, sensitive = table.schema.quasi, table.schema.sensitive
     ready = table if population is None else widen(table, population, quasi)
     classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
+    if population is not None:
+        require_everybody(classes, len(population))
     if population is not None and fraction is None:
         fraction = min(1.0, held.rows / len(population))
     own = classes.select(classes.rows > 0)
@@ -156,7 +162,7 @@ def _assessed(
         advice=advice(ready, own),
         way=way(ready, own),
         limit=limit,
-        notes=_notes(held, own, size, fraction),
+        notes=(*_notes(held, own, size, fraction), *_strangers(own)),
     )
 
 
@@ -173,13 +179,10 @@ def _ranked(held: Counted, target: str, size: int) -> tuple[SetRate, ...]:
     )
 
 
-def _require(table: Table, limit: float) -> None:
-    if not table.schema.quasi:
-        raise SchemaError(_NO_QUASI)
+def _require(table: Table) -> None:
+    table.schema.require_quasi()
     if not len(table):
         raise InputError("The table has no rows: there is nothing to assess.")
-    if not 0 < limit < 1:
-        raise ParameterError("limit", limit, "more than 0 and less than 1")
 
 
 def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -> tuple[str, ...]:
@@ -189,6 +192,9 @@ def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -
             "People have several rows. Who is alone is counted by people; special uniques (SUDA2) "
             "and distinction count rows, so that somebody whose rows agree does not show there."
         )
+    commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
+    if commas:
+        notes.append(f"Read as text: {', '.join(commas)}.{HINT}")
     if size < len(held.table.schema.quasi):
         notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")
     if fraction is None:
@@ -197,6 +203,25 @@ def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -
             "(fraction), or a table of it (population)."
         )
     return tuple(notes)
+
+
+def _with_commas(table: Table, name: str) -> bool:
+    values = table.encode(name).values
+    return is_text(values.type) and are_comma_numbers(values.drop_null())
+
+
+def _strangers(classes: Classes) -> tuple[str, ...]:
+    """What is to be said where the population does not hold everybody of the table."""
+    if classes.population is None:
+        return ()
+    few = classes.population < classes.people
+    if not few.any():
+        return ()
+    return (
+        f"The population holds fewer people than the table in {int(few.sum()):,} classes of the "
+        f"table, with {int(classes.people[few].sum()):,} people: it is not everybody. There, the "
+        "journalist's risk is that of the table alone.",
+    )
 
 
 def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[str, int, int], ...]:

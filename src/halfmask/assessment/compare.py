@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.comparison import Comparison, Finding
 from halfmask.assessment.opened import How, open_another, open_sides
-from halfmask.errors import InputError, ParameterError
+from halfmask.assessment.parameters import require_limit
+from halfmask.errors import InputError
 from halfmask.metrics.covering import finding_chance
 from halfmask.metrics.discrimination.need import Need, need_met
 from halfmask.metrics.discrimination.needs_file import stated_needs
@@ -40,6 +41,7 @@ from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
 from halfmask.metrics.utility.sql_queries import columns_named, sql_queries, statements
 from halfmask.metrics.weighted import mean
+from halfmask.models.exact import require_whole
 from halfmask.table.classes import classes_of
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
@@ -73,6 +75,7 @@ def compare(
     encoding: str | None = None,
     control: Table | Any | None = None,
     earlier: Published | Table | Any | None = None,
+    suppressed: str | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
     needs: Sequence[Need] | str | PathLike[str] = (),
@@ -104,6 +107,8 @@ def compare(
         encoding: the character encoding of that file; ``None``: detected.
         control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
+        suppressed: what stands for a suppressed quasi-identifier in the releases, if it is not
+            ``*``: a text such as ``"NA"``, or ``"missing"`` for missing cells.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
         targets: columns to predict; None: the first sensitive column.
         needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
@@ -122,12 +127,9 @@ def compare(
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False).suppressed
         0
     """
-    if attacks < 1:
-        raise ParameterError("attacks", attacks, "at least 1")
-    if seed < 0:
-        raise ParameterError("seed", seed, "0 or more")
-    if not 0 < limit < 1:
-        raise ParameterError("limit", limit, "more than 0 and less than 1")
+    require_whole("attacks", attacks, 1)
+    require_whole("seed", seed, 0)
+    require_limit(limit)
     targets = [targets] if isinstance(targets, str) else targets
     asked = [] if queries is None else statements(queries)
     wishes, meanings = stated_needs(needs), stated_partitions(partition)
@@ -136,7 +138,7 @@ def compare(
             "A need is written as Need(target, keys): what is to be learned from what."
         )
     more = [*columns_named(asked), *_spoken_of(targets, wishes)]
-    how = How(engine, memory_limit)
+    how = How(engine, memory_limit, suppressed)
     opened = open_sides(
         (original, release, control, earlier),
         (source_table, release_table, control_table, earlier_table),
@@ -155,7 +157,7 @@ def compare(
     sensitive = [c.name for c in paired.sensitive]
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
-    released, seen = _released(paired), doubts(paired)
+    released, seen = _released(paired), doubts(paired, opened.original, opened.release)
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     return Comparison(

@@ -12,7 +12,6 @@ import pyarrow as pa
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import Published
 from halfmask.models.exact import require_number
-from halfmask.models.needs import NO_QUASI
 from halfmask.table.hierarchies.auto import Auto
 from halfmask.table.table import Table, require_table
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
 def columns_read(schema: Schema, models: Sequence[Model]) -> list[str]:
     """The columns that every figure is counted from."""
-    if not schema.quasi:
-        raise SchemaError(NO_QUASI)
+    schema.require_quasi()
     names = [*schema.quasi, *schema.sensitive]
     names += [column for model in models for column in model.columns]
     demands = [demand for model in models for demand in model.policy]
@@ -61,8 +59,7 @@ def require_no_rows(wanted: Sequence[Sequence[Setting]], *, rows_needed: bool) -
 def require(held: Counted, risk: str) -> None:
     """Refuse a table without people, quasi-identifiers or what the risk needs."""
     schema = held.table.schema
-    if not schema.quasi:
-        raise SchemaError(NO_QUASI)
+    schema.require_quasi()
     if not len(held.table):
         raise InputError("The table has no rows: there is nobody to protect.")
     if risk == "inference" and not schema.sensitive:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.counted import Counted, counted
 from halfmask.engines.open import is_address
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.sides import Published
+from halfmask.metrics.suppressed import MISSING, require_word, starred
+from halfmask.table.decimal_comma import labels_with_points
+from halfmask.table.normalize import normalize
 from halfmask.table.read import rows_of
+from halfmask.table.schema import Schema
+from halfmask.table.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
-
-    from halfmask.table.schema import Schema
-    from halfmask.table.table import Table
 
     Source = Table | Published | str | PathLike[str]
 
@@ -48,10 +50,15 @@ class How:
     Attributes:
         engine: as for ``counted``.
         memory_limit: how much memory DuckDB may take.
+        suppressed: what stands for a suppressed cell in releases, if it is not ``*``.
     """
 
     engine: str | None = None
     memory_limit: str | None = None
+    suppressed: str | None = None
+
+    def __post_init__(self) -> None:
+        require_word(self.suppressed)
 
 
 def open_sides(
@@ -80,7 +87,7 @@ def open_sides(
         "source_table", sources[0], tables[0], how, _named, schema=schema, optional=more, **written
     )
     held = original.table.schema
-    names = [name for name in [*_named(held), *more] if name not in held.private]
+    names = [name for name in [*_named(held), *more] if name not in original.private]
     release, control, earlier = (
         None if source is None else _other(option, source, table, how, names, schema=declared)
         for option, source, table, declared in zip(
@@ -90,8 +97,11 @@ def open_sides(
     assert release is not None  # noqa: S101 - it is always given
     if control is not None and not isinstance(control, Counted):
         raise InputError("A release is no control: give a table of people who are not in it.")
+    release = _read_as_said(release, held, how)
+    earlier = None if earlier is None else _read_as_said(earlier, held, how)
     opened = Opened(original, release, control, earlier)
-    return replace(opened, notes=(*_notes(opened), *_left_out(original, release)))
+    notes = (*_notes(opened), *_left_out(original, release), *_said(held, how))
+    return replace(opened, notes=notes)
 
 
 def open_another(
@@ -99,14 +109,34 @@ def open_another(
 ) -> Published | Counted:
     """Read or count one more release of the same original."""
     held = opened.original.table.schema
-    names = [name for name in [*_named(held), *more] if name not in held.private]
-    return _other("weaker", source, None, how, names)
+    names = [name for name in [*_named(held), *more] if name not in opened.original.private]
+    return _read_as_said(_other("weaker", source, None, how, names), held, how)
+
+
+def _read_as_said(release: Published | Counted, held: Schema, how: How) -> Published | Counted:
+    """A release with ``*`` where its quasi-identifiers are suppressed, and with its numbers."""
+    if how.suppressed is None and held.decimal != ",":
+        return release
+    if not isinstance(release, Counted):
+        release = Counted(Table(normalize(release.to_arrow(), ()), Schema()))
+    rows = release.table.arrow
+    if held.decimal == ",":
+        rows = labels_with_points(rows)
+    if how.suppressed is not None:
+        rows = starred(rows, held.quasi, how.suppressed)
+    return replace(release, table=Table(rows, release.table.schema))
+
+
+def _said(held: Schema, how: How) -> list[str]:
+    if how.suppressed is None:
+        return []
+    cells = "Missing cells" if how.suppressed == MISSING else "Cells with the stated text"
+    return [f"{cells} of the release are read as suppressed in {', '.join(held.quasi)}."]
 
 
 def _named(schema: Schema) -> list[str]:
     """The columns that everything is counted from; people count one by one."""
-    if not schema.quasi:
-        raise SchemaError("The original names no quasi-identifier: give roles in its schema.")
+    schema.require_quasi()
     names = [*schema.quasi, *schema.sensitive]
     return names if schema.person is None else [*names, schema.person]
 
@@ -143,7 +173,8 @@ def _counted(
 ) -> Counted:
     if isinstance(source, str | os.PathLike) and is_address(os.fspath(source)) and table is None:
         raise ParameterError(option, None, "the name of a table of the database")
-    return counted(source, columns, table=table, **asdict(how), **more)
+    more |= {"table": table, "engine": how.engine, "memory_limit": how.memory_limit}
+    return counted(source, columns, **more)
 
 
 def _notes(opened: Opened) -> list[str]:
@@ -162,14 +193,11 @@ def _left_out(original: Counted, release: Published | Counted) -> list[str]:
     uncounted, there = set(original.left_out), None
     if isinstance(release, Counted):
         uncounted |= set(release.left_out)
-        there = {*release.table.arrow.column_names, *release.left_out}
-    own = [*original.table.arrow.column_names, *original.left_out]
+        there = set(release.columns)
     names = [
         name
-        for name in own
-        if name in uncounted
-        and name not in original.table.schema.private
-        and (there is None or name in there)
+        for name in original.columns
+        if name in uncounted and name not in original.private and (there is None or name in there)
     ]
     if not names:
         return []

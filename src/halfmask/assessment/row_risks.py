@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.assessment.parameters import require_everybody, require_fraction
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.individual import household_risks, individual_risks
 from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
 from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.walk import affordable
+from halfmask.models.exact import require_whole
 from halfmask.release.write import write_table
 from halfmask.table.classes import distinct
 from halfmask.table.population import widen
@@ -124,13 +126,16 @@ def row_risks(
     """
     require_table(table)
     quasi = table.schema.quasi
-    if not quasi:
-        raise SchemaError("No column is a quasi-identifier: give columns the role quasi.")
+    table.schema.require_quasi()
+    require_fraction(fraction)
+    require_whole("size", size, 1)
     if household is not None and household not in table.arrow.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
     population = None if population is None else rows_of(population)
     ready = table if population is None else widen(table, population, quasi)
     classes, of_row = distinct(ready, quasi, population=population)
+    if population is not None:
+        require_everybody(classes, len(population))
     people = classes.people[of_row]
     prosecutor = prosecutor_risks(classes.people, of_row)
     special = special_uniques(table, quasi, size=affordable(len(quasi), size))

@@ -38,6 +38,8 @@ _PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_
 @click.argument("release", type=click.Path())
 @click.option("--control", type=click.Path(), help="Rows of people who are not in FILE.")
 @click.option("--earlier", type=click.Path(), help="Another release of the same people.")
+@click.option("--suppressed", metavar="TEXT",
+              help="What suppressed cells hold: a text, or missing; default: *.")  # fmt: skip
 @click.option("--same-order", is_flag=True, help="Both tables hold the same people in order.")
 @click.option("--target", metavar="A,B", help="Columns to predict from the others.")
 @click.option("--queries", type=click.Path(), help="A file of SQL on a table called people.")
@@ -80,6 +82,7 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
             release,
             control=given["control"],
             earlier=given["earlier"],
+            suppressed=given["suppressed"],
             same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],

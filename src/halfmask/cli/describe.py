@@ -29,6 +29,7 @@ def command(
     file: str,
     delimiter: str | None,
     encoding: str | None,
+    decimal: str | None,
     hierarchies: str,
     intervals: str | None,
     output: str | None,
@@ -44,7 +45,7 @@ def command(
     from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
-    table = read(file, Schema(), delimiter=delimiter, encoding=encoding)
+    table = read(file, Schema(), delimiter=delimiter, encoding=encoding, decimal=decimal)
     with show.working("Describing"):
         chosen = {} if intervals is None else {"intervals": intervals}
         found = describe(table, hierarchies=hierarchies, **chosen)

@@ -22,7 +22,9 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 _TEXT = (
     click.option("--delimiter", help="What separates the fields of a CSV file."),
     click.option("--encoding", help="utf-8 or latin-1."),
+    click.option("--decimal", metavar="MARK", help="The decimal mark of a CSV file: , or a point."),
 )
+_READ = ("schema", "delimiter", "encoding", "decimal")
 _ROLES = (
     click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."),
     click.option("--quasi", metavar="A,B", help="Columns to take as quasi-identifiers."),
@@ -116,7 +118,7 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
     """Read the table that the options of ``source`` describe."""
     from halfmask.table.read import read
 
-    read_options = {k: given[k] for k in ("schema", "delimiter", "encoding") if given.get(k)}
+    read_options = {k: given[k] for k in _READ if given.get(k)}
     return with_roles(read(file, **read_options), given)
 
 
@@ -124,10 +126,14 @@ def stated_schema(file: str, given: Mapping[str, Any]) -> Schema:
     """The schema that the options of ``source`` describe, without reading FILE."""
     import pyarrow as pa
 
+    from halfmask.table.decimal_comma import require_mark
     from halfmask.table.read import declared_schema
     from halfmask.table.table import Table
 
     schema = declared_schema(file, given.get("schema"))
+    if given.get("decimal"):
+        require_mark(given["decimal"])
+        schema = replace(schema, decimal=given["decimal"])
     roles = ("identifier", "quasi", "sensitive", "other")
     every = dict.fromkeys([*schema.columns, *(n for role in roles for n in names(given.get(role)))])
     rows = pa.table({name: pa.array([], pa.string()) for name in every})

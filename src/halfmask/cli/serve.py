@@ -36,7 +36,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
     Example: halfmask serve people.csv --schema people.toml
     """
     try:
-        from halfmask.service.listen import bind, serve
+        from halfmask.service.listen import bind, ends_by_signals, serve
     except ImportError:
         from halfmask.errors import EngineUnavailableError
 
@@ -47,22 +47,23 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
     if given["schema"] and not file:
         raise click.UsageError("--schema needs FILE: name the table that it describes.")
     listener = bind(host, port)
-    space = Workspace()
-    try:
-        if file:
-            with show.working("Describing"):
-                how = {name: given[name] for name in ("delimiter", "encoding")}
-                space.open(Path(file), given["schema"], **how)
-        serve(
-            space,
-            listener,
-            host=host,
-            upload_limit=given["upload_limit"] * 1_000_000,
-            ready=lambda address: _ready(address, space.folder, host, as_json, given["open_it"]),
-        )
-    finally:
-        listener.close()
-        space.close()
+    with ends_by_signals():
+        space = Workspace()
+        try:
+            if file:
+                with show.working("Describing"):
+                    how = {name: given[name] for name in ("delimiter", "encoding")}
+                    space.open(Path(file), given["schema"], **how)
+            serve(
+                space,
+                listener,
+                host=host,
+                upload_limit=given["upload_limit"] * 1_000_000,
+                ready=lambda told: _ready(told, space.folder, host, as_json, given["open_it"]),
+            )
+        finally:
+            listener.close()
+            space.close()
     show.say("Stopped; what was sent or made is removed.")
 
 

@@ -60,8 +60,8 @@ class Values:
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code."""
-        place = {_key(value): i for i, value in enumerate(self.values)}
-        found = (place.get(_key(value), self.fallback) for value in column.to_pylist())
+        place, outside = {_key(value): i for i, value in enumerate(self.values)}, self.fallback
+        found = (place.get(_key(value), outside) for value in column.to_pylist())
         return np.fromiter(found, np.int32, len(column))
 
     def decode(
@@ -91,9 +91,9 @@ class Bins:
     integer: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.edges) < 2 or any(
-            not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)
-        ):
+        pairs = zip(self.edges, self.edges[1:], strict=False)
+        ascending = all(a < b for a, b in pairs) and np.isfinite(self.edges).all()
+        if len(self.edges) < 2 or not ascending:
             raise ParameterError("edges", len(self.edges), "two or more ascending numbers")
 
     @classmethod
@@ -107,6 +107,8 @@ class Bins:
         integer: bool = False,
     ) -> Bins:
         """``count`` intervals of equal width from ``low`` to ``high``."""
+        if count > MOST_VALUES:
+            raise ParameterError("bins", count, f"at most {MOST_VALUES:,} parts")
         if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
             raise ParameterError("bounds", f"{low} to {high}", "low below high, 1 or more bins")
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
@@ -185,11 +187,13 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
             return Bins(**parts)
         count = parts.pop("bins")
         return Bins.even(parts.pop("low"), parts.pop("high"), count, **parts)
-    except (KeyError, TypeError) as error:
+    except ParameterError:
+        raise
+    except (KeyError, TypeError, ValueError):
         raise SchemaError(
-            f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
-            "and bins."
-        ) from error
+            f"The domain of column {name!r} lacks something: give values (of dates too), or edges, "
+            "or low, high and bins, all of them numbers."
+        ) from None
 
 
 def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> dict[str, Domain]:

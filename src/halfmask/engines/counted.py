@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.engines.open import is_address
 from halfmask.errors import InputError, ParameterError
@@ -17,8 +20,8 @@ from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from halfmask.table.schema import Schema
@@ -35,7 +38,9 @@ class Counted:
         counts: how many rows hold each tuple; None where the table holds the rows themselves.
         note: what a reader should know, or nothing.
         engine: who counted; nothing where rows were read.
-        left_out: the columns of the source that were not counted and could leave.
+        left_out: the columns of the source that were not counted.
+        private: the columns of the source that must not leave.
+        opening: opens the source again, where its rows stayed there.
     """
 
     table: Table
@@ -43,6 +48,8 @@ class Counted:
     note: str = ""
     engine: str = ""
     left_out: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    opening: Callable[[], AbstractContextManager[Any]] | None = field(default=None, repr=False)
 
     @property
     def each(self) -> NDArray[np.int64]:
@@ -53,6 +60,23 @@ class Counted:
     def rows(self) -> int:
         """How many rows there are."""
         return len(self.table) if self.counts is None else int(self.counts.sum())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the source, those that were counted first."""
+        return (*self.table.arrow.column_names, *self.left_out)
+
+    def texts(self, name: str, most: int) -> tuple[pa.Array, bool]:
+        """Distinct values of a column as texts, ``most`` of them, and whether these are all."""
+        if name not in self.left_out or self.opening is None:
+            values, whole = self.table.arrow[name].unique(), True
+        else:
+            from halfmask.engines.large import distinct_values
+
+            with self.opening() as (running, table):
+                values, whole = distinct_values(running, table, name, most)
+        found = pc.drop_null(pc.cast(values, pa.string()))
+        return found.filter(pc.not_equal(found, "")), whole
 
 
 def counted(
@@ -83,7 +107,7 @@ def counted(
         optional: columns that are counted too where the source has them and they may leave.
     """
     if not isinstance(source, str | os.PathLike):
-        return Counted(
+        return _read(
             require_table(source)
             if schema is None
             else read(source, declared_schema(source, schema))
@@ -91,18 +115,19 @@ def counted(
     place = os.fspath(source)
     declared = declared_schema(source, schema)
     if not stays(place, engine, memory_limit):
-        return Counted(read(place, declared, delimiter=delimiter, encoding=encoding))
+        return _read(read(place, declared, delimiter=delimiter, encoding=encoding))
     from halfmask.engines.large import counted_tuples, open_large
 
     names = list(dict.fromkeys(columns(declared)))
-    opened = open_large(
+    opening = partial(
+        open_large,
         place,
         table=table,
         memory_limit=memory_limit,
         delimiter=delimiter or declared.delimiter,
         encoding=encoding or declared.encoding,
     )
-    with opened as (running, name):
+    with opening() as (running, name):
         there = list(running.columns(name) or ())
         held = set(there) - {*names, *declared.private}
         names += [one for one in dict.fromkeys(optional) if one in held]
@@ -113,8 +138,13 @@ def counted(
             names = [one for one in names if one not in used.policy.values()]
         tuples, counts = counted_tuples(running, name, names)
     found = _bound(place, used, tuples, counts, running.name)
-    used_up = {*names, *declared.private}
-    return replace(found, left_out=tuple(one for one in there if one not in used_up))
+    left_out = tuple(one for one in there if one not in names)
+    return replace(found, left_out=left_out, private=declared.private, opening=opening)
+
+
+def _read(table: Table) -> Counted:
+    """Rows that are in memory."""
+    return Counted(table, private=table.schema.private)
 
 
 def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:

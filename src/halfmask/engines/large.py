@@ -106,6 +106,18 @@ def counted_tuples(
     return found.drop_columns([_NAME]), counts
 
 
+def distinct_values(
+    engine: Engine, table: str, column: str, most: int
+) -> tuple[pa.ChunkedArray, bool]:
+    """Distinct values of a column, no more than ``most``, and whether these are all."""
+    from sqlglot import exp
+
+    name = exp.column(column, quoted=True)
+    query = exp.select(name).from_(exp.to_table(table, quoted=True)).group_by(name)
+    found = engine.run(query.limit(most + 1))[column]
+    return found.slice(0, most), len(found) <= most
+
+
 def _connected(memory_limit: str, spill: str) -> Any:
     try:
         import duckdb

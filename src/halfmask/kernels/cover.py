@@ -1,179 +1,196 @@
-"""Which released tuples cover which tuples of leaves: both are sorted and walked together.
+"""Which released tuples cover which tuples of leaves.
 
-Tuples that begin alike are one node. A node of released tuples meets a node of leaves, and only
-children whose label covers the leaf are followed, so that nothing is compared pair by pair.
+Tuples of leaves are sorted: those that begin alike are one node, walked down column by column. With
+each node goes the list of the released tuples that cover its beginning, so that the work follows
+what is covered and not the pairs of tuples.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from halfmask.kernels.cover_columns import covers, first_from
 
 _LEAST = 1e-300  # rounding must not make nothing of a weight
-
-
-class Columns(NamedTuple):
-    """Labels and the leaves that they cover, column after column.
-
-    Attributes:
-        labels: (columns, released tuples) in lexicographic order.
-        leaves: (columns, tuples of leaves) in lexicographic order.
-        starts: where the leaves of each label begin in ``covered``.
-        covered: the leaves under each label, ascending.
-        held: where the labels of each leaf begin in ``above``.
-        above: the labels over each leaf, ascending.
-        label_at: where each column begins in ``starts``; ``leaf_at`` in ``held``.
-    """
-
-    labels: NDArray[np.int32]
-    leaves: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    covered: NDArray[np.int64]
-    held: NDArray[np.int64]
-    above: NDArray[np.int64]
-    label_at: NDArray[np.int64]
-    leaf_at: NDArray[np.int64]
-
-
-class Found(NamedTuple):
-    """What is added up, and whom for.
-
-    Attributes:
-        weights: of the released tuples; ``ranks`` theirs, empty where nobody asks for the lowest.
-        mass: per tuple of leaves, the weight over it that was added one by one.
-        steps: what is added for all tuples from one on; ``covers`` how many released tuples.
-        best: per tuple of leaves, the lowest rank, -1 for none.
-    """
-
-    weights: NDArray[np.float64]
-    ranks: NDArray[np.int64]
-    mass: NDArray[np.float64]
-    steps: NDArray[np.float64]
-    covers: NDArray[np.int64]
-    best: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, count: int, weights: NDArray[np.float64], ranks: NDArray[np.int64]) -> Found:
-        """Nothing yet, for ``count`` tuples of leaves."""
-        none = np.full(count, -1, dtype=np.int64)
-        steps, covers = np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64)
-        return cls(weights, ranks, np.zeros(count), steps, covers, none)
-
-    def total(self) -> NDArray[np.float64]:
-        """Per tuple of leaves, the weight over it; exactly 0 where nothing covers it."""
-        ranged = np.maximum(np.cumsum(self.steps[:-1]), _LEAST)
-        return np.asarray(self.mass + np.where(np.cumsum(self.covers[:-1]) > 0, ranged, 0.0))
+_FEW = 32  # so many pairs are looked at one by one
+_ROOM = 1 << 24  # lists of one node that are held at once; what is longer is taken in halves
 
 
 @njit(cache=True, nogil=True)
-def covering(c: Any, found: Any) -> None:
-    """Add to each tuple of leaves the released tuples that cover it."""
+def covering(c: Any, found: Any, room: int = _ROOM) -> None:
+    """Find for each tuple of leaves the released tuples that cover it."""
+    columns, released = c.low.shape
+    summed = not len(found.ranks) and not len(found.ends)
+    lists = np.empty(max(1024, 4 * released), np.int32)
+    lists[:released] = np.arange(released)
+    # A node: its column, its tuples of leaves, its list. What stands behind the list of the node
+    # that is taken is free, as nodes that came later were taken before.
     waiting = np.empty((1024, 5), np.int64)
-    waiting[0] = (0, 0, c.labels.shape[1], 0, c.leaves.shape[1])
+    waiting[0] = (0, 0, c.leaves.shape[1], 0, released)
     count = 1
     while count:
         count -= 1
-        depth, low, high, first, last = waiting[count]
-        if last - first <= high - low:
-            waiting, count = _by_leaf(c, found, waiting, count, depth, low, high, first, last)
+        depth, first, last, begin, end = waiting[count]
+        over = lists[begin:end]
+        if last - first == 1 or (last - first) * (end - begin) <= _FEW:
+            _each(c, found, depth, first, last, over)
+        elif summed and depth + 1 == columns:
+            _ranges(c, found, first, last, over)
         else:
-            waiting, count = _by_label(c, found, waiting, count, depth, low, high, first, last)
+            nodes = _nodes(c.leaves[depth], first, last)
+            ends = _lengths(c, depth, nodes, over)
+            if ends[-1] > room and len(nodes) > 2:
+                halves = np.array([first, nodes[len(nodes) // 2], last])
+                both = np.ones(2, np.int64)  # they share their list
+                waiting, count = _wait(waiting, count, depth, halves, begin * both, end * both)
+                continue
+            lists = _room(lists, end, end + ends[-1])
+            _share(c, depth, nodes, lists[begin:end], ends, lists[end:])
+            ends += end
+            waiting, count = _wait(waiting, count, depth + 1, nodes, ends[:-1], ends[1:])
 
 
 @njit(cache=True, nogil=True)
-def _by_leaf(
-    c: Any, found: Any, waiting: Any, count: int, depth: int,
-    low: int, high: int, first: int, last: int,
-) -> Any:  # fmt: skip
-    """Follow each leaf of a node to the labels over it."""
-    labels, leaves = c.labels[depth], c.leaves[depth]
-    at = first
+def _each(c: Any, found: Any, depth: int, first: int, last: int, over: Any) -> None:
+    """Look at every pair of a node: at the columns that are left."""
+    columns = c.low.shape[0]
+    for i in range(first, last):
+        for t in over:
+            column = depth
+            while column < columns and covers(c, column, t, c.leaves[column, i]):
+                column += 1
+            if column == columns:
+                _add(found, i, t)
+
+
+@njit(cache=True, nogil=True)
+def _add(found: Any, i: int, t: int) -> None:
+    """Released tuple ``t`` covers the tuple of leaves ``i``."""
+    found.mass[i] += found.weights[t]
+    if len(found.ranks) and (found.best[i] < 0 or found.ranks[t] < found.best[i]):
+        found.best[i] = found.ranks[t]
+    if len(found.ends):
+        if len(found.fits):
+            found.fits[found.ends[t]] = i
+        found.ends[t] += 1
+
+
+@njit(cache=True, nogil=True)
+def _ranges(c: Any, found: Any, first: int, last: int, over: Any) -> None:
+    """Add up the last column: a label without gaps counts from its first leaf to its last."""
+    depth = c.low.shape[0] - 1
+    leaves = c.leaves[depth, first:last]
+    steps, counts = np.zeros(len(leaves) + 1), np.zeros(len(leaves) + 1, np.int64)
+    for t in over:
+        one = first_from(leaves, 0, len(leaves), c.low[depth, t])
+        two = first_from(leaves, one, len(leaves), c.high[depth, t] + 1)
+        if one == two:
+            continue
+        if c.gaps[depth, t]:
+            for i in range(one, two):
+                if covers(c, depth, t, leaves[i]):
+                    found.mass[first + i] += found.weights[t]
+            continue
+        steps[one] += found.weights[t]
+        steps[two] -= found.weights[t]
+        counts[one] += 1
+        counts[two] -= 1
+    weight, held = 0.0, 0
+    for i in range(len(leaves)):
+        held += counts[i]
+        weight = weight + steps[i] if held else 0.0
+        if held:
+            found.mass[first + i] += max(weight, _LEAST)
+
+
+@njit(cache=True, nogil=True)
+def _nodes(leaves: Any, first: int, last: int) -> Any:
+    """Where the tuples of leaves of each value begin; the last entry is where all end."""
+    count, at = 0, first
     while at < last:
-        leaf = leaves[at]
-        after = _after(leaves, at, last, leaf)
-        place = c.leaf_at[depth] + leaf
-        begin, end = c.held[place], c.held[place + 1]
-        if end - begin <= high - low:
-            for j in range(begin, end):
-                one = _first(labels, low, high, c.above[j])
-                if one < high and labels[one] == c.above[j]:
-                    two = _after(labels, one, high, labels[one])
-                    waiting, count = _met(c, found, waiting, count, depth, one, two, at, after)
-        else:
-            one = low
-            while one < high:
-                two = _after(labels, one, high, labels[one])
-                if _holds(c.above, begin, end, labels[one]):
-                    waiting, count = _met(c, found, waiting, count, depth, one, two, at, after)
-                one = two
-        at = after
-    return waiting, count
+        at = _after(leaves, at, last, leaves[at])
+        count += 1
+    nodes = np.empty(count + 1, np.int64)
+    nodes[0] = first
+    for n in range(count):
+        nodes[n + 1] = _after(leaves, nodes[n], last, leaves[nodes[n]])
+    return nodes
 
 
 @njit(cache=True, nogil=True)
-def _by_label(
-    c: Any, found: Any, waiting: Any, count: int, depth: int,
-    low: int, high: int, first: int, last: int,
-) -> Any:  # fmt: skip
-    """Follow each label of a node to the leaves under it; the last one at once, if they adjoin."""
-    labels, leaves = c.labels[depth], c.leaves[depth]
-    ranged = depth + 1 == c.labels.shape[0] and not len(found.ranks)
-    one = low
-    while one < high:
-        label = labels[one]
-        two = _after(labels, one, high, label)
-        place = c.label_at[depth] + label
-        begin, end = c.starts[place], c.starts[place + 1]
-        at = _first(leaves, first, last, c.covered[begin])
-        if ranged and end - begin == c.covered[end - 1] - c.covered[begin] + 1:
-            after = _first(leaves, at, last, c.covered[end - 1] + 1)
-            for t in range(one, two):
-                found.steps[at] += found.weights[t]
-                found.steps[after] -= found.weights[t]
-            found.covers[at] += two - one
-            found.covers[after] -= two - one
-            at = last
-        while at < last and leaves[at] <= c.covered[end - 1]:
-            after = _after(leaves, at, last, leaves[at])
-            if _holds(c.covered, begin, end, leaves[at]):
-                waiting, count = _met(c, found, waiting, count, depth, one, two, at, after)
-            at = after
-        one = two
-    return waiting, count
+def _within(c: Any, depth: int, t: int, nodes: Any) -> Any:
+    """The nodes from the first leaf of a label to its last."""
+    leaves, count = c.leaves[depth], len(nodes) - 1
+    one = _first_node(leaves, nodes, 0, count, c.low[depth, t])
+    return one, _first_node(leaves, nodes, one, count, c.high[depth, t] + 1)
 
 
 @njit(cache=True, nogil=True)
-def _met(
-    c: Any, found: Any, waiting: Any, count: int, depth: int,
-    low: int, high: int, first: int, last: int,
-) -> Any:  # fmt: skip
-    """Two nodes that agree in this column: add up after the last one, else let them wait."""
-    if depth + 1 == c.labels.shape[0]:
-        for i in range(first, last):
-            for t in range(low, high):
-                found.mass[i] += found.weights[t]
-                if len(found.ranks) and (found.best[i] < 0 or found.ranks[t] < found.best[i]):
-                    found.best[i] = found.ranks[t]
-        return waiting, count
-    if count == len(waiting):
-        wider = np.empty((2 * count, 5), np.int64)
-        wider[:count] = waiting
+def _lengths(c: Any, depth: int, nodes: Any, over: Any) -> Any:
+    """Where the list of each node begins, and where the last one ends."""
+    single, steps = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+    for t in over:
+        one, two = _within(c, depth, t, nodes)
+        if not c.gaps[depth, t]:
+            steps[one] += 1
+            steps[two] -= 1
+            continue
+        for n in range(one, two):
+            if covers(c, depth, t, c.leaves[depth, nodes[n]]):
+                single[n] += 1
+    ends = np.zeros(len(nodes), np.int64)
+    ranged = 0
+    for n in range(len(nodes) - 1):
+        ranged += steps[n]
+        ends[n + 1] = ends[n] + single[n] + ranged
+    return ends
+
+
+@njit(cache=True, nogil=True)
+def _share(c: Any, depth: int, nodes: Any, over: Any, ends: Any, out: Any) -> None:
+    """Write each released tuple to the lists of the nodes that it covers."""
+    places = ends.copy()
+    for t in over:
+        one, two = _within(c, depth, t, nodes)
+        for n in range(one, two):
+            if not c.gaps[depth, t] or covers(c, depth, t, c.leaves[depth, nodes[n]]):
+                out[places[n]] = t
+                places[n] += 1
+
+
+@njit(cache=True, nogil=True)
+def _wait(waiting: Any, count: int, depth: int, nodes: Any, begins: Any, ends: Any) -> Any:
+    """Let nodes wait over which something stands."""
+    if count + len(nodes) > len(waiting):
+        wider = np.empty((2 * (count + len(nodes)), 5), np.int64)
+        wider[:count] = waiting[:count]
         waiting = wider
-    waiting[count] = (depth + 1, low, high, first, last)
-    return waiting, count + 1
+    for n in range(len(nodes) - 1):
+        if ends[n] > begins[n]:
+            waiting[count] = (depth, nodes[n], nodes[n + 1], begins[n], ends[n])
+            count += 1
+    return waiting, count
 
 
 @njit(cache=True, nogil=True)
-def _first(values: Any, low: int, high: int, wanted: int) -> int:
-    """The first place from ``low`` whose value is not below ``wanted``."""
+def _room(lists: Any, used: int, wanted: int) -> Any:
+    """The same lists with room for more."""
+    if wanted <= len(lists):
+        return lists
+    wider = np.empty(2 * wanted, np.int32)
+    wider[:used] = lists[:used]
+    return wider
+
+
+@njit(cache=True, nogil=True)
+def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> int:
+    """The first node from ``low`` whose leaf is not below ``wanted``."""
     while low < high:
         middle = (low + high) // 2
-        if values[middle] < wanted:
+        if leaves[nodes[middle]] < wanted:
             low = middle + 1
         else:
             high = middle
@@ -187,13 +204,4 @@ def _after(values: Any, low: int, high: int, value: int) -> int:
     while low + step < high and values[low + step] == value:
         low += step
         step *= 2
-    return _first(values, low + 1, min(low + step, high), value + 1)
-
-
-@njit(cache=True, nogil=True)
-def _holds(values: Any, low: int, high: int, wanted: int) -> bool:
-    """Whether an ascending run holds a value."""
-    if high - low == values[high - 1] - values[low] + 1:  # without gaps
-        return bool(values[low] <= wanted <= values[high - 1])
-    at = _first(values, low, high, wanted)
-    return bool(at < high and values[at] == wanted)
+    return first_from(values, low + 1, min(low + step, high), value + 1)

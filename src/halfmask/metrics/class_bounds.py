@@ -9,23 +9,17 @@ Source: ours, for DBIL and EBIL of ``halfmask.metrics.partition``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.codes import joint
-from halfmask.metrics.covering import Released
+from halfmask.metrics.covering import Cover
 from halfmask.metrics.space import space_of
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from halfmask.metrics.sides import Sides
-
-_CELLS = 400_000_000  # more pairs of class and distinct row are not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,68 +36,22 @@ def class_bounds(both: Sides, pairs: int) -> Bounds | None:
     None where some class has fewer rows that fit than it publishes, so that its rows stand for
     nobody, or where more than ``pairs`` pairs of rows would have to be looked at.
     """
-    from halfmask.kernels import space as kernels
+    from halfmask.kernels import class_bounds as kernels
 
     columns = both.quasi
-    released = Released(columns)
-    ids, count = joint([(c.before, c.leaves) for c in columns])
-    if len(released) * count > _CELLS:
+    found = Cover(columns)
+    fitting = found.fitting(pairs)
+    if fitting is None:
         return None
-    first = np.empty(count, dtype=np.int64)
-    first[ids] = np.arange(len(ids))
-    rows = tally(ids, count, both.original_counts)
-    space = space_of(both.original, [c.name for c in columns])
-    codes = [c.before[first] for c in columns]
-    dbil, ebil = np.zeros(2), np.zeros(2)
-    for place, size in enumerate(released.rows.astype(np.int64).tolist()):
-        fits = _fitting(released, codes, place)
-        pairs -= len(fits) ** 2
-        if pairs < 0 or int(rows[fits].sum()) < size:
-            return None
-        far = np.asarray(kernels.matrix(space.points, first[fits]))
-        dbil += size * np.array([_least(far, rows[fits], size), float(far.max())])
-        for held in codes:
-            ebil += _entropies(np.bincount(held[fits], weights=rows[fits]).astype(np.int64), size)
-    return Bounds((float(dbil[0]), float(dbil[1])), (float(ebil[0]), float(ebil[1])))
-
-
-def _fitting(released: Released, codes: list[NDArray[np.int32]], place: int) -> NDArray[np.int64]:
-    """The distinct rows that one released class covers."""
-    inside = np.ones(len(codes[0]), dtype=bool)
-    for held, labels, column in zip(codes, released.labels, released.columns, strict=True):
-        under = np.zeros(column.leaves, dtype=bool)
-        label = int(labels[place])
-        under[column.covered[column.starts[label] : column.starts[label + 1]]] = True
-        inside &= under[held]
-    return np.flatnonzero(inside)
-
-
-def _least(far: NDArray[np.float64], rows: NDArray[np.int64], size: int) -> float:
-    """The least radius around a row that holds ``size`` rows."""
-    order = np.argsort(far, axis=1)
-    enough = (np.cumsum(rows[order], axis=1) >= size).argmax(axis=1)
-    last = np.take_along_axis(order, enough[:, None], axis=1)
-    return float(np.take_along_axis(far, last, axis=1).min())
-
-
-def _entropies(counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """The least and the most bits, times rows, of the values of ``size`` of these rows."""
-    counts = np.sort(counts[counts > 0])[::-1]
-    before = np.cumsum(counts) - counts
-    greedy = np.clip(size - before, 0, counts)
-    # As even as can be: every value up to a level, the rows that are left one each above it.
-    level = int(np.searchsorted(_filled(counts), size, side="right"))
-    even = np.minimum(counts, level)
-    even[: size - int(even.sum())] += 1
-    return np.array([_bits(greedy, size), _bits(even, size)])
-
-
-def _filled(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many rows values hold if each has at most 1, 2, ... of them."""
-    above = len(counts) - np.searchsorted(counts[::-1], np.arange(1, counts[0] + 1))
-    return np.asarray(np.cumsum(above))
-
-
-def _bits(counts: NDArray[np.int64], size: int) -> float:
-    held = counts[counts > 0]
-    return math.fsum((held * np.log2(size / held)).tolist())
+    starts, fits = fitting
+    rows = tally(found.ids, found.count, both.original_counts)
+    sizes = found.released.rows.astype(np.int64)
+    upto = np.concatenate(([0], np.cumsum(rows[fits])))
+    if (upto[starts[1:]] - upto[starts[:-1]] < sizes).any():
+        return None
+    codes = np.stack([column.before[found.first] for column in columns])
+    space = space_of(both.original, [column.name for column in columns])
+    classes = kernels.Fits(sizes, starts, fits, rows, found.first, codes)
+    dbil = kernels.radii(space.points, classes)
+    ebil = kernels.entropies(classes, max(column.leaves for column in columns))
+    return Bounds(dbil, ebil)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from halfmask.metrics.published_labels import published_labels
 from halfmask.metrics.shared_column import SharedColumn
+from halfmask.metrics.space import finite
 from halfmask.metrics.weighted import quantiles, tally
 from halfmask.table.table import encode
 
@@ -102,6 +103,7 @@ def _measured(values: pa.Array) -> NDArray[np.float64] | None:
 
 
 def _filled(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    numbers = finite(numbers)
     missing = ~np.isfinite(numbers)
     if missing.all():
         return np.zeros_like(numbers)

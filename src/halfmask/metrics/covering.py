@@ -15,8 +15,10 @@ from halfmask.metrics.weighted import tally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.kernels.cover import Found
+    from halfmask.kernels.cover_columns import Found
     from halfmask.metrics.shared_column import SharedColumn
+
+_NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 class Released:
@@ -55,17 +57,18 @@ class Cover:
     Attributes:
         ids: per entry of the original, its tuple.
         count: how many tuples there are.
-        released: the released tuples; columns with little to cover stand first.
+        first: per tuple, an entry of the original that holds it.
+        released: the released tuples; columns whose labels cover little stand first.
     """
 
     def __init__(self, columns: list[SharedColumn]) -> None:
         # Few ways down from the top; the widest ranges come last, where they are added at once.
-        ordered = sorted(columns, key=lambda column: len(column.covered))
+        ordered = sorted(columns, key=lambda column: float(column.merged.sizes.mean()))
         self.released = Released(ordered)
-        self.ids, self.count = joint([(c.before, c.leaves) for c in ordered])
-        first = np.empty(self.count, dtype=np.int64)
-        first[self.ids] = np.arange(len(self.ids))
-        self._leaves = np.stack([c.before[first] for c in ordered])
+        before = [(c.ordered.number[c.before], c.leaves) for c in ordered]
+        self.ids, self.count = joint(before)
+        self.first = np.empty(self.count, dtype=np.int64)
+        self.first[self.ids] = np.arange(len(self.ids))
 
     def mass(self, *, evenly: bool = True) -> NDArray[np.float64]:
         """Per tuple, the released rows over it.
@@ -73,32 +76,67 @@ class Cover:
         With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
         """
         rows = self.released.rows
+        alike, leaves = self._alike()
         weights = rows / self.released.leaves if evenly else rows
-        return self._found(weights, np.empty(0, dtype=np.int64)).total()
+        return self._found(leaves, weights).mass[alike]
 
-    def tightest(self) -> NDArray[np.int64]:
-        """Per tuple, the released tuple over it that covers least; -1 where none is over it."""
+    def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
         order = np.argsort(self.released.leaves, kind="stable")
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
-        best = self._found(self.released.rows, ranks).best
-        return np.asarray(np.where(best >= 0, order[best], -1))
+        alike, leaves = self._alike()
+        found = self._found(leaves, self.released.rows / self.released.leaves, ranks=ranks)
+        best = np.where(found.best >= 0, order[found.best], -1)
+        return best[alike], found.mass[alike]
 
-    def _found(self, weights: NDArray[np.float64], ranks: NDArray[np.int64]) -> Found:
-        from halfmask.kernels import cover
+    def fitting(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The tuples that each released tuple covers: where those of each begin, and these.
 
+        None where the squares of their numbers add up to more than ``most``.
+        """
+        leaves = np.stack([c.ordered.number[c.before[self.first]] for c in self.released.columns])
+        rows, ends = self.released.rows, np.zeros(len(self.released), dtype=np.int64)
+        sizes = self._found(leaves, rows, ends=ends, merged=False).ends
+        if int((sizes * sizes).sum()) > most:
+            return None
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        fits = np.empty(starts[-1], dtype=np.int64)
+        if len(fits):
+            self._found(leaves, rows, ends=starts[:-1].copy(), fits=fits, merged=False)
+        return starts, fits
+
+    def _alike(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Tuples that no label tells apart are one: per tuple its number; and their leaves."""
         columns = self.released.columns
-        above = [column.labels_of() for column in columns]
-        found = cover.Found.of(self.count, weights, ranks)
-        walked = cover.Columns(
-            np.stack(self.released.labels),
-            self._leaves,
-            *_chained([(column.starts, column.covered) for column in columns]),
-            *_chained(above),
-            _offsets([len(column.starts) for column in columns]),
-            _offsets([len(starts) for starts, _ in above]),
-        )
-        cover.covering(walked, found)
+        leaves = [c.merged.number[c.before[self.first]] for c in columns]
+        if all(c.merged is c.ordered for c in columns):
+            return np.arange(self.count), np.stack(leaves)
+        sizes = [c.merged.count for c in columns]
+        ids, count = joint(list(zip(leaves, sizes, strict=True)))
+        first = np.empty(count, dtype=np.int64)
+        first[ids] = np.arange(len(ids))
+        return ids, np.stack([held[first] for held in leaves])
+
+    def _found(
+        self,
+        leaves: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        *,
+        ranks: NDArray[np.int64] = _NONE,
+        ends: NDArray[np.int64] = _NONE,
+        fits: NDArray[np.int64] = _NONE,
+        merged: bool = True,
+    ) -> Found:
+        from halfmask.kernels.cover import covering
+        from halfmask.kernels.cover_columns import Columns, Found
+
+        count = leaves.shape[1]
+        best = np.full(count, -1, dtype=np.int64)
+        found = Found(weights, np.zeros(count), ranks, best, ends, fits)
+        orders = [c.merged if merged else c.ordered for c in self.released.columns]
+        under = [(order.starts, order.covered) for order in orders]
+        covering(Columns.of(self.released.labels, leaves, under), found)
         return found
 
 
@@ -115,7 +153,7 @@ def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
     row counts for its share of the tuples that it covers. 0 where no row fits.
     """
     found = Cover(columns)
-    best, mass = found.tightest(), found.mass()
+    best, mass = found.tightest()
     chance = np.zeros(found.count)
     held = best >= 0
     chance[held] = 1.0 / (found.released.leaves[best[held]] * mass[held])
@@ -128,17 +166,4 @@ def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
     number = np.empty(len(found.released) + 1, dtype=np.int64)
     number[found.released.ids] = Released(columns).ids
     number[-1] = -1
-    return np.asarray(number[found.tightest()][found.ids])
-
-
-def _chained(
-    lists: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lists of lists, one after the other."""
-    shifts = _offsets([len(values) for _, values in lists])
-    starts = [begin + shift for (begin, _), shift in zip(lists, shifts.tolist(), strict=True)]
-    return np.concatenate(starts), np.concatenate([values for _, values in lists])
-
-
-def _offsets(lengths: list[int]) -> NDArray[np.int64]:
-    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)
+    return np.asarray(number[found.tightest()[0]][found.ids])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InputError, ParameterError
 from halfmask.metrics import partition as measures
 from halfmask.metrics.codes import joint
 from halfmask.metrics.sides import Published, Sides, sides
@@ -111,8 +111,7 @@ def partition_measures(
         1.5
     """
     require_table(table)
-    if not table.schema.quasi:
-        raise SchemaError("The table names no quasi-identifier: give roles in its schema.")
+    table.schema.require_quasi()
     if k is not None and k < 1:
         raise ParameterError("k", k, "at least 1")
     if isinstance(release, Table | Published):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.metrics.leaf_order import Ordered, in_order, merged
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ class SharedColumn:
     bins: int
     coarse_of: NDArray[np.int64]
     coarse: int
-    _above: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(
-        default_factory=list, init=False, repr=False
-    )
+    _ordered: list[Ordered] = field(default_factory=list, init=False, repr=False)
 
     @property
     def labels(self) -> int:
@@ -89,14 +88,21 @@ class SharedColumn:
         sums = np.add.reduceat(self.numbers[self.covered], self.starts[:-1])
         return np.asarray(sums / self.sizes)
 
-    def labels_of(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the labels that cover each leaf begin, and these, ascending."""
-        if not self._above:
-            owner = np.repeat(np.arange(self.labels), self.sizes)
-            order = np.argsort(self.covered, kind="stable")
-            starts = np.searchsorted(self.covered[order], np.arange(self.leaves + 1))
-            self._above.append((starts, owner[order]))
-        return self._above[0]
+    @property
+    def ordered(self) -> Ordered:
+        """Leaves in an order in which labels are ranges, if there is one."""
+        return self._orders()[0]
+
+    @property
+    def merged(self) -> Ordered:
+        """The same, where leaves that no label tells apart are one."""
+        return self._orders()[1]
+
+    def _orders(self) -> list[Ordered]:
+        if not self._ordered:
+            found = in_order(self.leaves, self.starts, self.covered)
+            self._ordered.extend((found, merged(found)))
+        return self._ordered
 
     def covers(self, labels: NDArray[np.int64], leaves: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of some labels covers the leaf beside it."""

@@ -120,8 +120,7 @@ def sides(original: Table | Counted, release: Published | Table | Counted) -> Si
     published, after = _entries(release)
     rows = published.arrow if isinstance(published, Table) else normalize(published.to_arrow(), ())
     schema = table.schema
-    if not schema.quasi:
-        raise SchemaError("The original names no quasi-identifier: give roles in its schema.")
+    schema.require_quasi()
     missing = [name for name in schema.quasi if name not in rows.column_names]
     if missing:
         raise SchemaError(

@@ -155,12 +155,20 @@ def positions(table: Table, name: str) -> NDArray[np.float64]:
         whole = present.cast(bits).to_numpy(zero_copy_only=False)
         numbers = (whole - whole.min(initial=whole[0] if len(whole) else 0)).astype(np.float64)
     else:
-        numbers = present.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        numbers = finite(present.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     out = np.full(len(values), np.nan)
     if len(numbers):
         low, high = float(numbers.min()), float(numbers.max())
         out[: len(numbers)] = (numbers - low) / (high - low) if high > low else 0.0
     return out
+
+
+def finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Infinite numbers at the ends of the others: they are far, yet distances stay numbers."""
+    held = numbers[np.isfinite(numbers)]
+    low, high = (held.min(), held.max()) if len(held) else (-1.0, 1.0)
+    ended = np.where(numbers == np.inf, high, numbers)
+    return np.asarray(np.where(numbers == -np.inf, low, ended))
 
 
 def depth_first(hierarchy: Hierarchy) -> NDArray[np.int32]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.engines.counted import counted
-from halfmask.errors import SchemaError
-from halfmask.models.needs import NO_QUASI, prepare, require_models, statistics
+from halfmask.models.needs import prepare, require_models, statistics
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -75,8 +74,7 @@ def check(
 
 def _read(schema: Schema, models: tuple[Model, ...]) -> list[str]:
     """The columns that the statistics of ``models`` are counted from."""
-    if not schema.quasi:
-        raise SchemaError(NO_QUASI)
+    schema.require_quasi()
     names = [*schema.quasi, *(name for model in models for name in model.columns)]
     names += [schema.policy[d] for model in models for d in model.policy if d in schema.policy]
     return names if schema.person is None else [*names, schema.person]

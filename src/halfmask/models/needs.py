@@ -10,6 +10,7 @@ from halfmask.models.statistics import POLICY
 from halfmask.models.verdict import Model
 from halfmask.table.classes import distinct
 from halfmask.table.population import widen
+from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
 
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
-
-
-NO_QUASI = (
-    'No column is declared a quasi-identifier: give role = "quasi" to those that others '
-    "may know, or run `halfmask describe`."
-)
 
 
 def prepare(table: Table, models: Sequence[Model]) -> Table:

@@ -24,6 +24,7 @@ from halfmask.release.release import Release
 from halfmask.release.seal import hold, published_rows
 from halfmask.release.sealed import DOOR
 from halfmask.release.sizes import ClassSizes
+from halfmask.table.hierarchy import TOP
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model
+    from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
 
 
@@ -150,14 +152,27 @@ def _cells(candidate: HybridCandidate, name: str) -> _Cells:
     for place, text in enumerate(texts):
         covers[place, meaning[text]] = True
     true = covers[labels.codes, codes]
-    sizes = covers.sum(axis=1)
+    hierarchy = table.hierarchy(name)
+    wide = hierarchy.size  # as for every release: values that nobody holds count too
+    sizes = np.array([_width(hierarchy, text, meaning[text]) for text in texts])
     rows, everyone = len(codes), len(table)
-    covered = int(sizes[labels.codes].sum()) + (everyone - rows) * domain
-    loss = Fraction(covered - everyone, everyone * (domain - 1)) if domain > 1 else Fraction(0)
+    covered = int(sizes[labels.codes].sum()) + (everyone - rows) * wide
+    loss = Fraction(covered - everyone, everyone * (wide - 1)) if wide > 1 else Fraction(0)
     classes = _class_ids(candidate.quasi)
     false_in = np.zeros(int(classes.max()) + 1, dtype=bool)
     false_in[classes[~true]] = True
     return _Cells(loss, int(true.sum()), rows, len(false_in), int((~false_in).sum()))
+
+
+def _width(hierarchy: Hierarchy, text: str, covered: NDArray[np.int64]) -> int:
+    """How many values a label stands for: all under its node, or those of the table it names."""
+    if text == TOP:
+        return hierarchy.size
+    for level in range(1, hierarchy.height + 1):
+        nodes = np.unique(hierarchy.maps[level][covered])
+        if len(nodes) == 1 and str(hierarchy.labels[level][nodes[0]]) == text:
+            return int(hierarchy.leaves[level][nodes[0]])
+    return len(covered)
 
 
 def _class_ids(quasi: pa.Table) -> NDArray[np.int64]:

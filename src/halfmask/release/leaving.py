@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.errors import SchemaError
+from halfmask.table.schema import NO_QUASI
 
 if TYPE_CHECKING:
     from halfmask.table.table import Table
@@ -24,7 +25,7 @@ def leaving(table: Table) -> tuple[str, ...]:
     ]
     faults += schema.unknown(names)
     if not schema.quasi:
-        faults.append("No column is declared quasi: name those that others may know of a person.")
+        faults.append(NO_QUASI)
     if faults:
         raise SchemaError(*faults)
     return tuple(name for name in names if name not in schema.private)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = 30.0
 _PAUSE = 0.05
+_UNREADABLE = 400
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 # Telemetry would carry addresses and exceptions to wherever the environment says.
 _SILENT: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -218,6 +219,8 @@ async def _not_understood(_: Request, error: Exception) -> Response:
 
 async def _no_route(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
+    if status == _UNREADABLE:
+        return refusal(InputError("The request is not understood: mend its body."))
     found = refusal(MissingError("There is nothing under this address for this method."))
     found.status_code = status
     return found

@@ -55,6 +55,10 @@ class Files:
     def link(self, file: str, *, download: bool) -> str:
         """The address of a file; the same one while its content stands."""
         source = self._source(file)
+        # A ticket that leads nowhere would keep the rows of a former table in memory.
+        for key, old in list(self._tickets.items()):
+            if not self._stands(old):
+                self._tickets.pop(key, None)
         ticket = self._tickets.get((file, download))
         if ticket is None or ticket.source is not source:
             ticket = Ticket(secrets.token_urlsafe(32), source, file, download)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 TOKEN = "X-Halfmask-Token"  # noqa: S105 - the name of a header
 UPLOAD = "/api/table"
 LARGEST_REQUEST = 1 << 20
+_HTTP = 80
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -73,6 +75,8 @@ class Rules:
 
     def _is_ours(self, host: str) -> bool:
         """Names that other people's DNS can point at this machine are not taken."""
+        if self.port == _HTTP and not re.search(r":\d+$", host):
+            host = f"{host}:{_HTTP}"  # browsers leave it out
         name, _, port = host.rpartition(":")
         if port != str(self.port):
             return False
@@ -90,12 +94,16 @@ class Rules:
     def _check_size(self, path: str, headers: Headers) -> None:
         limit = self.upload_limit if path == UPLOAD else LARGEST_REQUEST
         length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or not length.isdecimal() or int(length) > limit:
+        if "transfer-encoding" in headers or not length.isdecimal():
+            raise TooLargeError(
+                "The size of this request is not told: send it with Content-Length."
+            )
+        if int(length) > limit:
             raise too_large(limit)
 
 
 def too_large(limit: int) -> TooLargeError:
-    """The error for more bytes than ``limit``, or for a number of bytes that is not told."""
+    """The error for more bytes than ``limit``."""
     return TooLargeError(
         f"More than {limit / 1e6:,.0f} MB were sent: start halfmask serve with the file's name, or "
         "with a larger --upload-limit."

@@ -14,7 +14,7 @@ from halfmask.failure import failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-KEPT = 20
+KEPT = 5  # with their results, for those who still wait
 
 
 @dataclass(eq=False)

@@ -38,6 +38,10 @@ class _Server(uvicorn.Server):
         self._jobs.closing = True
         super().handle_exit(sig, frame)
 
+    def hang_up(self, _: int, frame: FrameType | None) -> None:
+        """End as by Ctrl-C; the server below does not know this signal."""
+        self.handle_exit(signal.SIGINT, frame)
+
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes any that is free.
@@ -83,7 +87,7 @@ def serve(
         timeout_graceful_shutdown=2,
     )
     server = _Server(config, jobs)
-    with _silence(), _ends_by_signals(server):
+    with _silence(), ends_by_signals(), _handled("SIGHUP", server.hang_up):
         ready(f"http://{_shown(names[0])}:{port}/#token={token}")
         try:
             server.run(sockets=[listener])
@@ -113,18 +117,22 @@ def _silence() -> Iterator[None]:
 
 
 @contextmanager
-def _ends_by_signals(server: _Server) -> Iterator[None]:
-    """A closed terminal and a polite kill end the service as Ctrl-C does, so that it cleans up."""
+def ends_by_signals() -> Iterator[None]:
+    """A closed terminal and a polite kill end what runs as Ctrl-C does, so that it cleans up."""
+    interrupt = signal.default_int_handler
+    with _handled("SIGTERM", interrupt), _handled("SIGHUP", interrupt):
+        yield
 
-    def hang_up(_: int, frame: FrameType | None) -> None:
-        server.handle_exit(signal.SIGINT, frame)
 
-    handlers: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}
-    if hasattr(signal, "SIGHUP"):
-        handlers[signal.SIGHUP] = hang_up
-    former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+@contextmanager
+def _handled(name: str, handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Let ``handler`` hear a signal, on systems that have it."""
+    number = getattr(signal, name, None)
+    if number is None:
+        yield
+        return
+    former = signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+        signal.signal(number, former)

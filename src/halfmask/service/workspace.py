@@ -21,7 +21,7 @@ from halfmask.service.schema_change import changed_schema
 from halfmask.table.describe import Description, describe
 from halfmask.table.read import declared_schema, read
 from halfmask.table.schema import Schema
-from halfmask.table.schema_file import read_mapping
+from halfmask.table.schema_file import mapping_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 _LONGEST = 80
+_MOST_BYTES = 240  # of a name, which file systems count so
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class Workspace:
         plain = re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).name).lstrip(".")
         place = self.folder / secrets.token_hex(8)
         place.mkdir(mode=0o700)
-        return place / (plain[-_LONGEST:].lstrip(".") or "table")
+        short = plain[-_LONGEST:].encode()[-_MOST_BYTES:].decode(errors="ignore")
+        return place / (short.lstrip(".") or "table")
 
     def open(self, path: Path, schema: object = None, **how: str | None) -> None:
         """Open a file; its schema is the given one, the one beside it, or the proposal."""
@@ -118,7 +120,7 @@ class Workspace:
     def open_sent(self, path: Path) -> None:
         """Open a file that the browser sent; it is removed where it cannot be read."""
         try:
-            self.open(path)
+            self.open(path, Schema())  # what is sent may not be its own schema, which names files
         except InputError as error:
             self.forget(path)
             if type(error) is not InputError:
@@ -142,13 +144,7 @@ class Workspace:
 
     def read_schema(self, text: str) -> None:
         """The same, from the text of a schema file."""
-        place = self.room("schema.toml")
-        try:
-            place.write_text(text, encoding="utf-8")
-            asked = read_mapping(place)
-        finally:
-            shutil.rmtree(place.parent)
-        self.change_schema(asked)
+        self.change_schema(mapping_of(text, "schema.toml"))
 
     def schema_file(self) -> str:
         """The schema in force, as a file; a proposal says why."""
@@ -156,8 +152,8 @@ class Workspace:
         return now.description.to_toml() if now.proposed else now.table.schema.to_toml()
 
     def _become(self, opened: Opened) -> None:
-        former, self._opened = self._opened, opened
         self.results.clear()
+        former, self._opened = self._opened, opened
         if former is not None and former.path != opened.path:
             self.forget(former.path)
 

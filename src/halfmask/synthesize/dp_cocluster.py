@@ -40,7 +40,9 @@ FIRST = Fraction(2, 3)  # the share that phase 1 gets where many blocks can be c
 POOR_FIRST = Fraction(9, 10)  # the same where only few can
 FEW_BLOCKS = 250
 ROWS_PER_BLOCK = 5.0  # how many times the noise scale a block holds on average, at least
-DRAWN = 1 << 19  # rows drawn from the first model, on which the grid is found
+DRAWN = 1 << 19  # rows drawn from the first model
+LOOKED_AT = 8  # of these, on how many for each row of the table the grid is found
+FEWEST = 1 << 14  # and on how many at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,17 +98,21 @@ def learn(
         first = POOR_FIRST if few else FIRST
     second = rest * (1 - first)
     model = marginals.learn(views.within(rest * first), ordered=ordered)
-    cells, weights = _drawn(model, views.sizes)
+    drawn = _drawn(model, views.sizes)
+    cells, counts = np.unique(drawn, return_counts=True)
+    weights = counts / DRAWN
     most = _affordable(float(model.rows), second, rows_per_block)
-    parts = _grid(cells, weights * model.rows, views.sizes, ordered, most, seconds)
+    # More rows than these would show no more than the first model holds, and take long.
+    some = drawn[: max(FEWEST, LOOKED_AT * int(model.rows))]
+    parts = _grid(some, float(model.rows), views.sizes, ordered, most, seconds)
     seen = views.grouped(parts).count(tuple(views.sizes), second)
     shape = seen.counts.shape
     block = _blocks(cells, views.sizes, parts, shape)
     held = np.bincount(block, weights, minlength=prod(shape)).astype(np.float64)
     believed = held * model.rows
     noisy = seen.counts.ravel().astype(np.float64)
-    counts = simplex(shrunk(noisy, believed, seen.variance), float(model.rows))
-    factor = counts / np.maximum(believed, 1e-300)
+    settled = simplex(shrunk(noisy, believed, seen.variance), float(model.rows))
+    factor = settled / np.maximum(believed, 1e-300)
     return Model(views.sizes, cells, weights * factor[block], model.rows, parts)
 
 
@@ -116,20 +122,19 @@ def _affordable(rows: float, cost: Budget, rows_per_block: float) -> int:
     return max(1, int(rows / (rows_per_block * max(scale, 1e-9))))
 
 
-def _drawn(model: marginals.Model, sizes: Mapping[str, int]) -> tuple[Ints, Floats]:
-    """The cells of many rows drawn from the first model, and their shares."""
+def _drawn(model: marginals.Model, sizes: Mapping[str, int]) -> Ints:
+    """The cells of many rows drawn from the first model, in the order they were drawn."""
     # Chance only spreads the model over cells; it holds no secret, and a fixed start repeats it.
     rows = model.draw(DRAWN, np.random.default_rng(0))
     cell = np.zeros(DRAWN, np.int64)
     for name, size in sizes.items():
         cell = cell * size + rows[name]
-    cells, counts = np.unique(cell, return_counts=True)
-    return cells, counts / DRAWN
+    return cell
 
 
 def _grid(
-    cells: Ints,
-    counts: Floats,
+    drawn: Ints,
+    rows: float,
     sizes: Mapping[str, int],
     ordered: Collection[str],
     most: int,
@@ -140,12 +145,13 @@ def _grid(
     from halfmask.coclustering.optimize import cocluster
     from halfmask.coclustering.simplify import simplify
 
+    cells, counts = np.unique(drawn, return_counts=True)
     codes = _columns(cells, sizes)
     variables = [
         Variable(name, "numeric" if name in ordered else "categorical", size)
         for name, size in sizes.items()
     ]
-    whole = np.maximum(np.rint(counts), 1).astype(np.int64)
+    whole = np.maximum(np.rint(counts * (rows / len(drawn))), 1).astype(np.int64)
     observed = observe(variables, [codes[name].astype(np.int32) for name in sizes], whole)
     grid = cocluster(observed, seed=0, rounds=0, time_limit=seconds)
     chosen = simplify(grid, cells=most) if grid.informative else grid

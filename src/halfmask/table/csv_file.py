@@ -47,8 +47,10 @@ def read_csv(
     sample = text_file.read_sample(source, chosen)
     if not sample.strip():
         raise InputError(f"{text_file.name_of(source)} is empty.")
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise InputError("The delimiter must be one character, such as ';' or a tab.")
+    if delimiter is not None and (
+        len(delimiter) != 1 or delimiter in '\0"\r\n' or not delimiter.isascii()
+    ):
+        raise InputError("The delimiter must be one character of ASCII, such as ';' or a tab.")
     split = delimiter or text_file.detect_delimiter(sample, header=True)
     names = _header(source, sample, split)
     blank = next(n for n, line in enumerate(text_file.lines_of(sample)) if line.strip("\r\n"))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
+from halfmask.table.decimal_comma import with_points
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.auto import INTERVALS, settled
 from halfmask.table.infer import inferred, used_values
@@ -75,6 +76,7 @@ class Description:
         quasi_identifiers: the minimal sets of columns that single rows out.
         searched: sets of up to this many columns were decided.
         missing: texts that seem to mean a missing value, with the empty text.
+        decimal: the decimal mark of the file, where it is a comma.
         notes: what else was seen.
     """
 
@@ -85,6 +87,7 @@ class Description:
     quasi_identifiers: tuple[tuple[str, ...], ...]
     searched: int
     missing: tuple[str, ...] | None
+    decimal: str | None
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -97,7 +100,13 @@ class Description:
             for p in self.columns
             if p.role != "policy"
         }
-        return Schema(columns, person=self.person, policy=self.policy, missing=self.missing)
+        return Schema(
+            columns,
+            person=self.person,
+            policy=self.policy,
+            missing=self.missing,
+            decimal=self.decimal,
+        )
 
     def to_toml(self) -> str:
         """The text of a schema file; each column's reason is a comment above it."""
@@ -119,6 +128,7 @@ class Description:
             "quasi_identifiers": [list(names) for names in self.quasi_identifiers],
             "searched": self.searched,
             "missing": None if self.missing is None else list(self.missing),
+            "decimal": self.decimal,
             "notes": list(self.notes),
         }
 
@@ -141,6 +151,7 @@ def describe(
         raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
     table = source if isinstance(source, Table) else read(source, Schema())
     arrow, tokens = _without_tokens(table)
+    arrow, commas = _with_points(arrow, table)
     facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
     policy = {demand: f.name for f in facts if (demand := policy_of(f)) is not None}
     person = next((f.name for f in facts if is_person(f)), None)
@@ -152,9 +163,10 @@ def describe(
     if not own:
         proposals = _automatic(arrow, proposals, Auto(intervals=intervals))
     missing = ("", *tokens) if tokens else None
-    notes = _notes(found, person, tokens)
+    decimal = "," if commas or table.schema.decimal == "," else None
+    notes = (*_notes(found, person, tokens), *_comma_note(commas))
     return Description(
-        len(table), proposals, person, policy, found.sets, found.size, missing, notes
+        len(table), proposals, person, policy, found.sets, found.size, missing, decimal, notes
     )
 
 
@@ -206,6 +218,26 @@ def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
         column = inferred(column) if table.origin == "csv" else column
         arrow = arrow.set_column(place, name, column)
     return arrow, tuple(sorted(tokens))
+
+
+def _with_points(arrow: pa.Table, table: Table) -> tuple[pa.Table, list[str]]:
+    """The rows with decimal commas read as such, and the columns that have them.
+
+    Where other columns of the file have points, nobody can tell what either mark means.
+    """
+    floats = any(pa.types.is_floating(field.type) for field in arrow.schema)
+    if table.origin != "csv" or table.schema.decimal is not None or floats:
+        return arrow, []
+    return with_points(arrow)
+
+
+def _comma_note(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"Numbers with a decimal comma: {', '.join(names)}. They are read as numbers with "
+        'decimal = "," under [table] (or --decimal ,), else as text.'
+    ]
 
 
 def _are_country_codes(values: pa.Array) -> bool:

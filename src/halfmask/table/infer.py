@@ -11,15 +11,18 @@ from halfmask.table.numbers import NUMBER
 _GUESSES = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"), pa.timestamp("us"))
 
 
-def inferred(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def inferred(column: pa.ChunkedArray, *, points: bool = True) -> pa.ChunkedArray:
     """The column as numbers, dates or times where every text comes back the same, else as it is.
 
-    So "01234", "+5" and "1.50" stay text: they are codes, or written with care.
+    So "01234", "+5" and "1.50" stay text: they are codes, or written with care. Without
+    ``points``, a point is no decimal mark.
     """
     values = used_values(column)
     if len(values) == 0:
         return column
     for kind in _GUESSES:
+        if pa.types.is_floating(kind) and not points:
+            continue
         typed = _round_trip(values, kind)
         if typed is not None:
             return retyped(column, kind)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError
+from halfmask.table.decimal_comma import comma_hint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ def _from_text(column: str, values: pa.Array) -> pa.Array:
     if bad:
         raise HierarchyError(
             f"Column '{column}': {bad} distinct value(s) are text, not numbers. Correct them, or"
-            " list what means a missing value under [table] missing."
+            f" list what means a missing value under [table] missing.{comma_hint(values)}"
         )
     texts = pc.replace_substring_regex(texts, r"^\+", "")
     if pc.all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$")).as_py() is not False:

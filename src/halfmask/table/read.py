@@ -14,6 +14,13 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, SchemaError
 from halfmask.table import text_file
 from halfmask.table.csv_file import TEXT, read_csv
+from halfmask.table.decimal_comma import (
+    are_comma_numbers,
+    comma_hint,
+    has_comma,
+    pointed,
+    require_mark,
+)
 from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.frames import from_frame
 from halfmask.table.incoming import Incoming, incoming
@@ -34,6 +41,7 @@ def read(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
     missing: Sequence[str] | None = None,
 ) -> Table:
     """Read a table and bind it to its schema.
@@ -45,6 +53,7 @@ def read(
             ``None``: the TOML file beside the data that has its name, if there is one.
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
+        decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
         missing: the texts that mean a missing value; ``None``: the empty text in text files.
 
     Returns:
@@ -54,11 +63,13 @@ def read(
         InputError: the source cannot be read.
         SchemaError: the schema and the table do not fit; lists every fault.
     """
+    require_mark(decimal)
     if isinstance(source, Table):
         if schema is None:
             return source
         return bind(source.arrow, _schema(schema), source.origin, source.given)
     declared = declared_schema(source, schema)
+    declared = declared if decimal is None else replace(declared, decimal=decimal)
     texts = missing if missing is not None else declared.missing
     arrow, origin, given = _rows(
         source,
@@ -206,9 +217,20 @@ def typed(arrow: pa.Table, schema: Schema) -> pa.Table:
         text = pa.chunked_array([dictionary_of(column)])
         entry = schema.columns.get(name)
         kept = entry is not None and (entry.kind == "nominal" or entry.order is not None)
-        column = text if kept else inferred(text)
+        if not kept:
+            text = _with_commas(text, entry) if has_comma(schema) else inferred(text)
+        column = text
         columns.append(ascending(column) if column.type == TEXT else column)
     return pa.table(columns, names=arrow.column_names)
+
+
+def _with_commas(text: pa.ChunkedArray, entry: Column | None) -> pa.ChunkedArray:
+    """A text column of a file in which numbers have a comma, and points between thousands."""
+    if not are_comma_numbers(used_values(text)) and (entry is None or entry.kind != "numeric"):
+        return inferred(text, points=False)
+    column = pointed(text)
+    kind, _ = number_type(used_values(column))
+    return text if kind is None else retyped(column, kind)
 
 
 def _declared(arrow: pa.Table, name: str, column: Column, faults: list[str]) -> pa.Table:
@@ -226,11 +248,12 @@ def _declared(arrow: pa.Table, name: str, column: Column, faults: list[str]) -> 
     if found is None:
         odd = pc.is_in(data.cast(pa.string()), value_set=values.filter(bad))
         rows = pc.sum(odd).as_py() or 0
+        hint = comma_hint(values) if column.kind == "numeric" else ""
         count = f"{rows} row(s) hold" if rows else "it holds"
         faults.append(
             f"Column '{name}' is declared {column.kind} but {count} text that is no"
             f" {'number' if column.kind == 'numeric' else f'date ({ALLOWED})'}. Correct it,"
-            " list it under [table] missing, or change the kind."
+            f" list it under [table] missing, or change the kind.{hint}"
         )
         return arrow
     return arrow.set_column(arrow.column_names.index(name), name, retyped(data, found))

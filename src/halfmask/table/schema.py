@@ -21,6 +21,10 @@ Kind = Literal["numeric", "date", "ordinal", "nominal"]
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
 DEMANDS = ("k", "l", "t", "epsilon")
+NO_QUASI = (
+    'No column is declared a quasi-identifier: give role = "quasi" to those that others '
+    "may know, or run `halfmask describe`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Schema:
         missing: the texts that mean a missing value; ``None``: the empty text in text files.
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
+        decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
         folder: the folder that relative file names refer to.
 
     Example:
@@ -94,6 +99,7 @@ class Schema:
     missing: tuple[str, ...] | None = None
     delimiter: str | None = None
     encoding: str | None = None
+    decimal: str | None = None
     folder: Path = field(default_factory=Path, compare=False)
 
     def __post_init__(self) -> None:
@@ -141,6 +147,15 @@ class Schema:
     def quasi(self) -> tuple[str, ...]:
         """The quasi-identifiers."""
         return self.names("quasi")
+
+    def require_quasi(self) -> None:
+        """Refuse a schema by which nobody can be recognized.
+
+        Raises:
+            SchemaError: no column is a quasi-identifier.
+        """
+        if not self.quasi:
+            raise SchemaError(NO_QUASI)
 
     @property
     def sensitive(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from halfmask.errors import HierarchyError, InputError, SchemaError
 from halfmask.table import hierarchies, toml
+from halfmask.table.decimal_comma import MARKS
 from halfmask.table.schema import DEMANDS, KINDS, ROLES, Column, Schema
 from halfmask.table.text_file import shown
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
 _SECTIONS = ("table", "policy", "columns")
-_TABLE = ("person", "missing", "delimiter", "encoding")
+_TABLE = ("person", "missing", "delimiter", "encoding", "decimal")
 _COLUMN = ("role", "kind", "hierarchy", "weight", "order", "domain")
 
 
@@ -31,7 +32,7 @@ def read_mapping(path: Path) -> dict[str, object]:
     """What a schema file says, not yet checked."""
     name = shown(path)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"Schema file '{name}' does not exist.") from None
     except IsADirectoryError:
@@ -40,16 +41,25 @@ def read_mapping(path: Path) -> dict[str, object]:
         raise InputError(f"Schema file '{name}' cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise InputError(f"Schema file '{name}' is not UTF-8 text.") from None
+    return mapping_of(text, name)
+
+
+def mapping_of(text: str, name: str) -> dict[str, object]:
+    """What the text of the schema file called ``name`` says, not yet checked."""
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SchemaError(_toml_fault(path, str(error))) from None
+        raise SchemaError(_toml_fault(name, str(error))) from None
+    except RecursionError:
+        raise SchemaError(f"Schema file '{name}' is nested too deeply.") from None
 
 
-def _toml_fault(path: Path, message: str) -> str:
+def _toml_fault(name: str, message: str) -> str:
     line = re.search(r"line (\d+)", message)
     where = f" at line {line[1]}" if line else " at the end of the file"
     twice = "overwrite" in message or "twice" in message
     what = "something is declared twice (a column has one entry)" if twice else "a syntax error"
-    return f"Schema file '{shown(path)}' is not valid TOML: {what}{where}."
+    return f"Schema file '{name}' is not valid TOML: {what}{where}."
 
 
 def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
@@ -123,6 +133,10 @@ def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]
             out[name] = data[name]
         else:
             faults.append(f"[table] {name} must be a text.")
+    if data.get("decimal", ".") in MARKS:
+        out["decimal"] = data.get("decimal")
+    else:
+        faults.append('[table] decimal must be "," or ".".')
     missing = data.get("missing")
     if isinstance(missing, str):
         out["missing"] = (missing,)
@@ -224,6 +238,8 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
         table["delimiter"] = schema.delimiter
     if schema.encoding is not None:
         table["encoding"] = schema.encoding
+    if schema.decimal is not None:
+        table["decimal"] = schema.decimal
     policy: dict[str, object] = dict(schema.policy)
     if schema.policy_file is not None:
         policy["file"] = schema.policy_file

@@ -27,7 +27,15 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_FORMATS = {b"PK\x03\x04": "a zip or Excel file", b"SQLi": "an SQLite database", b"%PDF": "a PDF"}
+_FORMATS = {
+    b"PK\x03\x04": "a zip or Excel file",
+    b"SQLi": "an SQLite database",
+    b"%PDF": "a PDF",
+    b'{"': "a JSON file",
+    b"{\n": "a JSON file",
+    b"[{": "a JSON file",
+    b"[\n": "a JSON file",
+}
 
 
 def file_named(name: str | os.PathLike[str]) -> Path:
@@ -132,9 +140,11 @@ def _refuse_formats(source: Path | bytes, block: bytes) -> None:
 def check_encoding(encoding: str) -> str:
     """The codec's own name, or an error that says it is unknown."""
     try:
-        return codecs.lookup(encoding).name
-    except LookupError:
+        codec = codecs.lookup(encoding)
+        b"".decode(codec.name)  # refused where it is no encoding of text, such as rot13
+    except (LookupError, UnicodeError):
         raise InputError(f"Encoding {encoding!r} is unknown: give utf-8 or latin-1.") from None
+    return codec.name
 
 
 def unreadable(source: Path | bytes, encoding: str) -> InputError:

@@ -299,3 +299,10 @@ def test_arx_files_that_do_not_fit(tmp_path: Path, text: str, message: str) -> N
 def test_a_missing_arx_file(tmp_path: Path) -> None:
     with pytest.raises(HierarchyError, match="does not exist"):
         Csv("no.csv", folder=tmp_path).build("c", pa.array(["a"]))
+
+
+def test_a_mask_longer_than_any_code_is_refused_before_it_fills_the_memory() -> None:
+    with pytest.raises(HierarchyError, match="255 are the most"):
+        Mask(100_000_000).build("c", pa.array(["35510"]))
+    with pytest.raises(HierarchyError, match="group the values"):
+        Mask().build("c", pa.array(["x" * 300]))

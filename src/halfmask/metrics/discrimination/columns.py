@@ -100,6 +100,13 @@ def per_column(table: Table, target: str, partition: object) -> Mapping[Any, obj
         return stated_partitions(partition)
     if isinstance(partition, Mapping) and _names_columns(table, partition):
         return partition
+    if isinstance(partition, Mapping):
+        strange = [str(name) for name, blocks in partition.items() if _nested(blocks)]
+        if strange:
+            raise InputError(
+                f"The partition holds blocks of blocks under {', '.join(strange)}, which cannot be "
+                f"blocks of {target!r}: by column, all names must be columns of the table."
+            )
     return {target: partition}
 
 
@@ -123,11 +130,14 @@ def _star(values: pa.Array) -> int | None:
 
 
 def _names_columns(table: Table, partition: Mapping[Any, object]) -> bool:
-    nested = (Mapping, Partition, Cuts)
     return bool(partition) and all(
-        name in table.arrow.column_names and (isinstance(blocks, nested) or _lists(blocks))
-        for name, blocks in partition.items()
+        name in table.arrow.column_names and _nested(blocks) for name, blocks in partition.items()
     )
+
+
+def _nested(blocks: object) -> bool:
+    """Whether something is a partition, and no block of values."""
+    return isinstance(blocks, Mapping | Partition | Cuts) or _lists(blocks)
 
 
 def _lists(blocks: object) -> bool:

@@ -3,6 +3,7 @@
 Definition: an attack that could not use a column proves nothing about it. A criterion is not called
 met where the release holds columns that no attack looked at, or labels of which more than half
 cannot be read; and singling out is not met where an identifier of the original left with the rows.
+Columns that an engine did not count are in the tables all the same.
 """
 
 from __future__ import annotations
@@ -10,16 +11,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.compute as pc
+
+from halfmask.engines.counted import Counted
+from halfmask.metrics.weighted import mean
+from halfmask.table.schema import Schema
+from halfmask.table.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from halfmask.metrics.risk.criterion import Criterion
-    from halfmask.metrics.sides import Sides
+    from halfmask.metrics.sides import Published, Sides
+    from halfmask.metrics.weighted import Counts
 
 _UNREAD = 0.5  # the share of unknown labels above which attacks by a column prove nothing
 _MORE = 0.01  # how much more of a column may be missing before it looks suppressed
+_VALUES = 1_000_000  # distinct values of a column that must not leave which are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +39,19 @@ class Doubts:
 
     Attributes:
         identified: identifiers that left with the rows, as sentences.
-        unseen: what no attack could use.
+        unseen: what no attack could use; ``uncounted`` what only an attack by any column would.
         notes: what a reader should know besides.
     """
 
     identified: tuple[str, ...]
     unseen: tuple[str, ...]
+    uncounted: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
     def all(self) -> tuple[str, ...]:
         """All of them, the gravest first."""
-        return (*self.identified, *self.unseen, *self.notes)
+        return (*self.identified, *self.unseen, *self.notes)  # uncounted ones are told elsewhere
 
     def judge(self, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
         """The criteria, none of them met that cannot be known to be."""
@@ -48,18 +60,26 @@ class Doubts:
     def _judged(self, one: Criterion) -> Criterion:
         if self.identified and one.name.startswith(("singling out", "linkability")):
             return replace(one, outcome="not met", notes=(*self.identified, *one.notes))
-        if one.outcome != "met" or not (self.identified or self.unseen):
+        reasons = (*self.identified, *self.unseen)
+        if one.name.endswith("by any column"):
+            reasons = (*reasons, *self.uncounted)
+        if one.outcome != "met" or not reasons:
             return one
-        return replace(one, outcome="undecided", notes=(*self.identified, *self.unseen, *one.notes))
+        return replace(one, outcome="undecided", notes=(*reasons, *one.notes))
 
 
-def doubts(paired: Sides) -> Doubts:
-    """Look for what the attacks on a release cannot see."""
-    known = paired.original.arrow.column_names
-    released = paired.rows.column_names
-    private = [name for name in released if name in paired.original.schema.private]
-    unseen = []
-    extra = [name for name in released if name not in known and name not in private]
+def doubts(paired: Sides, original: Counted, release: Published | Counted) -> Doubts:
+    """Look for what the attacks on a release cannot see.
+
+    Args:
+        paired: the columns that were read or counted, on common ground.
+        original: the whole of the original, with the columns that were not counted.
+        release: the whole of the release.
+    """
+    whole = release if isinstance(release, Counted) else Counted(Table(paired.rows, Schema()))
+    identified, unseen = _identifiers(original, whole)
+    others = [name for name in whole.columns if name not in original.private]
+    extra = [name for name in others if name not in original.columns]
     if extra:
         unseen.append(
             f"Columns of the release that the original does not have: {', '.join(extra)}. No "
@@ -71,25 +91,44 @@ def doubts(paired: Sides) -> Doubts:
         for column in paired.quasi
         if column.numbers is None and column.foreign > _UNREAD * paired.after
     ]
+    left = [name for name in others if name not in extra and name not in paired.columns]
     return Doubts(
-        tuple(
-            f"Column {name!r} must not leave, as the schema says, and is in the release with "
-            "values of the original. Take it out."
-            for name in private
-            if _shared(paired, name)
-        ),
+        tuple(identified),
         tuple(unseen),
+        (f"Not counted, so that no attack used them: {', '.join(left)}.",) if left else (),
         (*_absent(paired), *_suppressed(paired)),
     )
 
 
-def _shared(paired: Sides, name: str) -> bool:
-    """Whether values of a column that never leaves have left."""
-    if name not in paired.original.arrow.column_names:
+def _identifiers(original: Counted, release: Counted) -> tuple[list[str], list[str]]:
+    """Columns that must not leave and have left with their values, or that may have."""
+    gone, doubtful = [], []
+    for name in (one for one in release.columns if one in original.private):
+        shared = _shared(original, release, name)
+        if shared:
+            gone.append(
+                f"Column {name!r} must not leave, as the schema says, and is in the release with "
+                "values of the original. Take it out."
+            )
+        elif shared is None:
+            doubtful.append(
+                f"Column {name!r} must not leave, as the schema says, and is in the release. It "
+                f"holds more than {_VALUES:,} values: no shared one was found among those that "
+                "were looked at. Take it out."
+            )
+    return gone, doubtful
+
+
+def _shared(original: Counted, release: Counted, name: str) -> bool | None:
+    """Whether values of a column that never leaves have left; None where that is not known."""
+    if name not in original.columns:
         return True
-    own, published = (t.column(name).combine_chunks() for t in (paired.original.arrow, paired.rows))
-    texts = [pc.cast(pc.unique(one).drop_null(), "string") for one in (own, published)]
-    return bool(pc.any(pc.is_in(texts[1], value_set=texts[0])).as_py())
+    (own, all_own), (published, all_published) = (
+        side.texts(name, _VALUES) for side in (original, release)
+    )
+    if pc.any(pc.is_in(published, value_set=own)).as_py():
+        return True
+    return False if all_own and all_published else None
 
 
 def _absent(paired: Sides) -> list[str]:
@@ -105,13 +144,16 @@ def _suppressed(paired: Sides) -> list[str]:
     if any(column.foreign for column in paired.quasi):
         return out
     for column in paired.quasi:
-        before, after = (
-            t.column(column.name).null_count / t.num_rows
-            for t in (paired.original.arrow, paired.rows)
-        )
+        before = _missing(paired.original.arrow, column.name, paired.original_counts)
+        after = _missing(paired.rows, column.name, paired.released_counts)
         if 0 < before < after - _MORE:
             out.append(
                 f"Column {column.name!r}: more cells are missing than in the original. They are "
-                "read as missing there too, not as suppressed: write * for suppressed ones."
+                'read as missing there too: if they are suppressed, say suppressed="missing".'
             )
     return out
+
+
+def _missing(rows: pa.Table, name: str, counts: Counts) -> float:
+    """The share of rows without a value."""
+    return mean(np.asarray(rows[name].is_null()), counts)

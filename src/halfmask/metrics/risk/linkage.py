@@ -34,6 +34,10 @@ ATTACKER = (
     "The attacker has a file with names and the original quasi-identifiers of these people, and "
     "matches it row by row with the release."
 )
+_NOBODY = (
+    "The released rows stand for nobody: there is no true match to find. If both tables hold the "
+    "same people in the same order (perturbed rows), say same_order=True (--same-order)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def linkage(
     random = np.random.default_rng(seed)
     paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides)
     if paired is None:
-        nothing = failed("The released rows stand for nobody: there is no true match to find.")
+        nothing = failed(_NOBODY)
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
     count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))

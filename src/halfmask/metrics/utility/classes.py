@@ -48,7 +48,8 @@ class ClassUtility:
     """The classes of a release beside those of its original.
 
     Attributes:
-        loss: the geometric aggregate of the columns' losses; None where values are new.
+        loss: the geometric aggregate of the columns' losses, by their weights, as of a release;
+            None where values are new.
         precision: the mean of the columns' precision.
         discernibility: the chance that two rows cannot be told apart, suppressed rows included.
         classes: classes before; ``classes_released`` after; ``mean_class`` rows in each.
@@ -86,10 +87,11 @@ def class_utility(sides: Sides) -> ClassUtility:
     _, before = joint([(c.before, c.leaves) for c in quasi])
     ids, after = joint([(c.after, c.labels) for c in quasi])
     sizes = tally(ids, after, sides.released_counts)
-    whole = len(losses) == len(columns)
-    loss = float(np.prod([1 + v for v in losses]) ** (1 / len(losses)) - 1) if whole else None
+    weights = [sides.original.schema.columns[c.name].weight for c in quasi]
     return ClassUtility(
-        loss,
+        float(np.expm1(np.average(np.log1p(losses), weights=weights)))
+        if len(losses) == len(columns)
+        else None,
         float(np.mean(precisions)) if len(precisions) == len(columns) else None,
         (float(sizes @ sizes) + suppressed * total) / total**2,
         before,

@@ -158,6 +158,12 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
     try:
         fetched = engine.run(query)
     except HalfmaskError as error:
+        unknown = _unknown(query, columns)
+        if unknown:
+            raise InputError(
+                f"Query {number} names {unknown} column(s) that are not in both tables. There: "
+                f"{', '.join(columns)}. Texts stand in single quotes."
+            ) from None
         raise InputError(
             f"Query {number} cannot be run on a table called {TABLE!r} with the columns "
             f"{', '.join(columns)}. {error}"
@@ -176,6 +182,15 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
             float("nan") if column[row] is None else column[row] for column in numbers
         )
     return out
+
+
+def _unknown(query: Any, columns: Iterable[str]) -> int:
+    """How many names are neither columns nor given in the query; they may be values in quotes."""
+    from sqlglot import exp
+
+    known = {name.lower() for name in columns}
+    known |= {one.alias.lower() for one in query.find_all(exp.Alias, exp.TableAlias)}
+    return sum(name.lower() not in known for name in columns_named([query]))
 
 
 def _figures(query: Any, schema: pa.Schema) -> list[bool]:

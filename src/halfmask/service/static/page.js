@@ -12,11 +12,14 @@ const WORDS = {
 };
 const CHANGED = "Roles were changed and are not in use yet: press 'Use these roles' first.";
 let choices, described;
+const ELSEWHERE = "The table or its schema was changed in another tab: load this page again.";
+const LONG = 30;  // seconds after which somebody may want to know how to stop
 let changed = false;  // whether the form says another schema than the one in force
 
 function busy(job) {
   for (const button of document.querySelectorAll("button")) button.disabled = Boolean(job);
-  const words = job ? `${WORDS[job.verb] || job.verb} … ${Math.round(job.seconds)} s` : "";
+  const long = job?.seconds > LONG ? ". Only Ctrl-C stops it, and halfmask serve with it" : "";
+  const words = job ? `${WORDS[job.verb] || job.verb} … ${Math.round(job.seconds)} s${long}` : "";
   const bar = place("working").querySelector("progress");
   if (!job) place("working").replaceChildren();
   else if (bar) place("working").lastChild.textContent = words;
@@ -34,6 +37,7 @@ async function step(verb, begin, show) {
     place("compare-form").hidden = true;
     place("compare-result").replaceChildren();
   }
+  const focused = document.activeElement;  // a button that is disabled loses it
   busy({ verb, seconds: 0 });
   try {
     await show(await settled((await begin()).job, busy));
@@ -41,14 +45,24 @@ async function step(verb, begin, show) {
     draw.alarm(alert, error);
   } finally {
     busy(null);
+    if (document.activeElement === document.body) focused.focus({ preventScroll: true });
   }
 }
 
 function on(id, verb, begin, show) {
   place(id).addEventListener("submit", (event) => {
     event.preventDefault();
-    step(verb, begin, show);
+    step(verb, async () => {
+      if (verb !== "table") await checkSame();
+      return begin();
+    }, show);
   });
+}
+
+// What is asked is meant for the table that this page shows.
+async function checkSame() {
+  const now = await ask("GET", "/api/schema");
+  if (JSON.stringify(now) !== JSON.stringify(described)) throw { message: ELSEWHERE };
 }
 
 const filled = (id) => place(id).value.trim();
@@ -225,6 +239,9 @@ const SHOW = { open: showTable, schema: showTable, assess: showAssessment, anony
   compare: showComparison, query: showAnswer, synthesize: showSynthetic };
 
 function listen() {
+  window.addEventListener("beforeunload", (event) => {
+    if (changed) event.preventDefault();
+  });
   place("epsilon").addEventListener("input", () => {
     place("group-field").hidden = Boolean(filled("epsilon"));
     place("domains-part").open = Boolean(filled("epsilon"));

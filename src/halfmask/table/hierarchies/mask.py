@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from halfmask.table.hierarchy import Hierarchy
 
+MOST_LEVELS = 255
 _KEYS = ("length", "char", "from", "top")
 
 
@@ -86,6 +87,11 @@ class Mask:
         texts = [canonical(value) for value in present(values)]
         longest = max(map(len, texts), default=1)
         length = self.length or max(longest, 1)
+        if length > MOST_LEVELS:
+            raise HierarchyError(
+                f"Column '{column}': a mask of {length:,} characters has as many levels, and"
+                f" {MOST_LEVELS} are the most; give the length of the codes, or group the values."
+            )
         long = sum(len(text) > length for text in texts)
         if long:
             raise HierarchyError(

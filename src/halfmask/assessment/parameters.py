@@ -1,0 +1,34 @@
+"""What may be asked of an assessment or a comparison."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from halfmask.errors import InputError, ParameterError
+from halfmask.models.exact import require_number
+
+if TYPE_CHECKING:
+    from halfmask.table.classes import Classes
+
+
+def require_limit(limit: float) -> None:
+    """Refuse a limit of risk that nothing or everything would keep."""
+    allowed = "a number above 0 and below 1"
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1:
+        raise ParameterError("limit", limit, allowed)
+
+
+def require_fraction(fraction: float | None) -> None:
+    """Refuse what is no share of a population."""
+    if fraction is not None:
+        require_number("fraction", fraction, 0, 1, open_low=True)
+
+
+def require_everybody(classes: Classes, population: int) -> None:
+    """Refuse a population that cannot hold the people of the table."""
+    people = int(classes.people.sum())
+    if population < people:
+        raise InputError(
+            f"The population has {population:,} rows and the table {people:,} people: give a table "
+            "of everybody, those of the table among them, or leave it out."
+        )
