@@ -51,13 +51,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             limit=given["limit"],
             **how,
         )
-    if output:
-        found.report(output)
-        show.say(f"The report is in {output}.")
-    if as_json:
-        show.document("assess", found.to_dict())
-    else:
-        show_assessment(found)
+    show.outcome("assess", found, show_assessment, report=output, as_json=as_json)
 
 
 def show_assessment(found: Assessment) -> None:

@@ -95,13 +95,7 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
             seed=given["seed"],
             **how,
         )
-    if output:
-        found.report(output)
-        show.say(f"The report is in {output}.")
-    if as_json:
-        show.document("compare", found.to_dict())
-    else:
-        show_comparison(found)
+    show.outcome("compare", found, show_comparison, report=output, as_json=as_json)
 
 
 def show_comparison(found: Comparison) -> None:

@@ -69,13 +69,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             permutations=given["permutations"],
             **how,
         )
-    if output:
-        found.report(output)
-        show.say(f"The report is in {output}.")
-    if as_json:
-        show.document("discriminate", found.to_dict())
-    else:
-        show_rates(found)
+    show.outcome("discriminate", found, show_rates, report=output, as_json=as_json)
 
 
 def show_rates(found: Discriminated) -> None:

@@ -77,13 +77,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
             progress=progress,
             **how,
         )
-    if output:
-        found.report(output)
-        show.say(f"The report is in {output}.")
-    if as_json:
-        show.document("frontier", found.to_dict())
-    else:
-        show_frontier(found)
+    show.outcome("frontier", found, show_frontier, report=output, as_json=as_json)
     return 0 if found.points else PrivacyError.exit_code
 
 

@@ -121,13 +121,7 @@ def _compare(table: Table, given: dict[str, Any], *, as_json: bool) -> None:
             method=given["method"],
             seeds=range(given["seed"], given["seed"] + given["runs"]),
         )
-    if given["report"]:
-        found.report(given["report"])
-        show.say(f"The report is in {given['report']}.")
-    if as_json:
-        show.document("policies", found.to_dict())
-    else:
-        _show(found)
+    show.outcome("policies", found, _show, report=given["report"], as_json=as_json)
 
 
 def _show(found: PolicyComparison) -> None:

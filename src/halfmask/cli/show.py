@@ -24,6 +24,24 @@ def document(verb: str, facts: Mapping[str, Any]) -> None:
     )
 
 
+def outcome(
+    verb: str,
+    found: Any,
+    write: Callable[[Any], None],
+    *,
+    report: str | None,
+    as_json: bool,
+) -> None:
+    """Keep what a verb found as a report, if one is asked for, and print it."""
+    if report:
+        found.report(report)
+        say(f"The report is in {report}.")
+    if as_json:
+        document(verb, found.to_dict())
+    else:
+        write(found)
+
+
 def say(text: str) -> None:
     """Print words to stderr."""
     click.echo(text, err=True)
