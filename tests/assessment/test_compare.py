@@ -183,3 +183,24 @@ def test_the_document_is_plain_and_both_files_are_written(tmp_path):
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
     with pytest.raises(InputError, match=r"\.json or \.html"):
         found.report(tmp_path / "a.txt")
+
+
+def test_linear_models_of_numeric_columns_are_fitted_without_scikit_learn(monkeypatch, tmp_path):
+    import numpy as np
+
+    from halfmask.metrics.utility import learning
+
+    monkeypatch.setattr(learning, "available", lambda: False)
+    random = np.random.default_rng(0)
+    x = random.integers(0, 9, 200)
+    rows = {"x": x, "w": random.choice(["a", "b"], 200), "p": x + random.normal(size=200)}
+    schema = {"x": "quasi", "w": "sensitive", "p": "sensitive"}
+    table = hm.read(pa.table(rows), schema=schema)
+    found = hm.compare(table, hm.anonymize(table, hm.KAnonymity(3)))
+    (model,) = found.regressions
+    assert (model.target, model.coefficients, model.same_sign) == ("p", 2, 1)
+    assert found.to_dict()["regressions"][0]["overlap"]["value"] == model.overlap.value
+    found.report(tmp_path / "a.html")
+    page = " ".join((tmp_path / "a.html").read_text().split())
+    assert "has 2 coefficients, whose intervals overlap to" in page
+    assert hm.compare(table, table, learn=False).regressions == ()

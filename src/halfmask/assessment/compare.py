@@ -39,6 +39,7 @@ from halfmask.metrics.utility.likeness import likeness
 from halfmask.metrics.utility.moments import class_mean_error, moments
 from halfmask.metrics.utility.prediction import predict
 from halfmask.metrics.utility.queries import counting_queries
+from halfmask.metrics.utility.regression import regress
 from halfmask.metrics.utility.sql_queries import columns_named, sql_queries, statements
 from halfmask.metrics.weighted import mean
 from halfmask.models.exact import require_whole
@@ -55,9 +56,11 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
+    from halfmask.metrics.utility.regression import Regression
     from halfmask.metrics.weighted import Counts
 
 _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
+_FITTED = 3  # numeric sensitive columns that are fitted without being named
 
 
 def compare(
@@ -110,13 +113,15 @@ def compare(
         suppressed: what stands for a suppressed quasi-identifier in the releases, if it is not
             ``*``: a text such as ``"NA"``, or ``"missing"`` for missing cells.
         same_order: whether both tables hold the same people in the same order (perturbed rows).
-        targets: columns to predict; None: the first sensitive column.
+        targets: columns to predict; None: the first sensitive column. Linear models are fitted for
+            the numeric ones of them; None: for the first three numeric sensitive columns.
         needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
         partition: per sensitive column, which of its values mean the same: blocks by column, or a
             TOML file; else the first level of its hierarchy.
         weaker: a release under a weaker promise; where this one tells more is listed.
         queries: a file of SQL on a table called people, run on both.
-        learn: whether to train models; None: if scikit-learn is installed.
+        learn: whether to train models; None: if scikit-learn is installed. Linear models are fitted
+            without it too.
         attacks: how many people each attack is tried on.
         seed: repeats the random choices of attacks and queries.
         limit: the highest acceptable risk.
@@ -179,6 +184,7 @@ def compare(
         queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
         needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
+        regressions=() if learn is False else _regressions(paired, targets, seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
         after=reidentification(after.rows, after.people),
@@ -230,6 +236,12 @@ def _predictions(
     chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
     inside = attacked.size if len(attacked.control) else None
     return tuple(one for name in chosen for one in predict(paired, name, inside=inside, seed=seed))
+
+
+def _regressions(paired: Sides, names: Sequence[str] | None, seed: int) -> tuple[Regression, ...]:
+    chosen = paired.named(names) if names else paired.sensitive
+    numeric = [column.name for column in chosen if column.numbers is not None]
+    return regress(paired, numeric if names else numeric[:_FITTED], seed=seed)
 
 
 def _released(paired: Sides) -> Table:

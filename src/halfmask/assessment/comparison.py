@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.utility.moments import Moment
     from halfmask.metrics.utility.prediction import Prediction
     from halfmask.metrics.utility.queries import CountingQueries
+    from halfmask.metrics.utility.regression import Regression
     from halfmask.metrics.utility.sql_queries import QueryError
 
 FORMAT = "halfmask.comparison/1"
@@ -74,6 +75,7 @@ class Comparison:
         queries: the user's own queries.
         needs: discrimination rates before and after, and whether they are as asked.
         predictions: models trained on the release and tested on the original.
+        regressions: per numeric target, how far the coefficients of a linear model agree.
         likeness: how well the tables can be told apart; None where nothing was trained.
         before: the risk of the original; ``after`` that of the release's own classes.
         finding: how many people are found in the release by their original values.
@@ -101,6 +103,7 @@ class Comparison:
     queries: tuple[QueryError, ...]
     needs: tuple[NeedMet, ...]
     predictions: tuple[Prediction, ...]
+    regressions: tuple[Regression, ...]
     likeness: Likeness | None
     before: Reidentification
     after: Reidentification
@@ -202,6 +205,7 @@ class Comparison:
                 "queries": [one.to_dict() for one in self.queries],
                 "needs": [one.to_dict() for one in self.needs],
                 "predictions": [one.to_dict() for one in self.predictions],
+                "regressions": [one.to_dict() for one in self.regressions],
                 "likeness": None if self.likeness is None else self.likeness.to_dict(),
                 "before": self.before.to_dict(),
                 "after": self.after.to_dict(),

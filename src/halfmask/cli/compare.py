@@ -205,4 +205,8 @@ def _good_for(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
         )
         for p in found.predictions
     ]
+    rows += [
+        _line(f"overlap of the intervals of {r.coefficients} coefficients, {r.target}", r.overlap)
+        for r in found.regressions
+    ]
     return rows
