@@ -184,7 +184,7 @@ def compare(
         queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
         needs=tuple(need_met(need, paired) for need in wishes),
         predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
-        regressions=() if learn is False else _regressions(paired, targets, seed),
+        regressions=_regressions(paired, targets, wanted=learn is not False, seed=seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
         after=reidentification(after.rows, after.people),
@@ -238,10 +238,11 @@ def _predictions(
     return tuple(one for name in chosen for one in predict(paired, name, inside=inside, seed=seed))
 
 
-def _regressions(paired: Sides, names: Sequence[str] | None, seed: int) -> tuple[Regression, ...]:
-    chosen = paired.named(names) if names else paired.sensitive
-    numeric = [column.name for column in chosen if column.numbers is not None]
-    return regress(paired, numeric if names else numeric[:_FITTED], seed=seed)
+def _regressions(
+    paired: Sides, names: Sequence[str] | None, *, wanted: bool, seed: int
+) -> tuple[Regression, ...]:
+    numeric = [column.name for column in paired.sensitive if column.numbers is not None]
+    return regress(paired, names or (numeric[:_FITTED] if wanted else ()), seed=seed)
 
 
 def _released(paired: Sides) -> Table:

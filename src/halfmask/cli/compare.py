@@ -22,6 +22,7 @@ from halfmask.cli.rates import needs_of, show_needs, show_release_rates
 if TYPE_CHECKING:
     from halfmask.assessment.comparison import Comparison
     from halfmask.metrics.estimate import Estimate
+    from halfmask.metrics.utility.regression import Regression
 
 
 _LEARNED = (
@@ -205,8 +206,12 @@ def _good_for(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
         )
         for p in found.predictions
     ]
-    rows += [
-        _line(f"overlap of the intervals of {r.coefficients} coefficients, {r.target}", r.overlap)
-        for r in found.regressions
-    ]
+    rows += [_line(_fitted(one), one.overlap) for one in found.regressions]
     return rows
+
+
+def _fitted(one: Regression) -> str:
+    name = f"linear model of {one.target}, overlap of intervals"
+    if one.overlap.value is None:
+        return name
+    return f"{name} ({one.coefficients} of {one.coefficients + one.lost} coefficients)"

@@ -89,6 +89,9 @@ def regress(sides: Sides, targets: Sequence[str], *, seed: int = 0) -> tuple[Reg
     A generalized value enters as its expectation. Features that the others give, on either side,
     are left out on both; the most frequent value of a column is what the others are held against.
     """
+    numeric = [name for name in targets if sides.columns[name].numbers is not None]
+    if not numeric:
+        return ()
     columns, none = list(sides.columns.values()), np.arange(0)
     widths = [features([column], none, none)[0].shape[1] for column in columns]
     owner = np.repeat(np.arange(len(columns)), widths)
@@ -100,11 +103,7 @@ def regress(sides: Sides, targets: Sequence[str], *, seed: int = 0) -> tuple[Reg
     whole = max(sides.before, sides.after) <= most
     reason = "" if whole else f"On {most:,} rows of either table at most."
     names = list(sides.columns)
-    return tuple(
-        _regression(name, both, owner == names.index(name), reason)
-        for name in targets
-        if sides.columns[name].numbers is not None
-    )
+    return tuple(_regression(name, both, owner == names.index(name), reason) for name in numeric)
 
 
 def _drawn(
@@ -143,7 +142,7 @@ def _regression(
     sure = np.abs(one) > half
     return Regression(
         name,
-        exact(float(overlap(one, half, two, other).mean()), rows, reason),
+        exact(round(float(overlap(one, half, two, other).mean()), 12), rows, reason),
         len(kept),
         lost,
         int(sure.sum()),
