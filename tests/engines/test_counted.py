@@ -290,6 +290,17 @@ def test_a_database_needs_the_name_of_a_table(sources):
         hm.assess(sources / "people.duckdb", schema=SCHEMA)
 
 
+def test_tuples_come_in_order_so_that_what_is_drawn_from_them_repeats(sources):
+    from halfmask.engines.large import counted_tuples, open_large
+
+    with open_large(str(sources / "people.parquet")) as (engine, name):
+        found, counts = counted_tuples(engine, name, ["sex", "zip", "ill"])
+    tuples = list(zip(*found.to_pydict().values(), strict=True))
+    assert tuples == sorted(tuples)
+    assert len(tuples) == 18
+    assert counts.sum() == 500
+
+
 def test_too_many_distinct_tuples_are_refused(sources):
     from halfmask.engines.large import counted_tuples, open_large
 

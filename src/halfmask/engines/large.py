@@ -78,7 +78,9 @@ def limited(memory_limit: str | None = None) -> Iterator[Any]:
 def counted_tuples(
     engine: Engine, table: str, columns: Sequence[str], *, most: int = MOST
 ) -> tuple[pa.Table, NDArray[np.int64]]:
-    """The distinct tuples of ``columns``, and how many rows hold each.
+    """The distinct tuples of ``columns`` in order, and how many rows hold each.
+
+    In order, because engines group in any, and what is drawn from tuples would not repeat.
 
     Raises:
         InputError: a column is not there, or there are more distinct tuples than ``most``.
@@ -94,7 +96,8 @@ def counted_tuples(
     names = [exp.column(name, quoted=True) for name in columns]
     counted = exp.Count(this=exp.Star()).as_(_NAME)
     query = exp.select(*names, counted).from_(exp.to_table(table, quoted=True))
-    found = engine.run(query.group_by(*names).limit(most + 1))
+    tuples = query.group_by(*names).limit(most + 1).subquery("tuples")
+    found = engine.run(exp.select("*").from_(tuples).order_by(*names))
     if found.num_rows > most:
         raise InputError(
             f"The columns form more than {most:,} distinct tuples, too many to hold. Name fewer "
