@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
-import shutil
 
 import pyarrow as pa
 import pytest
@@ -74,20 +72,6 @@ def test_an_estimate_that_failed_says_why():
     doubt = good | {"trusted": False, "reason": "few rows"}
     assert "not to be relied on: few rows" in estimate(doubt)
     assert estimate(None) == "not measured"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as engine:
-        started = engine.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
-        )
-        yield started
-        started.close()
 
 
 @pytest.mark.parametrize("width", [390, 1100], ids=["on a phone", "on a desk"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 from itertools import pairwise
 
@@ -12,20 +10,6 @@ from serving import started
 
 # Selectors, not functions: the page's own policy forbids to evaluate text.
 IDLE = "#working:empty"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as engine:
-        begun = engine.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
-        )
-        yield begun
-        begun.close()
 
 
 @pytest.fixture(scope="module")

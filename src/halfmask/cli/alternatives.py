@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 _COLUMN = "COLUMN=NUMBERS"
 _OPTIONS = (
     click.option("--k", metavar="2,5,10", help="k-anonymity with each of these k."),
-    click.option("--personal-k", is_flag=True, help="Each person's own k, from the policy column."),
-    click.option("--personal-l", multiple=True, metavar="COLUMN",
-                 help="Each person's own l for a sensitive column."),
-    click.option("--personal-t", multiple=True, metavar="COLUMN[:DISTANCE]",
-                 help="Each person's own t for a sensitive column."),
+    *promises.PERSONAL,
     click.option("--l", "l_", multiple=True, metavar=_COLUMN + "[:KIND[:C]]",
                  help="l-diversity with each l, such as disease=2,3."),
     click.option("--alpha", multiple=True, metavar=_COLUMN,

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 Verb = Callable[..., Any]
 COLUMN = "COLUMN=NUMBER"
 
-_OPTIONS = (
-    click.option("--k", type=int, help="k-anonymity: each class holds at least K people."),
+PERSONAL = (
     click.option("--personal-k", is_flag=True, help="Each person's own k, from the policy column."),
     click.option("--personal-l", multiple=True, metavar="COLUMN",
                  help="Each person's own l for a sensitive column."),
     click.option("--personal-t", multiple=True, metavar="COLUMN[:DISTANCE]",
                  help="Each person's own t for a sensitive column."),
+)  # fmt: skip
+_OPTIONS = (
+    click.option("--k", type=int, help="k-anonymity: each class holds at least K people."),
+    *PERSONAL,
     click.option("--l", "l_", multiple=True, metavar=COLUMN + "[:KIND[:C]]",
                  help="l-diversity; KIND: distinct, entropy or recursive (then C)."),
     click.option("--alpha", multiple=True, metavar=COLUMN,

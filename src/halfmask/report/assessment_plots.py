@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halfmask.report.plots import BAR, PERCENT, plot
-from halfmask.report.risk_plots import band, criteria, two
+from halfmask.report.risk_plots import band, criteria, found_axes, two
 
 MOST_BARS = 12  # columns that a plot shows; the tables hold all
 
@@ -30,15 +30,7 @@ def _risk(bins: list[dict[str, Any]]) -> dict[str, Any]:
         height=200,
         mark="bar",
         encoding={
-            "x": {
-                "field": "risk",
-                "type": "ordinal",
-                "sort": None,
-                "title": "chance of being found",
-                "axis": {"labelAngle": -35},
-            },
-            "y": {"field": "rows", "type": "quantitative", "title": "rows",
-                  "axis": {"format": "~s"}},
+            **found_axes(),
             "tooltip": [{"field": "risk"}, {"field": "rows", "format": ","}],
         },
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halfmask.report.plots import BAR, PERCENT, plot
-from halfmask.report.risk_plots import COOL, band, criteria, two
+from halfmask.report.risk_plots import COOL, band, criteria, found_axes, two
 
 
 def comparison(document: dict[str, Any]) -> dict[str, Any]:
@@ -38,16 +38,8 @@ def _before_after(document: dict[str, Any]) -> dict[str, Any]:
         height=200,
         mark="bar",
         encoding={
-            "x": {
-                "field": "risk",
-                "type": "ordinal",
-                "sort": None,
-                "title": "chance of being found",
-                "axis": {"labelAngle": -35},
-            },
+            **found_axes(),
             "xOffset": {"field": "table"},
-            "y": {"field": "rows", "type": "quantitative", "title": "rows",
-                  "axis": {"format": "~s"}},
             "color": two("table", "original", "release"),
             "tooltip": [{"field": "table"}, {"field": "risk"}, {"field": "rows", "format": ","}],
         },

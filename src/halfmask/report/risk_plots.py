@@ -59,6 +59,20 @@ def criteria(document: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+def found_axes() -> dict[str, Any]:
+    """Rows by the chance that their people are found."""
+    return {
+        "x": {
+            "field": "risk",
+            "type": "ordinal",
+            "sort": None,
+            "title": "chance of being found",
+            "axis": {"labelAngle": -35},
+        },
+        "y": {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"format": "~s"}},
+    }
+
+
 def band(one: dict[str, Any]) -> str:
     """The chances that a bar covers."""
     return f"to {one['high']:.0%}" if one["low"] == 0 else f"{one['low']:.0%} to {one['high']:.0%}"
