@@ -301,6 +301,14 @@ def test_tuples_come_in_order_so_that_what_is_drawn_from_them_repeats(sources):
     assert counts.sum() == 500
 
 
+def test_the_first_line_names_the_columns_for_an_engine_too(tmp_path):
+    (tmp_path / "people.csv").write_text("1,2\n3,4\n3,5\n")  # looks like rows only
+    schema = {"columns": {"1": "quasi", "2": "sensitive"}}
+    read = hm.assess(hm.read(tmp_path / "people.csv", schema=schema))
+    found = hm.assess(tmp_path / "people.csv", schema=schema, engine="duckdb")
+    assert (found.rows, found.unique_rows) == (read.rows, read.unique_rows) == (2, 0)
+
+
 def test_too_many_distinct_tuples_are_refused(sources):
     from halfmask.engines.large import counted_tuples, open_large
 

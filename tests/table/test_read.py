@@ -255,7 +255,7 @@ BAD = {
     "empty": (lambda f: write(f, ""), "is empty"),
     "header only": (lambda f: write(f, "a,b\n"), "no rows"),
     "blank lines only": (lambda f: write(f, "\n\n"), "is empty"),
-    "twice": (lambda f: write(f, "a,b,a\n1,2,3\n"), "more than once: 'a'"),
+    "twice": (lambda f: write(f, "a,b,a\n1,2,3\n"), "more than once: columns 1 and 3."),
     "no name": (lambda f: write(f, ",b\n1,2\n"), "Column 1 has no name"),
     "zero bytes": (lambda f: write(f, b"a,b\n1,\0\0\n"), "zero bytes"),
     "excel": (lambda f: write(f, b"PK\x03\x04 and so on"), "save it as CSV"),
@@ -395,3 +395,10 @@ def test_what_no_file_is_written_with_is_refused(tmp_path, how):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match=r"one character of ASCII|is unknown"):
         hm.read(path, **how)
+
+
+def test_a_file_without_a_line_of_names_tells_none_of_its_cells(tmp_path):
+    path = write(tmp_path, "38,canary,canary\n41,canary,other\n")
+    with pytest.raises(InputError, match="columns 2 and 3") as told:
+        hm.read(path)
+    assert "canary" not in str(told.value)

@@ -154,7 +154,7 @@ def _shown(
         origin = f"read_parquet({path})"
     else:  # texts become what they are afterwards, as for a table that is read
         options = [f"{key} = {_literal(text)}" for key, text in written.items() if text]
-        origin = f"read_csv({', '.join([path, 'all_varchar = true', *options])})"
+        origin = f"read_csv({', '.join([path, 'all_varchar = true', 'header = true', *options])})"
     try:
         if is_database(source):
             connection.execute(f"ATTACH {path} AS given (READ_ONLY)")

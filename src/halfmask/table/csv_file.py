@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import mmap
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +78,15 @@ def check_names(names: Sequence[str]) -> None:
             f"Column {', '.join(blank)} has no name: name it (or leave row numbers out of the"
             " file)."
         )
-    twice = [name for name, count in Counter(names).items() if count > 1]
+    # Told by place: where a file lacks its line of names, they are the cells of a person.
+    places: dict[str, list[str]] = {}
+    for place, name in enumerate(names, start=1):
+        places.setdefault(name, []).append(str(place))
+    twice = [" and ".join(held) for held in places.values() if len(held) > 1]
     if twice:
-        listed = ", ".join(f"'{name}'" for name in twice)
         raise InputError(
-            f"Column names occur more than once: {listed}. Rename them (the first line of a file"
-            " must name the columns)."
+            f"Column names occur more than once: columns {'; '.join(twice)}. Rename them, or add a "
+            "first line that names the columns if the file begins with a row."
         )
 
 
