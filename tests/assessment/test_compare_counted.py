@@ -265,7 +265,7 @@ def test_what_does_not_go_with_an_engine_is_refused(tmp_path):
     other = write(pa.table({"x": [1]}), tmp_path / "other.parquet")
     with pytest.raises(InputError, match="none of the columns"):
         hm.compare(original, other, **options)
-    with pytest.raises(InputError, match="Unknown columns: sex"):
+    with pytest.raises(InputError, match="Unknown columns: 'sex'"):
         hm.compare(narrow, original, **options)
 
 

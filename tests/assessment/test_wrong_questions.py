@@ -95,7 +95,7 @@ def test_a_partition_of_no_column_is_named(people):
 def test_a_query_on_an_unknown_column_says_so(people, tmp_path):
     file = tmp_path / "queries.sql"
     file.write_text("select city as place, count(*) from people where hight > 2 group by place")
-    with pytest.raises(InputError, match=r"names 1 column.*There: age, city, ill"):
+    with pytest.raises(InputError, match=r"names 1 column.*There: 'age', 'city', 'ill'"):
         hm.compare(people, people, queries=file, learn=False)
 
 

@@ -51,7 +51,7 @@ CASES = {
     ),
     "unknown encoding": ({}, ["--encoding", "klingon"], 1, ["klingon"]),
     "duplicated columns": (
-        {"people.csv": ROWS.replace("age,job,ill", "age,job,job")}, [], 1, ["job"]
+        {"people.csv": ROWS.replace("age,job,ill", "age,job,job")}, [], 1, ["columns 2 and 3"]
     ),
     "a declared column is missing": (
         {"people.csv": ROWS.replace("age,job,ill", "age,work,ill")}, [], 1, ["job"]

@@ -167,8 +167,8 @@ def test_a_target_that_never_varies(halfmask, t41):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--target", "nothing", "--key", "age"), "Unknown columns: nothing"),
-        (("--target", "subject", "--key", "nothing"), "Unknown columns: nothing"),
+        (("--target", "nothing", "--key", "age"), "Unknown columns: 'nothing'"),
+        (("--target", "subject", "--key", "nothing"), "Unknown columns: 'nothing'"),
         (("--key", "age"), "--target"),
         (("--target", "subject", "--values"), "keys too"),
         (("--target", "subject", "--size", 0), "at least 1"),

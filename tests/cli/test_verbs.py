@@ -297,6 +297,6 @@ def test_cocluster_draws_saves_and_takes_a_saved_grid(halfmask, folder):
     coarse = halfmask("cocluster", grid, "--cells", 6, "--json").json()
     assert [one["parts"] for one in coarse["variables"]] == [2, 3]
     assert round(coarse["information"], 4) == 0.6355  # of the published form
-    assert "no column 'x'" in halfmask("cocluster", path, "--columns", "x").err
+    assert "Unknown columns: 'x'" in halfmask("cocluster", path, "--columns", "x").err
     assert "at most the 150" in halfmask("cocluster", grid, "--smallest", 151).err
     assert "end its name so" in halfmask("cocluster", grid, "--picture", folder / "a.png").err

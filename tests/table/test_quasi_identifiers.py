@@ -99,7 +99,7 @@ def test_a_search_without_time_says_how_far_it_came() -> None:
 
 
 def test_unknown_columns_and_limits() -> None:
-    with pytest.raises(InputError, match="Unknown columns: clb"):
+    with pytest.raises(InputError, match="Unknown columns: 'clb'"):
         minimal_quasi_identifiers(hm.read(T1), ["clb"])
     with pytest.raises(ParameterError):
         minimal_quasi_identifiers(hm.read(T1), limit=0)

@@ -240,7 +240,9 @@ def _matching(rows: Any, where: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from halfmask.table.names import told
+
     name, _, value = where.partition("=")
     if name not in rows.column_names:
-        raise InputError(f"There is no column '{name}'; there are {', '.join(rows.column_names)}.")
+        raise InputError(f"There is no column '{name}'; there are {told(rows.column_names)}.")
     return rows.filter(pc.equal(rows[name].cast(pa.string()), value))

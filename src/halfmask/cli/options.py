@@ -143,6 +143,7 @@ def stated_schema(file: str, given: Mapping[str, Any]) -> Schema:
 def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     """Give the columns named on the command line their roles; the others keep theirs."""
     from halfmask.errors import SchemaError
+    from halfmask.table.names import told
     from halfmask.table.schema import Column
     from halfmask.table.table import Table
 
@@ -152,7 +153,7 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     for role in roles:
         for name in names(given.get(role)):
             if name not in table.arrow.column_names:
-                known = ", ".join(table.arrow.column_names)
+                known = told(table.arrow.column_names)
                 faults.append(
                     f"--{role} names a column that is not there: {name!r}. There: {known}."
                 )

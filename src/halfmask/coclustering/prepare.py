@@ -18,6 +18,7 @@ from halfmask.coclustering.numbers import as_numbers, ends, is_number
 from halfmask.coclustering.observations import Observations, Variable, observe
 from halfmask.errors import InputError, ParameterError
 from halfmask.table.hierarchies.auto import INTERVALS
+from halfmask.table.names import require_known
 from halfmask.table.sets import MISSING
 
 if TYPE_CHECKING:
@@ -154,12 +155,7 @@ def melt(
         raise ParameterError("bins", bins, "a whole number of 2 or more")
     if not names:
         raise InputError("There is no column to co-cluster: declare at least one as quasi.")
-    unknown = [name for name in names if name not in table.arrow.column_names]
-    if unknown:
-        words = ", ".join(map(repr, unknown))
-        raise InputError(
-            f"The table has no column {words}; it has {', '.join(table.arrow.column_names)}."
-        )
+    require_known(names, table.arrow.column_names)
     return melt_columns([column_parts(table, n, bins=bins, intervals=intervals) for n in names])
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.open import is_address, is_database, open_address
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
+from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,9 +91,7 @@ def counted_tuples(
     known = engine.columns(table)
     if known is None:
         raise InputError(f"The source has no table called {table!r}: name one of its tables.")
-    unknown = [name for name in columns if name not in known]
-    if unknown:
-        raise InputError(f"Unknown columns: {', '.join(unknown)}. There: {', '.join(known)}.")
+    require_known(columns, known)
     names = [exp.column(name, quoted=True) for name in columns]
     counted = exp.Count(this=exp.Star()).as_(_NAME)
     query = exp.select(*names, counted).from_(exp.to_table(table, quoted=True))

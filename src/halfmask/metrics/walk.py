@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import ParameterError
 from halfmask.table.classes import Layout
+from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,11 +105,7 @@ def chosen_columns(table: Table, columns: Sequence[str] | None, size: int) -> li
     known = table.arrow.column_names
     if columns is None:
         return [name for name in known if name not in table.schema.private]
-    unknown = [name for name in columns if name not in known]
-    if unknown:
-        raise InputError(
-            f"Unknown columns: {', '.join(unknown)}. The table has {', '.join(known)}."
-        )
+    require_known(columns, known)
     if not columns:
         raise ParameterError("columns", (), "at least one column")
     return list(dict.fromkeys(columns))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from halfmask.query import vocabulary
 from halfmask.query.scope import fail
+from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -189,7 +190,7 @@ class _Merge:
             if output and not column.table and column.find_ancestor(*aliases):
                 return
             if not self.star:
-                known = ", ".join(self.columns)
+                known = told(self.columns)
                 fail(self.text, column, f"there is no column {column.name}; there are {known}.")
             column.set("table", exp.to_identifier(self.table) if self.table else None)
             return

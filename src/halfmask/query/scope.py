@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.errors import QueryError, UnsupportedQueryError
 from halfmask.query import vocabulary
+from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -76,7 +77,7 @@ class Scope:
         return found[0]
 
     def _unknown(self, column: exp.Column) -> NoReturn:
-        known = ", ".join(c for s in self.tables.values() for c in s.columns if c not in s.hidden)
+        known = told(c for s in self.tables.values() for c in s.columns if c not in s.hidden)
         fail(self.text, column, f"there is no column {column.name}; there are {known}.")
 
     def role(self, column: exp.Column) -> str:

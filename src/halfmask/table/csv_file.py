@@ -12,6 +12,7 @@ import pyarrow.csv as arrow_csv
 
 from halfmask.errors import InputError
 from halfmask.table import text_file
+from halfmask.table.names import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,26 +69,6 @@ def _header(source: Path | bytes, sample: str, delimiter: str) -> list[str]:
         raise InputError(f"{text_file.name_of(source)} has a header that is no CSV.") from None
     check_names(names)
     return names
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Every column has a name, and no two the same."""
-    blank = [str(place) for place, name in enumerate(names, start=1) if not name]
-    if blank:
-        raise InputError(
-            f"Column {', '.join(blank)} has no name: name it (or leave row numbers out of the"
-            " file)."
-        )
-    # Told by place: where a file lacks its line of names, they are the cells of a person.
-    places: dict[str, list[str]] = {}
-    for place, name in enumerate(names, start=1):
-        places.setdefault(name, []).append(str(place))
-    twice = [" and ".join(held) for held in places.values() if len(held) > 1]
-    if twice:
-        raise InputError(
-            f"Column names occur more than once: columns {'; '.join(twice)}. Rename them, or add a "
-            "first line that names the columns if the file begins with a row."
-        )
 
 
 def _read(source: Path | bytes, dialect: Dialect, names: list[str]) -> pa.Table:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError
-from halfmask.table.csv_file import check_names
 from halfmask.table.incoming import Incoming, incoming
+from halfmask.table.names import check_names
 
 
 def from_frame(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:

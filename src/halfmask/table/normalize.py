@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError
-from halfmask.table.csv_file import check_names
 from halfmask.table.dictionary import dictionary_of
 from halfmask.table.moments import out_of_calendar, zone_known
+from halfmask.table.names import check_names
 from halfmask.table.numbers import is_text
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.csv_file import TEXT
 from halfmask.table.infer import number_type, retyped, used_values
+from halfmask.table.names import told
 from halfmask.table.schema import Schema
 
 _LARGEST = 2**53
@@ -23,7 +24,7 @@ def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Tab
     assert person is not None  # noqa: S101 - the schema demands it where a file is named
     file = f"Policy file '{schema.policy_file}'"
     faults = [
-        f"{file} has no column '{name}'; it has {', '.join(map(repr, policies.column_names))}."
+        f"{file} has no column '{name}'; it has {told(policies.column_names)}."
         for name in (person, *schema.policy.values())
         if name not in policies.column_names
     ]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import ParameterError
 from halfmask.table.dictionary import dictionary_of
+from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,12 +60,7 @@ def minimal_quasi_identifiers(
     private = table.schema.private
     names = [n for n in table.arrow.column_names if n not in private]
     chosen = names if columns is None else list(columns)
-    unknown = [name for name in chosen if name not in table.arrow.column_names]
-    if unknown:
-        raise InputError(
-            f"Unknown columns: {', '.join(unknown)}. The table has"
-            f" {', '.join(table.arrow.column_names)}."
-        )
+    require_known(chosen, table.arrow.column_names)
     return search({name: codes_of(table.arrow[name]) for name in chosen}, limit).sets
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from halfmask.errors import SchemaError
+from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -183,7 +184,7 @@ class Schema:
             for demand, name in self.policy.items()
             if name not in self.columns
         ]
-        exists = ", ".join(f"'{name}'" for name in names)
+        exists = told(names)
         return [
             f"Column '{name}' is {place} but not in the table, which has {exists}."
             for name, place in places

@@ -435,7 +435,7 @@ def test_a_missing_value_is_a_value_of_its_own():
 def test_no_value_in_words():
     found = hm.discrimination_rate(table(x=["a", "b"], y=["canary", "o"]), "x", "y", values=True)
     assert "canary" not in repr(found) + repr(found.details)
-    with pytest.raises(InputError, match="Unknown columns: z"):
+    with pytest.raises(InputError, match="Unknown columns: 'z'"):
         hm.discrimination_rate(table(x=[1], y=[2]), "x", "z")
     with pytest.raises(ParameterError):
         hm.discrimination_rate(table(x=[1], y=[2]), "x", [])

@@ -13,6 +13,7 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.codes import joint
 from halfmask.metrics.discrimination.partition import Blocks, Cuts, Partition, partitioning
 from halfmask.metrics.discrimination.partition_file import stated_partitions
+from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,12 +193,7 @@ def require_columns(table: Table, target: str, names: tuple[str, ...], suppresse
     """
     if not names:
         raise ParameterError("keys", names, "at least one column")
-    known = table.arrow.column_names
-    unknown = [str(name) for name in (target, *names) if name not in known]
-    if unknown:
-        raise InputError(
-            f"Unknown columns: {', '.join(unknown)}. The table has {', '.join(known)}."
-        )
+    require_known((target, *names), table.arrow.column_names)
     if suppressed not in ("keep", "drop", "missing"):
         raise ParameterError("suppressed", suppressed, "keep, drop or missing")
     if not len(table):

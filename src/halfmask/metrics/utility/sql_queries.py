@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from halfmask.errors import HalfmaskError, InputError
 from halfmask.metrics.estimate import Estimate, failed, mean
+from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -162,11 +163,11 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
         if unknown:
             raise InputError(
                 f"Query {number} names {unknown} column(s) that are not in both tables. There: "
-                f"{', '.join(columns)}. Texts stand in single quotes."
+                f"{told(columns)}. Texts stand in single quotes."
             ) from None
         raise InputError(
             f"Query {number} cannot be run on a table called {TABLE!r} with the columns "
-            f"{', '.join(columns)}. {error}"
+            f"{told(columns)}. {error}"
         ) from None
     figures = _figures(query, fetched.schema)
     keys = [fetched.column(i).to_pylist() for i, figure in enumerate(figures) if not figure]
