@@ -19,6 +19,7 @@ from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
+from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.disclosure import disclosure
@@ -135,7 +136,10 @@ def _assessed(
     size = affordable(len(quasi), size)
     sets = by_people(column_sets(table, quasi, size=size, counts=counts), own, ready)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
-    disclosures = tuple(disclosure(own, name) for name in sensitive)
+    disclosures = tuple(
+        disclosure(own, name, original_blocks(ready, name, meaning_of(ready, name)))
+        for name in sensitive
+    )
     rows, people = own.rows, own.people
     alone = int(rows[people == 1].sum())
     smallest = int(people.min())
