@@ -228,3 +228,16 @@ def test_linear_models_of_numeric_columns_are_fitted_without_scikit_learn(monkey
     page = " ".join((tmp_path / "a.html").read_text().split())
     assert "has 2 coefficients, whose intervals overlap to" in page
     assert hm.compare(table, table, learn=False).regressions == ()
+
+
+def test_the_limit_is_that_of_every_criterion():
+    for limit in (0.2, 0.9):
+        found = hm.compare(original(), original(), learn=False, limit=limit)
+        assert {one.limit for one in found.criteria} == {found.limit} == {limit}
+        assert found.criteria[-1].name == "inference"
+
+
+def test_a_release_is_no_control():
+    release = hm.anonymize(original(), hm.KAnonymity(2))
+    with pytest.raises(InputError, match="A release is no control"):
+        hm.compare(original(), release, control=release, learn=False)
