@@ -9,6 +9,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.report import attacks, frontier_words, population
+from halfmask.report.comparison_plots import comparison
 from halfmask.report.discrimination import need_lines
 from halfmask.report.pages import estimate, render_page
 from halfmask.report.sentences import (
@@ -357,6 +358,13 @@ def test_a_page_shows_the_risks_of_both_sides(document):
     text = text_of(render_page(document | {"discrimination": rates}))
     assert "It tells more than the weaker release in 1 case." in text
     assert "homogeneity: ill age 0.5000 0.2500" in text
+
+
+def test_plots_show_the_risks_of_both_sides(document):
+    drawn = comparison(document)["plot-risk"]["data"]["values"]
+    assert {(one["risk"], one["table"]): one["rows"] for one in drawn if one["rows"]} == {
+        ("50% to 100%", "original"): 6, ("34% to 50%", "release"): 2, ("20% to 34%", "release"): 4,
+    }  # fmt: skip
 
 
 def test_a_control_stands_beside_the_attack_where_there_is_one(document):
