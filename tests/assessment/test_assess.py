@@ -90,6 +90,8 @@ def test_the_three_criteria_and_what_to_do_next():
     assert by["singling out"].attack.value == pytest.approx(4 / 6)
     assert by["singling out"].outcome == "not met"
     assert by["linkability"].attack.value == pytest.approx(5 / 6)
+    assert by["linkability"].baseline.value == pytest.approx(1 / 6)
+    assert (by["singling out"].baseline.value, by["linkability"].outcome) == (0, "not met")
     # Everybody's salary is certain; the most frequent salary is held by two of six.
     assert by["inference"].attack.value == 1
     assert by["inference"].baseline.value == pytest.approx(2 / 6)
