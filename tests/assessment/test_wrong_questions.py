@@ -30,7 +30,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("asked", [*WRONG, {"limit": None}, {"limit": 0}, {"limit": 1}, {"k": 2.5}], ids=str)
+@pytest.mark.parametrize(
+    "asked", [*WRONG, {"limit": None}, {"limit": 0}, {"limit": 1}, {"k": 2.5}], ids=str
+)
 def test_assess_refuses(asked, people):
     with pytest.raises(ParameterError, match=next(iter(asked))):
         hm.assess(people, **asked)

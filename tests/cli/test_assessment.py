@@ -106,8 +106,8 @@ def test_compare_shows_the_risks_of_both_sides(halfmask, tmp_path):
     )
     outcome = halfmask("compare", rows, recoded, "--no-learn", "--attacks", 20)
     assert outcome.code == 0, outcome.err
-    shown = {name.strip(): figures for line in outcome.out.splitlines() if line.startswith("│")
-             for name, *figures in [[cell.strip() for cell in line.strip("│").split("│")]]}  # fmt: skip
+    lines = [line.strip("│").split("│") for line in outcome.out.splitlines() if line[0] == "│"]
+    shown = {name.strip(): [cell.strip() for cell in figures] for name, *figures in lines}
     # Four people alone become two pairs.
     assert shown["highest risk (prosecutor)"] == ["1", "0.5"]
     assert shown["mean risk (marketer)"] == ["1", "0.5"]
