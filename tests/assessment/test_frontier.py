@@ -6,6 +6,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.assessment.points import Point, marked, utility_of
+from halfmask.assessment.settings import Setting, at_least
 from halfmask.errors import InputError
 from halfmask.sample import write
 
@@ -159,6 +160,24 @@ def test_what_cannot_be_rules_out_only_what_asks_for_more():
     # One of two values is always held by half of the rows; at most nine tenths is no matter.
     assert [(p.models[0]["alpha"], p.models[0]["k"]) for p in found.points] == [(0.9, 3)]
     assert len(found.impossible) == 2
+
+
+@pytest.mark.parametrize(
+    ("strong", "weak", "holds"),
+    [
+        ((0.0, hm.KAnonymity(5)), (0.1, hm.KAnonymity(2)), True),
+        ((0.1, hm.KAnonymity(5)), (0.0, hm.KAnonymity(2)), False),
+        ((0.0, hm.KAnonymity(2)), (0.0, hm.KAnonymity(5)), False),
+        ((0.0, hm.TCloseness(0.1, "s")), (0.0, hm.TCloseness(0.2, "s")), True),
+        ((0.0, hm.TCloseness(0.2, "s")), (0.0, hm.TCloseness(0.1, "s")), False),
+        ((0.0, hm.LDiversity(3, "s")), (0.0, hm.LDiversity(2, "s")), True),
+        ((0.0, hm.LDiversity(3, "s")), (0.0, hm.LDiversity(2, "r")), False),
+        ((0.0, hm.AlphaKAnonymity(0.9, 5, "s")), (0.0, hm.AlphaKAnonymity(0.5, 2, "s")), False),
+    ],
+)
+def test_a_setting_implies_another_only_if_it_promises_as_much(strong, weak, holds):
+    one, two = (Setting("optimal", share, (model,)) for share, model in (strong, weak))
+    assert at_least(one, two) == holds
 
 
 def point(risk=0.1, loss=0.1, highest=0.5, distance=0.1, inference=None, name="p"):
