@@ -104,3 +104,25 @@ def test_missing_cells_that_may_be_suppressed_are_named():
     found = compared(people, {**rows, "city": [None] * 200 + rows["city"][200:]})
     assert any("'city': more cells are missing" in note for note in found.notes)
     assert not any("more cells" in note for note in compared(people, rows).notes)
+
+
+def test_missing_cells_where_none_were_missing_are_suppressed_without_a_word(people):
+    found = compared(people, {**without(SAFE, "id"), "city": [None] * 200 + ["*"] * 600})
+    assert not found.notes
+    assert set(outcomes(found).values()) == {"met"}
+
+
+def test_what_is_not_met_stays_so_beside_a_doubt(people):
+    rows = {**without(ROWS, "id"), "record": list(range(800))}
+    rows["disease"] = [f"d{a}{c}" for a, c in zip(AGES, ROWS["city"], strict=True)]
+    told = hm.read({**ROWS, "disease": rows["disease"]}, schema=SCHEMA)
+    found = compared(told, rows)
+    assert outcomes(found)["inference"] == "not met"  # age and city give the disease away
+    assert "met" not in outcomes(found).values()
+
+
+def test_an_identifier_that_only_the_schema_knows_is_taken_as_one(people):
+    unseen = hm.Table(people.arrow.drop_columns(["id"]), people.schema)
+    found = compared(unseen, SAFE)
+    assert outcomes(found)["singling out"] == "not met"
+    assert "'id'" in found.notes[0]
