@@ -42,6 +42,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
 
         what = "The service (fastapi, uvicorn)"
         raise EngineUnavailableError(what, "pip install 'halfmask[serve]'") from None
+    from halfmask.service.worker import Worker
     from halfmask.service.workspace import Workspace
 
     if given["schema"] and not file:
@@ -49,13 +50,17 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
     listener = bind(host, port)
     with ends_by_signals():
         space = Workspace()
+        worker = Worker(space.folder)
         try:
+            worker.start()
             if file:
                 with show.working("Describing"):
                     how = {name: given[name] for name in ("delimiter", "encoding")}
-                    space.open(Path(file), given["schema"], **how)
+                    place, schema = Path(file), given["schema"]
+                    space.become(worker.do("open_own", path=place, schema=schema, how=how))
             serve(
                 space,
+                worker,
                 listener,
                 host=host,
                 upload_limit=given["upload_limit"] * 1_000_000,
@@ -63,6 +68,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
             )
         finally:
             listener.close()
+            worker.close()
             space.close()
     show.say("Stopped; what was sent or made is removed.")
 
