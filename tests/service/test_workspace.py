@@ -148,7 +148,7 @@ def test_what_is_sent_is_not_its_own_schema(space, monkeypatch):
     monkeypatch.setattr("halfmask.table.read._beside", lambda _: pytest.fail("looked beside it"))
     place = space.room("people.TOML")
     place.write_text(PEOPLE)
-    assert Bench().open_sent(place).proposed
+    assert Bench().open_sent(place, 1000).proposed
 
 
 @pytest.mark.parametrize(

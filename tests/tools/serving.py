@@ -87,7 +87,7 @@ def served(folder):
     folder.mkdir(mode=0o700)
     bench = Bench()
     desk = Desk(Workspace(folder=folder), Here(bench), Jobs())
-    rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, upload_limit=100_000)
+    rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, 100_000, 1_000_000)
     with TestClient(make_app(desk, rules), base_url=f"http://127.0.0.1:{PORT}") as client:
         yield Service(client, desk, bench)
 

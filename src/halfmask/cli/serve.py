@@ -12,6 +12,7 @@ import click
 from halfmask.cli import show
 from halfmask.cli.options import as_json
 
+_MB = 1_000_000
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -26,6 +27,8 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
               help="0 takes a free one.")  # fmt: skip
 @click.option("--upload-limit", type=click.IntRange(min=1), default=500, show_default=True,
               help="The largest file that the browser may send, in MB.")  # fmt: skip
+@click.option("--unpacked-limit", type=click.IntRange(min=1), default=2000, show_default=True,
+              help="The most that such a file may unpack to, in MB.")  # fmt: skip
 @click.option("--open/--no-open", "open_it", default=True, help="Open the browser.")
 @as_json
 def command(file: str | None, host: str, port: int, as_json: bool, **given: Any) -> None:
@@ -63,7 +66,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
                 worker,
                 listener,
                 host=host,
-                upload_limit=given["upload_limit"] * 1_000_000,
+                limits=(given["upload_limit"] * _MB, given["unpacked_limit"] * _MB),
                 ready=lambda told: _ready(told, space.folder, host, as_json, given["open_it"]),
             )
         finally:

@@ -72,7 +72,7 @@ def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
         except BaseException as error:
             job.fail(error)
             raise
-        return _started(desk.open_sent(job, place))
+        return _started(desk.open_sent(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
     def open_sample(asked: requests.Sample) -> Response:

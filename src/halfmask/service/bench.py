@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from halfmask.errors import InputError
 from halfmask.service.schema_change import changed_schema
 from halfmask.service.standing import Standing
+from halfmask.service.unpacked import require_unpacked
 from halfmask.table.describe import describe
 from halfmask.table.read import declared_schema, read
 from halfmask.table.schema import Schema
@@ -42,9 +43,10 @@ class Bench:
         standing = Standing(_new(), path, how, found.to_dict(), table.schema, toml, proposed)
         return self._hold(standing, table)
 
-    def open_sent(self, path: Path) -> Standing:
-        """Open a file that the browser sent."""
+    def open_sent(self, path: Path, unpacked_limit: int) -> Standing:
+        """Open a file that the browser sent and that may unpack to so many bytes."""
         try:
+            require_unpacked(path, unpacked_limit)
             return self.open(path, Schema())  # it may not be its own schema, which names files
         except InputError as error:
             if type(error) is not InputError:

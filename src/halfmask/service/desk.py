@@ -25,9 +25,10 @@ class Desk:
     worker: Worker
     jobs: Jobs
 
-    def open_sent(self, job: Job, place: Path) -> Job:
+    def open_sent(self, job: Job, place: Path, unpacked_limit: int) -> Job:
         """Open a file that was sent to ``place`` for a job that is claimed already."""
-        return self.jobs.start(job, lambda: self._open(job, place.parent, "open_sent", path=place))
+        given = {"path": place, "unpacked_limit": unpacked_limit}
+        return self.jobs.start(job, lambda: self._open(job, place.parent, "open_sent", **given))
 
     def open_sample(self, rows: int) -> Job:
         """Open an invented table."""

@@ -69,15 +69,18 @@ def serve(
     listener: socket.socket,
     *,
     host: str,
-    upload_limit: int,
+    limits: tuple[int, int],
     ready: Callable[[str], None],
 ) -> None:
-    """Serve a workspace until interrupted; ``ready`` is told the address to open."""
+    """Serve a workspace until interrupted; ``ready`` is told the address to open.
+
+    ``limits`` are the most bytes that a table has as it is sent, and unpacked.
+    """
     address, port = listener.getsockname()[:2]
     names = tuple(f"[{name}]" if ":" in name else name for name in (address, host))
     token = secrets.token_urlsafe(32)
     jobs = Jobs(worker.restart)
-    rules = Rules(token, (*names, "localhost"), port, upload_limit)
+    rules = Rules(token, (*names, "localhost"), port, *limits)
     app = make_app(Desk(space, worker, jobs), rules)
     config = uvicorn.Config(
         app,

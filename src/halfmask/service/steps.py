@@ -43,9 +43,9 @@ def open_own(
     return bench.open(path, schema, **(how or {}))
 
 
-def open_sent(bench: Bench, path: Path) -> Standing:
+def open_sent(bench: Bench, path: Path, unpacked_limit: int) -> Standing:
     """Open a file that the browser sent."""
-    return bench.open_sent(path)
+    return bench.open_sent(path, unpacked_limit)
 
 
 def open_sample(bench: Bench, folder: Path, rows: int) -> Standing:

@@ -107,6 +107,8 @@ def work(pipe: connection.Connection, home: Path) -> None:
     for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to the parent too, which ends this
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    with suppress(OSError):  # Linux: where memory runs out, this process goes, and no other
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     tempfile.tempdir = os.environ["TMPDIR"] = str(home / "temporary")
     threading.Thread(target=_watch, args=(home,), daemon=True).start()
     with Path(os.devnull).open("r+") as nothing:
