@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.comparison import Comparison, Finding
-from halfmask.assessment.opened import How, open_another, open_sides
+from halfmask.assessment.opened import How, open_sides
 from halfmask.assessment.parameters import require_limit
 from halfmask.errors import InputError
 from halfmask.metrics.covering import finding_chance
@@ -73,6 +73,7 @@ def compare(
     release_table: str | None = None,
     control_table: str | None = None,
     earlier_table: str | None = None,
+    weaker_table: str | None = None,
     memory_limit: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -104,6 +105,7 @@ def compare(
         release_table: the same for the release.
         control_table: the same for the control.
         earlier_table: the same for the earlier release.
+        weaker_table: the same for the weaker release.
         memory_limit: how much memory DuckDB may take.
         delimiter: what stands between the fields of an original that is a text file; ``None``:
             detected, as it is for the other tables.
@@ -145,15 +147,14 @@ def compare(
     more = [*columns_named(asked), *_spoken_of(targets, wishes)]
     how = How(engine, memory_limit, suppressed)
     opened = open_sides(
-        (original, release, control, earlier),
-        (source_table, release_table, control_table, earlier_table),
+        (original, release, control, earlier, weaker),
+        (source_table, release_table, control_table, earlier_table, weaker_table),
         schema=schema,
         more=more,
         how=how,
         delimiter=delimiter,
         encoding=encoding,
     )
-    other = None if weaker is None else open_another(opened, weaker, more, how)
     paired = sides(opened.original, opened.release)
     attacked = whom(
         opened.original, opened.release, opened.control, attacks=attacks, seed=seed, known=paired
@@ -196,7 +197,7 @@ def compare(
         discrimination=_rates(
             paired,
             meanings,
-            None if other is None else sides(opened.original, other),
+            None if opened.weaker is None else sides(opened.original, opened.weaker),
             same_order=same_order,
         ),
         criteria=seen.judge(
