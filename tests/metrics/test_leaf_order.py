@@ -33,6 +33,12 @@ def test_nested_labels_become_ranges():
     assert under(one) == [{int(one.number[0])}, {int(one.number[1])}]
 
 
+def test_an_order_that_makes_more_gaps_is_not_taken():
+    found = in_order(5, *chained([{2, 3}, {0}, {0, 1, 3, 4}, {1, 2, 3, 4}]))
+    assert found.number.tolist() == [0, 1, 2, 3, 4]
+    assert found.gaps == 1
+
+
 @given(st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=5))
 def test_numbers_keep_what_labels_cover(labels):
     given_order = in_order(12, *chained(labels))
