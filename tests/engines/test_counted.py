@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
+from halfmask.engines.counted import counted
+from halfmask.engines.source import Source
 from halfmask.errors import EngineError, InputError, ParameterError, SchemaError
 
 SCHEMA = {
@@ -225,6 +227,27 @@ def test_a_declared_delimiter_and_encoding_hold(tmp_path, capfd):
     assert "holds" in capfd.readouterr().out
 
 
+def test_how_a_file_is_written_may_stand_in_the_schema(tmp_path):
+    # Commas and semicolons would both do: a schema tells which is meant.
+    (tmp_path / "odd.csv").write_bytes("age,x;city\n30,1;M\xfcnster\n30,1;Bonn\n".encode("latin-1"))
+    schema = {
+        "table": {"delimiter": ";", "encoding": "latin-1"},
+        "columns": {"age,x": "quasi", "city": "quasi"},
+    }
+    found = hm.assess(tmp_path / "odd.csv", schema=schema, engine="duckdb")
+    same(hm.assess(hm.read(tmp_path / "odd.csv", schema)), found)
+    assert [(one.name, one.distinct) for one in found.columns] == [("age,x", 1), ("city", 2)]
+
+
+def test_columns_that_must_not_leave_are_not_counted_along(sources):
+    schema = {"age": "quasi", "note": "identifier"}
+    source = Source(sources / "people.parquet", schema, "duckdb")
+    found = counted(source, lambda _: ["age"], ["note", "ill", "nothing"])
+    assert found.table.arrow.column_names == ["age", "ill"]
+    assert found.left_out == ("sex", "zip", "note")
+    assert found.private == ("note",)
+
+
 def test_the_memory_limit_also_holds_for_a_database(sources):
     with pytest.raises(ParameterError, match="500MB"):
         hm.assess(
@@ -243,6 +266,13 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "broken.duckdb").write_text("canary")
     with pytest.raises(EngineError, match="cannot read") as caught:
         hm.check(tmp_path / "broken.duckdb", hm.KAnonymity(2), schema=SCHEMA, source_table="t")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_line_that_duckdb_cannot_read_is_not_told(tmp_path):
+    (tmp_path / "broken.csv").write_bytes(b"age,sex\ncanary,f\n31\xff,m\n")
+    with pytest.raises(EngineError, match="cannot read") as caught:
+        hm.assess(tmp_path / "broken.csv", schema={"age": "quasi"}, engine="duckdb")
     assert "canary" not in str(caught.value)
 
 

@@ -70,8 +70,7 @@ class Counted:
 
             with self.source.open() as (running, table):
                 values, whole = distinct_values(running, table, name, most)
-        found = pc.drop_null(pc.cast(values, pa.string()))
-        return found.filter(pc.not_equal(found, "")), whole
+        return pc.drop_null(pc.cast(values, pa.string())), whole
 
 
 def counted(
