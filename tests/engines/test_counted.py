@@ -262,6 +262,18 @@ def test_a_memory_limit_has_duckdb_count(sources):
         hm.assess(sources / "people.duckdb", schema=SCHEMA, engine="memory")
 
 
+def test_a_database_is_only_read(sources):
+    import duckdb
+
+    from halfmask.engines.large import open_large
+
+    with (
+        open_large(str(sources / "people.duckdb"), table="people") as (engine, _),
+        pytest.raises(duckdb.Error, match="read-only"),
+    ):
+        engine._connection.execute("CREATE TABLE given.more (a INT)")
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "broken.duckdb").write_text("canary")
     with pytest.raises(EngineError, match="cannot read") as caught:
