@@ -239,6 +239,14 @@ def test_how_a_file_is_written_may_stand_in_the_schema(tmp_path):
     assert [(one.name, one.distinct) for one in found.columns] == [("age,x", 1), ("city", 2)]
 
 
+def test_empty_fields_are_missing_in_quotes_too(tmp_path):
+    (tmp_path / "people.csv").write_text('age,city\n30,""\n30,\n30,Bonn\n')
+    schema = {"age": "quasi", "city": "quasi"}
+    found = hm.assess(tmp_path / "people.csv", schema=schema, engine="duckdb")
+    same(hm.assess(hm.read(tmp_path / "people.csv", schema)), found)
+    assert (found.classes, found.columns[1].missing) == (2, 2)
+
+
 def test_columns_that_must_not_leave_are_not_counted_along(sources):
     schema = {"age": "quasi", "note": "identifier"}
     source = Source(sources / "people.parquet", schema, "duckdb")

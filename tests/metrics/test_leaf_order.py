@@ -26,6 +26,9 @@ def test_nested_labels_become_ranges():
     assert sorted(found.number.tolist()) == list(range(6))
     assert under(found) == [{int(found.number[leaf]) for leaf in one} for one in labels]
     assert found.gaps == 0
+    # Two wide labels that take turns, with a narrower one in each.
+    deep = [{0, 1, 4, 5}, {0, 4}, {2, 3, 6, 7}, {2, 6}]
+    assert in_order(8, *chained(deep)).gaps == 0
     # 0 and 3 stand under the same labels, and so do 1 and 4.
     one = merged(in_order(5, *chained([{0, 3}, {1, 2, 4}])))
     assert one.count == 2
