@@ -236,8 +236,8 @@ def _listed(engine: Engine, table: object, schema: object) -> Catalog:
 
 
 def _schema_of(schema: object, name: str) -> Any:
-    from halfmask.table.read import _schema
+    from halfmask.table.read import as_schema
 
     if isinstance(schema, Mapping) and "columns" not in schema and name in schema:
         schema = schema[name]
-    return None if schema is None else _schema(schema)
+    return None if schema is None else as_schema(schema)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from halfmask.errors import InputError, MissingError
 from halfmask.sample import SEED, write
 from halfmask.service.schema_change import changed_schema
-from halfmask.table.describe import Description, describe
+from halfmask.table.describe import describe
 from halfmask.table.read import declared_schema, read
 from halfmask.table.schema import Schema
 from halfmask.table.schema_file import mapping_of
@@ -26,6 +26,7 @@ from halfmask.table.schema_file import mapping_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from halfmask.table.description import Description
     from halfmask.table.table import Table
 
 _LONGEST = 80
