@@ -95,3 +95,21 @@ def test_compare_counts_by_an_engine_what_it_reads(halfmask, sample, tmp_path):
     assert refused.code == 1
     assert "have no order" in refused.err
     assert halfmask("compare", sample, tmp_path / "all.duckdb").code == 1
+
+
+def test_compare_shows_the_risks_of_both_sides(halfmask, tmp_path):
+    rows, recoded = tmp_path / "people.csv", tmp_path / "recoded.csv"
+    rows.write_text("age,ill\n30,flu\n31,cold\n41,flu\n42,gout\n")
+    recoded.write_text("age,ill\n30-39,flu\n30-39,cold\n40-49,flu\n40-49,gout\n")
+    rows.with_suffix(".toml").write_text(
+        'columns.ill = "sensitive"\n[columns.age]\nrole = "quasi"\nhierarchy.intervals = [10]\n'
+    )
+    outcome = halfmask("compare", rows, recoded, "--no-learn", "--attacks", 20)
+    assert outcome.code == 0, outcome.err
+    lines = [line.strip("│").split("│") for line in outcome.out.splitlines() if line[0] == "│"]
+    shown = {name.strip(): [cell.strip() for cell in figures] for name, *figures in lines}
+    # Four people alone become two pairs.
+    assert shown["highest risk (prosecutor)"] == ["1", "0.5"]
+    assert shown["mean risk (marketer)"] == ["1", "0.5"]
+    assert shown["classes"] == ["4", "2"]
+    assert shown["linkability"][0] == "undecided"  # four people prove nothing

@@ -145,3 +145,45 @@ def test_new_dates_are_numbers_of_days():
         column = sides(table, hm.read(pa.table({"day": released}), schema={})).columns["day"]
         assert column.numbers.tolist() == [0, 10, 20, 5, 30]
         assert column.foreign == 2
+
+
+def column(values, released, **declared):
+    table = hm.read(pa.table({"x": values}), schema={"x": {"role": "quasi", **declared}})
+    return sides(table, hm.read(pa.table({"x": released}), schema={})).columns["x"]
+
+
+def test_a_missing_number_takes_the_mean_of_the_others():
+    assert column([1, 3, 8, None], [1, 3, 8, None]).numbers.tolist() == [1, 3, 8, 4]
+
+
+def test_new_numbers_are_no_days():
+    days = pa.array([0, 10], pa.int32()).cast(pa.date32())
+    assert column(days, days).numbers.tolist() == [0, 10]
+    assert column(days, [3, 4]).numbers is None
+
+
+def test_fine_numbers_are_compared_in_twentieths_of_the_rows():
+    values = list(range(101))
+    one = column(values, values)
+    held = np.bincount(one.bin_of)
+    assert (np.diff(one.bin_of) >= 0).all()
+    assert (one.bins, held.min(), held.max()) == (20, 4, 6)  # an edge falls to either side
+    assert column(values[:50], values[:50]).bins == 50
+
+
+def test_rare_values_share_a_bin_in_pairs_of_columns():
+    # 120 values; those with even numbers are held by two rows.
+    values = [f"v{i:03}" for i in range(120) for _ in range(2 - i % 2)]
+    one = column(values, values)
+    frequent, rare = one.coarse_of[::2], one.coarse_of[1::2]
+    assert one.coarse == 100
+    assert len(set(frequent.tolist())) == 60
+    alone = [code for code in rare.tolist() if code != 99]
+    assert len(alone) == len(set(alone)) == 39  # what is left of 99 bins
+    assert not set(alone) & set(frequent.tolist())
+
+
+def test_a_value_beside_ranges_is_a_value():
+    one = column(list(range(20, 30)), ["20-24", "26"])
+    assert one.level.tolist()[1] == 0
+    assert one.level.tolist()[0] > 0

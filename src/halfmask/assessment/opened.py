@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Given = Table | Published | str | PathLike[str]
 
-_OPTIONS = ("release_table", "control_table", "earlier_table")
+_OPTIONS = ("release_table", "control_table", "earlier_table", "weaker_table")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +34,7 @@ class Opened:
     Attributes:
         original: the rows or tuples it was made from.
         release: its rows or tuples; ``earlier`` another release, ``control`` other people.
+        weaker: a release under a weaker promise.
         notes: who counted what, and which columns were left out.
     """
 
@@ -41,6 +42,7 @@ class Opened:
     release: Published | Counted
     control: Counted | None
     earlier: Published | Counted | None
+    weaker: Published | Counted | None
     notes: tuple[str, ...] = ()
 
 
@@ -63,18 +65,18 @@ class How:
 
 
 def open_sides(
-    sources: tuple[Given, Given, Given | None, Given | None],
-    tables: tuple[str | None, str | None, str | None, str | None],
+    sources: tuple[Given, Given, Given | None, Given | None, Given | None],
+    tables: tuple[str | None, ...],
     *,
     schema: object,
     more: Sequence[str],
     how: How,
     **written: str | None,
 ) -> Opened:
-    """Read or count the original, the release, the control and the earlier release.
+    """Read or count the original, the release, the control, the earlier and the weaker release.
 
     Args:
-        sources: these four.
+        sources: these five.
         tables: which table of a database each of them is.
         schema: that of the original, as for ``read``.
         more: columns that are compared though they have no role.
@@ -87,10 +89,10 @@ def open_sides(
     original = _counted("source_table", sources[0], tables[0], how, _named, more, schema, **written)
     held = original.table.schema
     names = [name for name in [*_named(held), *more] if name not in original.private]
-    release, control, earlier = (
+    release, control, earlier, weaker = (
         None if source is None else _other(option, source, table, how, names, schema=declared)
         for option, source, table, declared in zip(
-            _OPTIONS, sources[1:], tables[1:], (None, _only(held, names), None), strict=True
+            _OPTIONS, sources[1:], tables[1:], (None, _only(held, names), None, None), strict=True
         )
     )
     assert release is not None  # noqa: S101 - it is always given
@@ -98,18 +100,10 @@ def open_sides(
         raise InputError("A release is no control: give a table of people who are not in it.")
     release = _read_as_said(release, held, how)
     earlier = None if earlier is None else _read_as_said(earlier, held, how)
-    opened = Opened(original, release, control, earlier)
+    weaker = None if weaker is None else _read_as_said(weaker, held, how)
+    opened = Opened(original, release, control, earlier, weaker)
     notes = (*_notes(opened), *_left_out(original, release), *_said(held, how))
     return replace(opened, notes=notes)
-
-
-def open_another(
-    opened: Opened, source: Given, more: Sequence[str], how: How
-) -> Published | Counted:
-    """Read or count one more release of the same original."""
-    held = opened.original.table.schema
-    names = [name for name in [*_named(held), *more] if name not in opened.original.private]
-    return _read_as_said(_other("weaker", source, None, how, names), held, how)
 
 
 def _read_as_said(release: Published | Counted, held: Schema, how: How) -> Published | Counted:
@@ -179,8 +173,8 @@ def _counted(
 
 
 def _notes(opened: Opened) -> list[str]:
-    sides = (opened.original, opened.release, opened.control, opened.earlier)
-    names = ("original", "release", "control", "earlier release")
+    sides = (opened.original, opened.release, opened.control, opened.earlier, opened.weaker)
+    names = ("original", "release", "control", "earlier release", "weaker release")
     return [
         f"The rows of the {name} were counted by {one.engine}: {len(one.table):,} distinct tuples "
         f"stand for {one.rows:,} rows. Figures without an interval are counted on all rows."
