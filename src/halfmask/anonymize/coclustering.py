@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.release import Release
 
-METHODS = ("cocluster", "cocluster-sets", "cocluster-mode")
 OPTIONS = ("bins", "intervals", "link")
 _CLASS = "class"
 _ROUNDS = 2
