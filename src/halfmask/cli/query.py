@@ -46,7 +46,7 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
     """
     from halfmask.query.explain import explained
     from halfmask.query.parse import parse
-    from halfmask.query.private_clause import is_private
+    from halfmask.query.private.clause import is_private
     from halfmask.query.run import Session
 
     text = _text(sql, given["sql_file"])

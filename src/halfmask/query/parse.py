@@ -54,7 +54,7 @@ def parse(text: str) -> Statement:
         QueryError: with line, column and a caret.
     """
     from halfmask.query import notation
-    from halfmask.query.private_clause import refuse_private
+    from halfmask.query.private.clause import refuse_private
 
     if notation.is_notation(text):
         return notation.parse(text)

@@ -76,11 +76,11 @@ def query(
         >>> answer.to_arrow().to_pylist()
         [{'city': 'Bourges', 'mean': 3.5, 'level': 0, 'guarantee': 'k>=5, l>=3'}]
     """
-    from halfmask.query.private_clause import is_private
+    from halfmask.query.private.clause import is_private
 
     with Session(table, engine=engine, schema=schema) as session:
         if epsilon is not None or is_private(sql):
-            from halfmask.query.private import answer_privately
+            from halfmask.query.private.answer import answer_privately
 
             return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
         if private:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from halfmask.dp.questions import Question
     from halfmask.dp.views import View
-    from halfmask.query.private_plan import PrivatePlan
-    from halfmask.query.private_prepare import Prepared
+    from halfmask.query.private.plan import PrivatePlan
+    from halfmask.query.private.prepare import Prepared
     from halfmask.query.run import Session
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from halfmask.dp.figures import Figure
     from halfmask.dp.sampling import Sampler
     from halfmask.engines.request import Engine
-    from halfmask.query.private_clause import PrivateStatement
-    from halfmask.query.private_plan import PrivatePlan
+    from halfmask.query.private.clause import PrivateStatement
+    from halfmask.query.private.plan import PrivatePlan
 
     Ints = NDArray[np.int64]
 

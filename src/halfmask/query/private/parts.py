@@ -10,7 +10,7 @@ from halfmask.dp.questions import Kind, Question, Scale
 from halfmask.engines.request import kind_of
 from halfmask.engines.tally import Part
 from halfmask.query import vocabulary
-from halfmask.query.private_steps import interval, whole
+from halfmask.query.private.steps import interval, whole
 from halfmask.query.refusals import fail
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from halfmask.dp.budget import Approximate, Number, budget
 from halfmask.dp.declared import given_domains
 from halfmask.dp.views import Groups, View, views_of
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
-from halfmask.query.private_clause import PrivateStatement, parse_private
-from halfmask.query.private_personal import Personal, asked, personal
-from halfmask.query.private_plan import PrivatePlan, plan_private
+from halfmask.query.private.clause import PrivateStatement, parse_private
+from halfmask.query.private.personal import Personal, asked, personal
+from halfmask.query.private.plan import PrivatePlan, plan_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine
-    from halfmask.query.private_personal import Personal
-    from halfmask.query.private_plan import PrivateKey, PrivatePlan
+    from halfmask.query.private.personal import Personal
+    from halfmask.query.private.plan import PrivateKey, PrivatePlan
 
     Ints = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.query.catalog import Catalog
-    from halfmask.query.private_clause import PrivateStatement
+    from halfmask.query.private.clause import PrivateStatement
 
 
 def private_scope(statement: PrivateStatement, catalog: Catalog) -> tuple[Scope, exp.Select]:

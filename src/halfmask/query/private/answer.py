@@ -15,8 +15,8 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.answers import answer
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.errors import ParameterError, QueryError
-from halfmask.query.private_groups import Grouped, collected
-from halfmask.query.private_prepare import prepare_privately
+from halfmask.query.private.groups import Grouped, collected
+from halfmask.query.private.prepare import prepare_privately
 from halfmask.release.seal_private import Draft, seal_private
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from halfmask.dp.answers import Answered
     from halfmask.dp.budget import Budget, Number
-    from halfmask.query.private_personal import Personal
-    from halfmask.query.private_plan import PrivatePlan
+    from halfmask.query.private.personal import Personal
+    from halfmask.query.private.plan import PrivatePlan
     from halfmask.query.run import Session
     from halfmask.release.private import PrivateRelease
 
