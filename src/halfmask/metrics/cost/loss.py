@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from halfmask.metrics.metric import CellCosts
+from halfmask.metrics.cost.metric import CellCosts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

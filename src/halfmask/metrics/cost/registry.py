@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.ambiguity import Ambiguity
-from halfmask.metrics.average_class_size import AverageClassSize
-from halfmask.metrics.discernibility import Discernibility
-from halfmask.metrics.entropy import NonUniformEntropy
-from halfmask.metrics.height import Height
-from halfmask.metrics.kl import KullbackLeibler
-from halfmask.metrics.loss import Loss
-from halfmask.metrics.precision import Precision
+from halfmask.metrics.cost.ambiguity import Ambiguity
+from halfmask.metrics.cost.average_class_size import AverageClassSize
+from halfmask.metrics.cost.discernibility import Discernibility
+from halfmask.metrics.cost.entropy import NonUniformEntropy
+from halfmask.metrics.cost.height import Height
+from halfmask.metrics.cost.kl import KullbackLeibler
+from halfmask.metrics.cost.loss import Loss
+from halfmask.metrics.cost.precision import Precision
 
 if TYPE_CHECKING:
-    from halfmask.metrics.metric import Metric
+    from halfmask.metrics.cost.metric import Metric
 
 METRICS: dict[str, Metric] = {
     "loss": Loss(),

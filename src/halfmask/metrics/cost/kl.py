@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from halfmask.metrics.metric import Grouping
+    from halfmask.metrics.cost.metric import Grouping
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from halfmask.metrics.metric import Grouping
+    from halfmask.metrics.cost.metric import Grouping
 
 
 @dataclass(frozen=True, slots=True)
