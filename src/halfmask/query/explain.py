@@ -11,7 +11,7 @@ from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
     from halfmask.dp.budget import Number
-    from halfmask.query.planned import Plan
+    from halfmask.query.planning.planned import Plan
     from halfmask.query.private.explain import PrivateExplanation
 
 MEANINGS = {

@@ -50,7 +50,7 @@ def is_private(text: str) -> bool:
     """Whether a query has the clause; what cannot be read at all has none."""
     if "epsilon" not in text.lower():
         return False
-    from halfmask.query.parse import tokens_of
+    from halfmask.query.parsing.parse import tokens_of
 
     try:
         return _clause_start(tokens_of(_without_explain(text))) is not None
@@ -81,7 +81,7 @@ def parse_private(text: str) -> PrivateStatement:
     Raises:
         QueryError: with line, column and a caret.
     """
-    from halfmask.query.parse import select_of, tokens_of
+    from halfmask.query.parsing.parse import select_of, tokens_of
 
     if not isinstance(text, str) or not text.strip():
         raise QueryError("there is no query.")

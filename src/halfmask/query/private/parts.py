@@ -9,9 +9,9 @@ from halfmask.dp.declared import bounds_of
 from halfmask.dp.questions import Kind, Question, Scale
 from halfmask.engines.request import kind_of
 from halfmask.engines.tally import Part
-from halfmask.query import vocabulary
+from halfmask.query.planning import vocabulary
+from halfmask.query.planning.refusals import fail
 from halfmask.query.private.steps import interval, whole
-from halfmask.query.refusals import fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from halfmask.query.planning.scope import Scope
     from halfmask.query.safe.rows import SafeRows
-    from halfmask.query.scope import Scope
 
 PEOPLE = "people, each once"
 _KINDS: dict[str, Kind] = {

@@ -16,13 +16,13 @@ from halfmask.dp.domain import Bins, Domain, domain_of
 from halfmask.engines.request import kind_of
 from halfmask.engines.tally import Tally
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.query.aggregates import Aggregates
 from halfmask.query.final import Final
-from halfmask.query.planned import PlannedKey
+from halfmask.query.planning.aggregates import Aggregates
+from halfmask.query.planning.planned import PlannedKey
+from halfmask.query.planning.refusals import fail
 from halfmask.query.private import parts as parts
 from halfmask.query.private.scope import grouping, private_scope
 from halfmask.query.private.steps import binned
-from halfmask.query.refusals import fail
 from halfmask.query.safe.rows import SafeRows
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from halfmask.dp.questions import Question
     from halfmask.engines.request import Engine
     from halfmask.query.catalog import Catalog
+    from halfmask.query.planning.scope import Scope
     from halfmask.query.private.clause import PrivateStatement
-    from halfmask.query.scope import Scope
 
 MOST_GROUPS = 1 << 20
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.query import vocabulary
-from halfmask.query.refusals import fail
-from halfmask.query.scope import Scope, scope_of
+from halfmask.query.planning import vocabulary
+from halfmask.query.planning.refusals import fail
+from halfmask.query.planning.scope import Scope, scope_of
 
 if TYPE_CHECKING:
     from sqlglot import exp

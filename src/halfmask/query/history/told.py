@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from halfmask.query.filter import Published
     from halfmask.query.groups import Groups
-    from halfmask.query.planned import Plan
+    from halfmask.query.planning.planned import Plan
 
 BELOW = "below the guarantee"
 LEFT_OUT = {"no level satisfies their demands": REFUSED, "no policy": WITHOUT_POLICY}

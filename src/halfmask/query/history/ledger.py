@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.engines.request import Request
-    from halfmask.query.planned import Plan
+    from halfmask.query.history.told import Told
+    from halfmask.query.planning.planned import Plan
     from halfmask.query.run import Session, Work
-    from halfmask.query.told import Told
 
 FORMAT = "halfmask.ledger/1"
 MOST_TOGETHER = 6
@@ -69,7 +69,7 @@ class Ledger:
         Raises:
             LedgerError: together with earlier answers fewer than k people would be isolated.
         """
-        from halfmask.query.cuts import smallest_cut
+        from halfmask.query.history.cuts import smallest_cut
 
         table = _table(work.plan)
         sides: list[tuple[Plan, pa.Table]] = []
@@ -92,7 +92,7 @@ class Ledger:
     def _together(
         self, session: Session, sides: list[tuple[Plan, pa.Table]], numbers: list[int], k: int
     ) -> None:
-        from halfmask.query.combinations import isolates
+        from halfmask.query.history.combinations import isolates
 
         if isolates(_atoms(session, sides), k):
             self._danger(numbers, k)
@@ -193,7 +193,7 @@ def _cells(
     session: Session, earlier: Plan, old: pa.Table, plan: Plan, new: pa.Table
 ) -> dict[tuple[int, int], int]:
     """How many people each pair of rows shares; -1 stands for nobody's row."""
-    from halfmask.query.compare import by_person, by_row
+    from halfmask.query.history.compare import by_person, by_row
 
     session.engine.add("hm_places_0", old)
     session.engine.add("hm_places_1", new)
@@ -218,7 +218,7 @@ def _atoms(
     session: Session, sides: list[tuple[Plan, pa.Table]]
 ) -> list[tuple[tuple[tuple[int, int], ...], int]]:
     """The people whom no answer tells apart: the rows (answer, place) they stand in, how many."""
-    from halfmask.query.compare import by_row, together
+    from halfmask.query.history.compare import by_row, together
 
     for i, (_, rows) in enumerate(sides):
         session.engine.add(f"hm_places_{i}", rows)

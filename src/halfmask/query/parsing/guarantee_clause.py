@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.errors import QueryError
-from halfmask.query.chain import SEMANTICS, Chain, Guarantee, Level, Place, Semantics, Step
+from halfmask.query.parsing.chain import SEMANTICS, Chain, Guarantee, Level, Place, Semantics, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,12 +15,12 @@ import re
 from typing import TYPE_CHECKING
 
 from halfmask.errors import QueryError
-from halfmask.query.chain import SEMANTICS, Chain, Guarantee, Level, Place, Semantics, Step
+from halfmask.query.parsing.chain import SEMANTICS, Chain, Guarantee, Level, Place, Semantics, Step
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.query.parse import Statement
+    from halfmask.query.parsing.parse import Statement
 
 _SECTION = re.compile(r"\b(GB|OP|MD|WH|SE)\s*=", re.IGNORECASE)
 _ENTRY = re.compile(
@@ -41,7 +41,7 @@ def parse(text: str) -> Statement:
     Raises:
         QueryError: with line, column and a caret.
     """
-    from halfmask.query.parse import Statement, check_chain
+    from halfmask.query.parsing.parse import Statement, check_chain
 
     sections = _sections(text)
     for name in ("GB", "OP", "MD"):
@@ -154,7 +154,7 @@ def _semantics(text: str, section: tuple[int, int] | None) -> Semantics:
 def _select(text: str, sections: dict[str, tuple[int, int]]) -> exp.Select:
     from sqlglot import exp
 
-    from halfmask.query.parse import select_of
+    from halfmask.query.parsing.parse import select_of
 
     start, end = sections["OP"]
     padded = "SELECT".rjust(start)[-start:] + text[start:end]

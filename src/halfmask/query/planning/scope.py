@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.errors import QueryError
-from halfmask.query.refusals import fail, refuse
+from halfmask.query.planning.refusals import fail, refuse
 from halfmask.table.names import told
 
 if TYPE_CHECKING:

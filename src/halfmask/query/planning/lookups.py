@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.query import vocabulary
-from halfmask.query.refusals import fail, refuse
+from halfmask.query.planning import vocabulary
+from halfmask.query.planning.refusals import fail, refuse
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.errors import UnsupportedQueryError
-from halfmask.query import vocabulary
+from halfmask.query.planning import vocabulary
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.planned import Plan
+    from halfmask.query.planning.planned import Plan
+    from halfmask.query.planning.scope import Scope
     from halfmask.query.policies import Demand, Policies
-    from halfmask.query.scope import Scope
 
 _NUMBERS = count()
 BY_PERSON = "hm_by_person"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.scope import Link, Scope
+    from halfmask.query.planning.scope import Link, Scope
 
 
 @dataclass(frozen=True, slots=True)

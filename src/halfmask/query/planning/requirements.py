@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Test
 from halfmask.errors import QueryError
-from halfmask.query.planned import Requirement
-from halfmask.query.refusals import fail
+from halfmask.query.planning.planned import Requirement
+from halfmask.query.planning.refusals import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.query.aggregates import Aggregates
-    from halfmask.query.chain import Chain
-    from halfmask.query.scope import Scope
+    from halfmask.query.parsing.chain import Chain
+    from halfmask.query.planning.aggregates import Aggregates
+    from halfmask.query.planning.scope import Scope
 
 
 def requirements(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from halfmask.errors import QueryError, UnsupportedQueryError
-from halfmask.query.guarantee_clause import GuaranteeClause
+from halfmask.query.parsing.guarantee_clause import GuaranteeClause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.tokenizer_core import Token
 
-    from halfmask.query.chain import Chain, Semantics
+    from halfmask.query.parsing.chain import Chain, Semantics
 
 WRITTEN_IN = "duckdb"
 
@@ -53,7 +53,7 @@ def parse(text: str) -> Statement:
     Raises:
         QueryError: with line, column and a caret.
     """
-    from halfmask.query import notation
+    from halfmask.query.parsing import notation
     from halfmask.query.private.clause import refuse_private
 
     if notation.is_notation(text):

@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Request
-from halfmask.query import vocabulary
-from halfmask.query.aggregates import Aggregates
 from halfmask.query.final import Final
-from halfmask.query.generalizations import Generalizations
-from halfmask.query.inline import inlined
-from halfmask.query.joins import people_of
-from halfmask.query.lookups import looked_up
-from halfmask.query.planned import Plan
-from halfmask.query.refusals import fail
-from halfmask.query.requirements import requirements
-from halfmask.query.scope import scope_of
+from halfmask.query.planning import vocabulary
+from halfmask.query.planning.aggregates import Aggregates
+from halfmask.query.planning.generalizations import Generalizations
+from halfmask.query.planning.inline import inlined
+from halfmask.query.planning.joins import people_of
+from halfmask.query.planning.lookups import looked_up
+from halfmask.query.planning.planned import Plan
+from halfmask.query.planning.refusals import fail
+from halfmask.query.planning.requirements import requirements
+from halfmask.query.planning.scope import scope_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
     from halfmask.query.catalog import Catalog
-    from halfmask.query.parse import Statement
+    from halfmask.query.parsing.parse import Statement
 
 
 def plan(statement: Statement, catalog: Catalog, engine: Engine) -> Plan:

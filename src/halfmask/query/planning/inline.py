@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.query import vocabulary
-from halfmask.query.refusals import fail
+from halfmask.query.planning import vocabulary
+from halfmask.query.planning.refusals import fail
 from halfmask.table.names import told
 
 if TYPE_CHECKING:

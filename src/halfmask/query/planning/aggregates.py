@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.engines.request import Kind, Measure, State, kind_of
-from halfmask.query import vocabulary
-from halfmask.query.planned import PlannedAggregate
-from halfmask.query.refusals import fail
+from halfmask.query.planning import vocabulary
+from halfmask.query.planning.planned import PlannedAggregate
+from halfmask.query.planning.refusals import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.scope import Scope
+    from halfmask.query.planning.scope import Scope
 
 
 class Aggregates:

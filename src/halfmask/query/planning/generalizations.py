@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
 from halfmask.errors import QueryError
-from halfmask.query.chain import folded
-from halfmask.query.planned import PlannedKey
+from halfmask.query.parsing.chain import folded
+from halfmask.query.planning.planned import PlannedKey
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Engine
     from halfmask.query.catalog import Catalog
-    from halfmask.query.chain import Chain, Step
-    from halfmask.query.scope import Scope
+    from halfmask.query.parsing.chain import Chain, Step
+    from halfmask.query.planning.scope import Scope
     from halfmask.table.hierarchy import Hierarchy
 
 

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Kind, Measure, Request
-    from halfmask.query.chain import Chain, Semantics
-    from halfmask.query.parse import Statement
-    from halfmask.query.scope import Scope
+    from halfmask.query.parsing.chain import Chain, Semantics
+    from halfmask.query.parsing.parse import Statement
+    from halfmask.query.planning.scope import Scope
     from halfmask.table.hierarchy import Hierarchy
 
 
