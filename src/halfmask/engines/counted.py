@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from halfmask.engines.open import is_address
 from halfmask.errors import InputError
+from halfmask.table.bind import bind, typed
 from halfmask.table.normalize import normalize
-from halfmask.table.read import bind, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
