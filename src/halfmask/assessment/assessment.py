@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.rarity import Rarity
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.metrics.risk.special_uniques import SpecialUniques
+    from halfmask.metrics.risk.survey import SurveyRisk
     from halfmask.metrics.risk.uniqueness import Uniqueness
 
 FORMAT = "halfmask.assessment/1"
@@ -53,6 +54,7 @@ class Assessment:
         reidentification: prosecutor, journalist and marketer, with thresholds.
         rarity: who is unique here and in the population; None where no population is given.
         uniqueness: estimates for the population; None where its size is not known.
+        survey: the risk in the population by sampling weights; None where none are named.
         special: who stands out through how few columns.
         sets: the column sets that tell most people apart; ``minimal`` those that begin to.
         disclosures: what the classes give away, per sensitive column.
@@ -77,6 +79,7 @@ class Assessment:
     reidentification: Reidentification
     rarity: Rarity | None
     uniqueness: Uniqueness | None
+    survey: SurveyRisk | None
     special: SpecialUniques
     sets: tuple[ColumnSet, ...]
     minimal: tuple[tuple[str, ...], ...]
@@ -116,6 +119,7 @@ class Assessment:
                 "reidentification": self.reidentification.to_dict(),
                 "rarity": None if self.rarity is None else self.rarity.to_dict(),
                 "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
+                "survey": None if self.survey is None else self.survey.to_dict(),
                 "special_uniques": self.special.to_dict(),
                 "column_sets": [one.to_dict() for one in self.sets],
                 "minimal_quasi_identifiers": [list(names) for names in self.minimal],

@@ -14,17 +14,22 @@ import pyarrow.compute as pc
 
 from halfmask.engines.open import is_address
 from halfmask.errors import InputError, ParameterError
+from halfmask.table.decimal_comma import has_comma
 from halfmask.table.normalize import normalize
 from halfmask.table.read import bind, declared_schema, read, typed
 from halfmask.table.table import Table, require_table
+from halfmask.table.weights import checked, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
+    from sqlglot import exp
 
+    from halfmask.engines.request import Engine
     from halfmask.table.schema import Schema
+    from halfmask.table.weights import Weights
 
 LARGE = 2 << 30  # files of more bytes are counted by the engine without being asked
 
@@ -41,6 +46,7 @@ class Counted:
         left_out: the columns of the source that were not counted.
         private: the columns of the source that must not leave.
         opening: opens the source again, where its rows stayed there.
+        weights: how many people of the population the rows stand for, where that was asked.
     """
 
     table: Table
@@ -50,6 +56,7 @@ class Counted:
     left_out: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
     opening: Callable[[], AbstractContextManager[Any]] | None = field(default=None, repr=False)
+    weights: Weights | None = field(default=None, repr=False)
 
     @property
     def each(self) -> NDArray[np.int64]:
@@ -90,6 +97,7 @@ def counted(
     delimiter: str | None = None,
     encoding: str | None = None,
     optional: Sequence[str] = (),
+    weights: str | None = None,
 ) -> Counted:
     """Read a small source; have DuckDB or PostgreSQL count a large one.
 
@@ -105,18 +113,21 @@ def counted(
         delimiter: what stands between the fields of a text file; None: detected.
         encoding: the character encoding of a text file; None: detected.
         optional: columns that are counted too where the source has them and they may leave.
+        weights: a column whose numbers are added up beside the counts.
     """
     if not isinstance(source, str | os.PathLike):
         return _read(
             require_table(source)
             if schema is None
-            else read(source, declared_schema(source, schema))
+            else read(source, declared_schema(source, schema)),
+            weights,
         )
     place = os.fspath(source)
     declared = declared_schema(source, schema)
     if not stays(place, engine, memory_limit):
-        return _read(read(place, declared, delimiter=delimiter, encoding=encoding))
+        return _read(read(place, declared, delimiter=delimiter, encoding=encoding), weights)
     from halfmask.engines.large import counted_tuples, open_large
+    from halfmask.engines.weighed import split_off
 
     names = list(dict.fromkeys(columns(declared)))
     opening = partial(
@@ -136,15 +147,35 @@ def counted(
         used = _used(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
             names = [one for one in names if one not in used.policy.values()]
-        tuples, counts = counted_tuples(running, name, names)
+        sums = [] if weights is None else _sums(place, declared, running, name, weights)
+        tuples, counts = counted_tuples(running, name, names, more=sums)
+    tallied = None
+    if weights is not None:
+        tuples, tallied = split_off(tuples, counts)
     found = _bound(place, used, tuples, counts, running.name)
+    if weights is not None and tallied is not None:
+        found = replace(found, weights=checked(found.table, weights, tallied, found.rows))
     left_out = tuple(one for one in there if one not in names)
     return replace(found, left_out=left_out, private=declared.private, opening=opening)
 
 
-def _read(table: Table) -> Counted:
+def _read(table: Table, weights: str | None = None) -> Counted:
     """Rows that are in memory."""
-    return Counted(table, private=table.schema.private)
+    known = None if weights is None else weights_of(table, weights)
+    return Counted(table, private=table.schema.private, weights=known)
+
+
+def _sums(place: str, schema: Schema, engine: Engine, table: str, weights: str) -> list[exp.Expr]:
+    """The aggregates of the weights of a source."""
+    from halfmask.engines.weighed import weight_sums
+
+    return weight_sums(engine, table, weights, written=_is_csv(place), comma=has_comma(schema))
+
+
+def _is_csv(place: str) -> bool:
+    from halfmask.engines.large import is_parquet
+
+    return not is_address(place) and not is_parquet(place)
 
 
 def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:
@@ -186,11 +217,9 @@ def _bound(
     place: str, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64], engine: str
 ) -> Counted:
     """Make a table of distinct tuples, with the types that its rows would have."""
-    from halfmask.engines.large import is_parquet
-
     texts = schema.missing or ()
-    if not is_address(place) and not is_parquet(place):
-        tuples = typed(normalize(tuples, texts or ("",)), schema)  # CSV
+    if _is_csv(place):
+        tuples = typed(normalize(tuples, texts or ("",)), schema)
     found = bind(normalize(tuples, texts), schema, "arrow")
     return Counted(
         found,

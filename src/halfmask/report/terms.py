@@ -36,6 +36,14 @@ TERMS: dict[str, str] = {
     "bounds under any model": "Who is unique in the population is alone in every part of it, so no "
     "more can be unique than are alone here. And people who share their class meet in a random "
     "part of it with a known chance, so that few meetings mean that few share.",
+    "sampling weight": "How many people of the population somebody in a survey stands for, the "
+    "person included. The weights of a class together estimate how many people of the population "
+    "share it.",
+    "individual risk": "How likely a person of the table is found among the whole population, by "
+    "an attacker who does not know who is in the table. How many people F share the class there is "
+    "not known: the risk is the expected value of 1 / F, given the people of the class here and "
+    "their weights (Benedetti and Franconi, 1998; the same as in sdcMicro and mu-Argus). It is "
+    "higher than 1 / the people stood for, because F may be smaller than the weights say.",
     "k-map": "How many people of the population share the class of somebody in the table, by the "
     "Poisson model. It takes everybody who is alone here to be alone in the population with the "
     "same chance, the share of the population that is in the table: too little for detailed "

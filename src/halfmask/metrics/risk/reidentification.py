@@ -99,8 +99,8 @@ def reidentification(
         any_hit,
         journalist,
         share,
-        tuple(_above(rows, chance, limit) for limit in thresholds),
-        tuple(_bins(rows, chance)),
+        tuple(above(rows, chance, limit) for limit in thresholds),
+        tuple(bins(rows, chance)),
     )
 
 
@@ -109,12 +109,14 @@ def row_risks(people: NDArray[np.int64], of_row: NDArray[np.int32]) -> NDArray[n
     return np.asarray(1.0 / people[of_row])
 
 
-def _above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
+def above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
+    """How many rows have a chance above ``limit``."""
     count = int(rows[chance > limit].sum())
     return Threshold(limit, count, count / int(rows.sum()))
 
 
-def _bins(rows: NDArray[np.int64], chance: NDArray[np.float64]) -> list[RiskBin]:
+def bins(rows: NDArray[np.int64], chance: NDArray[np.float64]) -> list[RiskBin]:
+    """How many rows have which chance."""
     place = np.searchsorted(_EDGES, chance, side="left") - 1
     counts = np.bincount(place, weights=rows, minlength=len(_EDGES) - 1)
     return [
