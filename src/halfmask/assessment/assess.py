@@ -19,7 +19,6 @@ from halfmask.assessment.parameters import (
     require_limit,
     require_weights_within,
 )
-from halfmask.assessment.people_sets import by_people
 from halfmask.assessment.table_criteria import table_criteria
 from halfmask.engines.counted import Counted, counted
 from halfmask.errors import InputError
@@ -149,7 +148,7 @@ def _assessed(
     fraction = survey.fraction if fraction is None and survey is not None else fraction
     own = classes.select(classes.rows > 0)
     size = affordable(len(quasi), size)
-    sets = by_people(column_sets(table, quasi, size=size, counts=counts), own, ready)
+    sets = column_sets(table, quasi, size=size, counts=counts)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
     disclosures = tuple(disclosure(own, name) for name in sensitive)
     rows, people = own.rows, own.people

@@ -33,8 +33,8 @@ def notes(
     said = [held.note] if held.note else []
     if classes.members is not None:
         said.append(
-            "People have several rows. Who is alone is counted by people; special uniques (SUDA2) "
-            "and distinction count rows, so that somebody whose rows agree does not show there."
+            "People have several rows. Who is alone is counted by people: a row is alone where "
+            "nobody else shares its values. What is learned of sensitive columns counts rows."
         )
     commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
     if commas:

@@ -28,7 +28,8 @@ TERMS: dict[str, str] = {
     "interval": "With 95 % confidence the true figure lies between these ends. A figure without "
     "an interval was counted on all rows, unless its text names a sample.",
     "special unique": "Somebody who is unique already through few columns. A minimal unique set is "
-    "a set of columns that singles a row out while no part of it does (SUDA2).",
+    "a set of columns that singles a row out while no part of it does (SUDA2): no other person "
+    "shares the values.",
     "population uniqueness": "How many people of the whole population are unique, estimated from "
     "this table, which must be a random part of it. Models of class sizes give different answers; "
     "one that fails says so. Up to a tenth of the population Pitman's model is relied on, above it "
@@ -48,8 +49,8 @@ TERMS: dict[str, str] = {
     "Poisson model. It takes everybody who is alone here to be alone in the population with the "
     "same chance, the share of the population that is in the table: too little for detailed "
     "tables.",
-    "distinction and separation": "Distinction: different combinations / rows. Separation: the "
-    "share of pairs of rows that differ.",
+    "distinction and separation": "Distinction: different combinations / people (somebody with two "
+    "combinations counts twice). Separation: the share of pairs of people that differ.",
     "discrimination rate": "1 - H(X | Y) / H(X): how far knowing Y shrinks what X can be. 0: not "
     "at all; 1: to one outcome.",
     "identity": "How far a published label gives the original value of its column away, as a "
