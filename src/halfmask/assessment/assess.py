@@ -14,6 +14,7 @@ from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
 from halfmask.assessment.notes import notes
 from halfmask.assessment.parameters import (
+    known_fraction,
     require_everybody,
     require_fraction,
     require_limit,
@@ -27,6 +28,7 @@ from halfmask.metrics.discrimination.inflation import inflation
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.disclosure import disclosure
+from halfmask.metrics.risk.intrusion import by_class, intrusion
 from halfmask.metrics.risk.rarity import rarity
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.special_uniques import special_uniques
@@ -139,17 +141,15 @@ def _assessed(
         require_everybody(classes, len(population))
     survey = None
     if held.weights is not None:
-        require_weights_within(
-            held.weights, None if population is None else len(population), fraction
-        )
+        require_weights_within(held.weights, population, fraction)
         survey = survey_risk(held.weights, classes, of_row, (limit,))
-    if population is not None and fraction is None:
-        fraction = min(1.0, held.rows / len(population))
-    fraction = survey.fraction if fraction is None and survey is not None else fraction
+    fraction = known_fraction(fraction, held.rows, population, held.weights)
     own = classes.select(classes.rows > 0)
     size = affordable(len(quasi), size)
     sets = column_sets(table, quasi, size=size, counts=counts)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
+    special = special_uniques(table, quasi, size=size, counts=counts)
+    scores = by_class(classes, special.scores, of_row)[classes.rows > 0]
     disclosures = tuple(disclosure(own, name) for name in sensitive)
     rows, people = own.rows, own.people
     alone = int(rows[people == 1].sum())
@@ -169,7 +169,8 @@ def _assessed(
         rarity=None if population is None else rarity(classes),
         uniqueness=None if fraction is None else uniqueness(people, fraction, k=k),
         survey=survey,
-        special=special_uniques(table, quasi, size=size, counts=counts),
+        special=special,
+        intrusion=None if fraction is None else intrusion(own, scores, len(quasi), fraction),
         sets=sets[:10],
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.column_sets import ColumnSet
     from halfmask.metrics.risk.criterion import Criterion
     from halfmask.metrics.risk.disclosure import Disclosure
+    from halfmask.metrics.risk.intrusion import Intrusion
     from halfmask.metrics.risk.rarity import Rarity
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.metrics.risk.special_uniques import SpecialUniques
@@ -56,6 +57,8 @@ class Assessment:
         uniqueness: estimates for the population; None where its size is not known.
         survey: the risk in the population by sampling weights; None where none are named.
         special: who stands out through how few columns.
+        intrusion: how likely a row that alone fits somebody is the right one (DIS, DIS-SUDA); None
+            where nothing is known of the population.
         sets: the column sets that tell most people apart; ``minimal`` those that begin to.
         disclosures: what the classes give away, per sensitive column.
         discrimination: per sensitive column, the sets that tell most about it.
@@ -81,6 +84,7 @@ class Assessment:
     uniqueness: Uniqueness | None
     survey: SurveyRisk | None
     special: SpecialUniques
+    intrusion: Intrusion | None
     sets: tuple[ColumnSet, ...]
     minimal: tuple[tuple[str, ...], ...]
     disclosures: tuple[Disclosure, ...]
@@ -121,6 +125,7 @@ class Assessment:
                 "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
                 "survey": None if self.survey is None else self.survey.to_dict(),
                 "special_uniques": self.special.to_dict(),
+                "intrusion": None if self.intrusion is None else self.intrusion.to_dict(),
                 "column_sets": [one.to_dict() for one in self.sets],
                 "minimal_quasi_identifiers": [list(names) for names in self.minimal],
                 "disclosures": [one.to_dict() for one in self.disclosures],

@@ -74,5 +74,5 @@ def _drawn(survey: SurveyRisk | None) -> tuple[str, ...]:
         return ()
     return (
         "The weights differ, so that people were not drawn with the same chance. The models of the "
-        "population take them to be; the risks by weights do not.",
+        "population and DIS take them to be; the risks by weights do not.",
     )

@@ -9,6 +9,7 @@ from halfmask.models.exact import require_number
 
 if TYPE_CHECKING:
     from halfmask.table.classes import Classes
+    from halfmask.table.table import Table
     from halfmask.table.weights import Weights
 
 _MORE = 1.01
@@ -37,14 +38,25 @@ def require_everybody(classes: Classes, population: int) -> None:
         )
 
 
+def known_fraction(
+    fraction: float | None, rows: int, population: Table | None, weights: Weights | None
+) -> float | None:
+    """The share of the population that a table of ``rows`` holds, as stated or as it follows."""
+    if fraction is not None:
+        return fraction
+    if population is not None:
+        return min(1.0, rows / len(population))
+    return None if weights is None else weights.fraction
+
+
 def require_weights_within(
-    weights: Weights, population: int | None, fraction: float | None
+    weights: Weights, population: Table | None, fraction: float | None
 ) -> None:
     """Refuse weights that stand for more people than were said to be.
 
     Weights are estimates and fractions are rounded: 1 % more is taken.
     """
-    stated = [] if population is None else [population]
+    stated = [] if population is None else [len(population)]
     stated += [] if fraction is None else [round(weights.people / fraction)]
     for people in stated:
         if weights.total > _MORE * people:

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.assessment.parameters import (
+    known_fraction,
     require_everybody,
     require_fraction,
     require_weights_within,
 )
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.individual import household_risks, individual_risks
+from halfmask.metrics.risk.intrusion import by_class, dis_scores
 from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
 from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.risk.survey import class_chances
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+    from halfmask.table.weights import Weights
 
-_CHANCES = ("prosecutor", "journalist", "individual", "weighted", "household")
+_CHANCES = ("prosecutor", "journalist", "individual", "weighted", "special_dis", "household")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -56,6 +60,8 @@ class RowRisks:
         represented: how many people of the population the people of the class stand for by their
             weights; None without weights.
         weighted: 1 / represented.
+        special_dis: the DIS-SUDA score, the chance that the row is the right one where it alone
+            fits somebody; None where nothing is known of the population.
     """
 
     people: NDArray[np.int64]
@@ -67,6 +73,7 @@ class RowRisks:
     household: NDArray[np.float64] | None = None
     represented: NDArray[np.float64] | None = None
     weighted: NDArray[np.float64] | None = None
+    special_dis: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.people)
@@ -151,39 +158,31 @@ def row_risks(
     classes, of_row = distinct(ready, quasi, population=population)
     if population is not None:
         require_everybody(classes, len(population))
-    people = classes.people[of_row]
-    prosecutor = prosecutor_risks(classes.people, of_row)
+    people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
     special = special_uniques(table, quasi, size=affordable(len(quasi), size))
-    journalist = individual = None
+    found: dict[str, NDArray[np.float64]] = {}
     if classes.population is not None:
-        journalist = 1.0 / np.maximum(classes.population[of_row], people)
-    represented = weighted = None
+        found["journalist"] = 1.0 / np.maximum(classes.population[of_row], people)
     if weighed is not None:
-        require_weights_within(weighed, None if population is None else len(population), fraction)
-        stands_for = weighed.by_class(classes, of_row)
-        by_class, plain = class_chances(np.maximum(classes.people, 1), stands_for)
-        individual, weighted, represented = by_class[of_row], plain[of_row], stands_for[of_row]
+        require_weights_within(weighed, population, fraction)
+        found |= _by_weights(weighed, classes, of_row)
     elif fraction is not None:
-        individual = individual_risks(people, fraction)
-    chosen = journalist if journalist is not None else individual
-    return RowRisks(
-        people,
-        prosecutor,
-        special.scores,
-        special.smallest(),
-        journalist,
-        individual,
-        None if household is None else _household(table, household, chosen, prosecutor),
-        represented,
-        weighted,
-    )
+        found["individual"] = individual_risks(people, fraction)
+    share = known_fraction(fraction, len(table), population, weighed)
+    if share is not None:
+        scores = by_class(classes, special.scores, of_row)
+        found["special_dis"] = dis_scores(classes, scores, len(quasi), share)[of_row]
+    if household is not None:
+        chances = found.get("journalist", found.get("individual", prosecutor))
+        found["household"] = household_risks(chances, table.encode(household).codes)
+    return RowRisks(people, prosecutor, special.scores, special.smallest(), **found)
 
 
-def _household(
-    table: Table,
-    name: str,
-    chosen: NDArray[np.float64] | None,
-    prosecutor: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The households' risks by the population where it is known; else by the table."""
-    return household_risks(prosecutor if chosen is None else chosen, table.encode(name).codes)
+def _by_weights(
+    weighed: Weights, classes: Classes, of_row: NDArray[np.int32]
+) -> dict[str, NDArray[np.float64]]:
+    """What the weights say of each row."""
+    represented = weighed.by_class(classes, of_row)
+    individual, weighted = class_chances(np.maximum(classes.people, 1), represented)
+    figures = {"individual": individual, "represented": represented, "weighted": weighted}
+    return {name: figure[of_row] for name, figure in figures.items()}

@@ -90,6 +90,7 @@ def show_assessment(found: Assessment) -> None:
     _show_secrets(found)
     _show_survey(found)
     _show_population(found)
+    _show_intrusion(found)
     for note in found.notes:
         show.say(note)
 
@@ -178,3 +179,20 @@ def _show_population(found: Assessment) -> None:
     for line in (population.outcome(facts), facts["why"], population.agreement(facts)):
         if line:
             show.say(line)
+
+
+def _show_intrusion(found: Assessment) -> None:
+    if found.intrusion is None or found.intrusion.chance.value is None:
+        return
+    from halfmask.report import survey
+    from halfmask.report.risk_plots import band
+
+    facts = found.intrusion.to_dict()
+    held = [(band(one), one["rows"]) for one in facts["distribution"] if one["rows"]]
+    if held:
+        show.table(
+            "Rows that few columns single out, by the chance that a match is right (DIS-SUDA)",
+            ("chance", "rows"),
+            held,
+        )
+    show.say(survey.intrusion(facts))

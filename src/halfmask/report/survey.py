@@ -1,4 +1,4 @@
-"""Plain sentences about the population that a survey's weights stand for."""
+"""Plain sentences about a table as a sample: its weights, and matches with the population."""
 
 from __future__ import annotations
 
@@ -36,7 +36,26 @@ def lean(found: dict[str, Any], uniqueness: dict[str, Any] | None) -> str:
         return f"{first}{said}."
     doubt = "" if uniqueness["unique_if_alone"]["trusted"] else ", a guess not to be relied on"
     model = dict(MODELS).get(uniqueness["model"], uniqueness["model"])
-    return f"{first}{said}; the model of class sizes ({model}) {percent(value)}{doubt}."
+    return f"{first}{said}; the model of class sizes, {model}, {percent(value)}{doubt}."
+
+
+def intrusion(found: dict[str, Any]) -> str:
+    """How likely a single row that fits is the right one."""
+    chance = found["chance"]
+    first = (
+        "Where one row of the table fits somebody of the population, it is the right one with a "
+        f"chance of {percent(chance['value'])}"
+    )
+    if not chance["trusted"]:
+        return f"{first}, which is not to be relied on: {chance['reason']}"
+    if found["fraction"] == 1:
+        return f"{first}: the table is the population."
+    if not found["rows"]:
+        return f"{first}."
+    return (
+        f"{first} on average; for {rows(found['rows'])} that few columns single out it is up to "
+        f"{percent(found['highest'])}."
+    )
 
 
 def people(expected: float) -> str:

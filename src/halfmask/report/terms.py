@@ -45,6 +45,10 @@ TERMS: dict[str, str] = {
     "not known: the risk is the expected value of 1 / F, given the people of the class here and "
     "their weights (Benedetti and Franconi, 1998; the same as in sdcMicro and mu-Argus). It is "
     "higher than 1 / the people stood for, because F may be smaller than the weights say.",
+    "DIS-SUDA": "Data intrusion simulation (DIS) asks how often a match is right when one row fits "
+    "somebody: with U people alone, P in classes of two and the share d of the population in the "
+    "table, U d / (U d + P (1 - d)). DIS-SUDA gives special uniques with a high SUDA score more of "
+    "it and others less (Skinner and Elliot, 2002; Elliot and Manning, 2003; as in sdcMicro).",
     "k-map": "How many people of the population share the class of somebody in the table, by the "
     "Poisson model. It takes everybody who is alone here to be alone in the population with the "
     "same chance, the share of the population that is in the table: too little for detailed "

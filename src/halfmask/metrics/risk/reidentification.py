@@ -115,11 +115,13 @@ def above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) ->
     return Threshold(limit, count, count / int(rows.sum()))
 
 
-def bins(rows: NDArray[np.int64], chance: NDArray[np.float64]) -> list[RiskBin]:
-    """How many rows have which chance."""
-    place = np.searchsorted(_EDGES, chance, side="left") - 1
-    counts = np.bincount(place, weights=rows, minlength=len(_EDGES) - 1)
+def bins(
+    rows: NDArray[np.int64], chance: NDArray[np.float64], edges: Sequence[float] = _EDGES
+) -> list[RiskBin]:
+    """How many rows have which chance, all of them above 0."""
+    place = np.searchsorted(edges, chance, side="left") - 1
+    counts = np.bincount(place, weights=rows, minlength=len(edges) - 1)
     return [
         RiskBin(low, high, int(count))
-        for low, high, count in zip(_EDGES[:-1], _EDGES[1:], counts.tolist(), strict=True)
+        for low, high, count in zip(edges[:-1], edges[1:], counts.tolist(), strict=True)
     ]
