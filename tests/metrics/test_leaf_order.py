@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.metrics.leaf_order import in_order, merged
+from halfmask.metrics.leaf_order import Ordered, in_order, merged
 
 
 def chained(labels):
@@ -36,6 +36,7 @@ def test_nested_labels_become_ranges():
 @given(st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=5))
 def test_numbers_keep_what_labels_cover(labels):
     given_order = in_order(12, *chained(labels))
+    assert given_order.gaps <= Ordered(np.arange(12), 12, *chained(labels)).gaps
     found = merged(given_order)
     for order in (given_order, found):
         assert set(order.number.tolist()) == set(range(order.count))

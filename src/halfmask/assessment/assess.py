@@ -22,6 +22,7 @@ from halfmask.assessment.parameters import (
 )
 from halfmask.assessment.table_criteria import table_criteria
 from halfmask.engines.counted import Counted, counted
+from halfmask.engines.source import Source
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
@@ -99,17 +100,8 @@ def assess(
     require_fraction(fraction)
     require_whole("size", size, 1)
     require_whole("k", k, 1)
-    held = counted(
-        table,
-        _read,
-        schema=schema,
-        engine=engine,
-        table=source_table,
-        memory_limit=memory_limit,
-        delimiter=delimiter,
-        encoding=encoding,
-        weights=weights,
-    )
+    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
+    held = counted(source, _read, weights=weights)
     return _assessed(held, population, fraction, size, k, limit)
 
 

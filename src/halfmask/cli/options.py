@@ -77,9 +77,9 @@ def engine_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def rows_or_place(file: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The table that FILE holds, or FILE where an engine counts it, and how that is done."""
-    from halfmask.engines.counted import stays
+    from halfmask.engines.source import Source
 
-    if not stays(file, given["engine"], given["memory_limit"]):
+    if not Source(file, engine=given["engine"], memory_limit=given["memory_limit"]).stays:
         return load(file, given), {}
     how = {name: given[name] for name in ("engine", "source_table", "memory_limit")}
     how |= {name: given.get(name) for name in ("delimiter", "encoding")}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
+    from halfmask.query.groups import Groups
     from halfmask.query.planned import Plan, PlannedAggregate
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from halfmask.engines.request import Kind, Measure, State, kind_of
 from halfmask.query import vocabulary
 from halfmask.query.planned import PlannedAggregate
-from halfmask.query.scope import Scope, fail
+from halfmask.query.refusals import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
+    from halfmask.query.scope import Scope
 
 
 class Aggregates:

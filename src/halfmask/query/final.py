@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.query.scope import fail
+from halfmask.query.refusals import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.query import vocabulary
-from halfmask.query.scope import fail
+from halfmask.query.refusals import fail
 from halfmask.table.names import told
 
 if TYPE_CHECKING:

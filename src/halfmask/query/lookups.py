@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from halfmask.query import vocabulary
-from halfmask.query.scope import fail, refuse
+from halfmask.query.refusals import fail, refuse
 
 if TYPE_CHECKING:
     from sqlglot import exp

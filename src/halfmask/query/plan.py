@@ -17,8 +17,9 @@ from halfmask.query.inline import inlined
 from halfmask.query.joins import people_of
 from halfmask.query.lookups import looked_up
 from halfmask.query.planned import Plan
+from halfmask.query.refusals import fail
 from halfmask.query.requirements import requirements
-from halfmask.query.scope import fail, scope_of
+from halfmask.query.scope import scope_of
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -11,7 +11,7 @@ from halfmask.engines.request import kind_of
 from halfmask.engines.tally import Part
 from halfmask.query import vocabulary
 from halfmask.query.private_steps import interval, whole
-from halfmask.query.scope import Scope, fail
+from halfmask.query.refusals import fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.query.safe.rows import SafeRows
+    from halfmask.query.scope import Scope
 
 PEOPLE = "people, each once"
 _KINDS: dict[str, Kind] = {

@@ -22,8 +22,8 @@ from halfmask.query.final import Final
 from halfmask.query.planned import PlannedKey
 from halfmask.query.private_scope import grouping, private_scope
 from halfmask.query.private_steps import binned
+from halfmask.query.refusals import fail
 from halfmask.query.safe.rows import SafeRows
-from halfmask.query.scope import fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.query import vocabulary
-from halfmask.query.scope import Scope, fail, scope_of
+from halfmask.query.refusals import fail
+from halfmask.query.scope import Scope, scope_of
 
 if TYPE_CHECKING:
     from sqlglot import exp

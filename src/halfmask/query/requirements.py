@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from halfmask.engines.request import Test
 from halfmask.errors import QueryError
 from halfmask.query.planned import Requirement
-from halfmask.query.scope import Scope, fail
+from halfmask.query.refusals import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.query.aggregates import Aggregates
     from halfmask.query.chain import Chain
+    from halfmask.query.scope import Scope
 
 
 def requirements(

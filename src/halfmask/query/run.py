@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.engines.request import Engine
     from halfmask.query.catalog import Catalog
-    from halfmask.query.collect import Groups
-    from halfmask.query.filter import Choice, Published
     from halfmask.query.ledger import Ledger
     from halfmask.query.planned import Plan
     from halfmask.query.policies import Policies
@@ -243,8 +241,3 @@ def _schema_of(schema: object, name: str) -> Any:
     if isinstance(schema, Mapping) and "columns" not in schema and name in schema:
         schema = schema[name]
     return None if schema is None else _schema(schema)
-
-
-def outline(groups: Groups, choice: Choice, published: Published) -> dict[str, int]:
-    """Figures about a choice, for tests and the estimator."""
-    return {"rows": len(published), "people": choice.people(groups), "depth": choice.depth(groups)}

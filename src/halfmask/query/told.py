@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
+    from halfmask.query.groups import Groups
     from halfmask.query.planned import Plan
 
 BELOW = "below the guarantee"

@@ -163,7 +163,7 @@ def _rows(
         place = source if isinstance(source, bytes) else _content(source)
     else:
         return from_frame(source)
-    kind = _format(place)
+    kind = file_kind(place)
     if kind in ("parquet", "arrow"):
         arrow = _arrow_file(place, kind)
         return arrow, kind, incoming(arrow)
@@ -176,8 +176,8 @@ def _content(source: Any) -> bytes:
     return data.encode() if isinstance(data, str) else bytes(data)
 
 
-def _format(place: Path | bytes) -> str:
-    """By the first bytes, whatever the file is called."""
+def file_kind(place: Path | bytes) -> str:
+    """parquet, arrow or csv: by the first bytes, whatever the file is called."""
     with text_file.open_stream(place) as stream:
         try:
             start = stream.read(8)
