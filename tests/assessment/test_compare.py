@@ -241,3 +241,16 @@ def test_a_release_is_no_control():
     release = hm.anonymize(original(), hm.KAnonymity(2))
     with pytest.raises(InputError, match="A release is no control"):
         hm.compare(original(), release, control=release, learn=False)
+
+
+def test_numbers_whose_squares_are_none_are_compared_and_rendered(tmp_path):
+    rows = {
+        "a": [0.0, -0.0, float("nan"), 1e300, -1e300, float("inf")] * 10,
+        "s": [1e300 * (-1) ** i for i in range(60)],
+    }
+    people = hm.read(pa.table(rows), schema={"a": "quasi", "s": "sensitive"})
+    found = hm.compare(people, people, learn=False)
+    (pair,) = found.pairs
+    assert pair.before == pytest.approx(pair.after)
+    assert -1 <= pair.before <= 1
+    found.report(tmp_path / "page.html")
