@@ -20,7 +20,9 @@ HalfmaskError
 │   ├── RefusedError               the token, the Host or the Origin of a request does not fit
 │   ├── MissingError               nothing is there (any more) under this address
 │   ├── BusyError                  another step is still running
+│   ├── CancelledError             somebody cancelled the step
 │   └── TooLargeError              more bytes than the service takes
+├── ElsewhereError                 a step failed in its own process; carries what that one told
 ├── EngineError
 │   ├── EngineUnavailableError     carries the install command
 │   └── UnsupportedByEngineError
@@ -286,10 +288,27 @@ class BusyError(ServiceError):
     code = "service.busy"
 
 
+class CancelledError(ServiceError):
+    """Somebody cancelled the step; it gave nothing."""
+
+    code = "service.cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("The step was cancelled: it gave nothing, and can be started again.")
+
+
 class TooLargeError(ServiceError):
     """More bytes were sent than the service takes."""
 
     code = "service.too_large"
+
+
+class ElsewhereError(HalfmaskError):
+    """A step failed in a process of its own; ``told`` is the failure as that process told it."""
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+        super().__init__(told.message)
 
 
 class EngineError(HalfmaskError):

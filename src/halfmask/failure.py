@@ -9,7 +9,13 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import EngineError, HalfmaskError, InputError, InternalError
+from halfmask.errors import (
+    ElsewhereError,
+    EngineError,
+    HalfmaskError,
+    InputError,
+    InternalError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +41,9 @@ class Failure:
 
 def failure(error: BaseException) -> Failure:
     """What ``error`` means; of an exception that is not ours only its kind and place are told."""
+    if isinstance(error, ElsewhereError):
+        told: Failure = error.told
+        return told
     if isinstance(error, HalfmaskError):
         return Failure(error.code, str(error), error.exit_code, _details(error))
     if isinstance(error, OSError):

@@ -9,6 +9,7 @@ import pytest
 import halfmask as hm
 from halfmask.assessment.dominance import marked, utility_of
 from halfmask.assessment.points import Frontier, Point
+from halfmask.assessment.settings import Setting, at_least
 from halfmask.errors import InputError
 from halfmask.sample import write
 
@@ -148,9 +149,39 @@ def test_time_that_is_up_is_no_proof(people, monkeypatch):
     assert found.points[0].gap > 0
     assert any("time limit" in note for note in found.notes)
     monkeypatch.setattr(incumbent.Incumbent, "see", lambda self, outcome: None)
-    found = hm.frontier(people, [hm.KAnonymity(2)], suppression=[0.0], time_limit=1e-9)
-    assert found.undecided
+    ks = [hm.KAnonymity(2), hm.KAnonymity(3)]
+    found = hm.frontier(people, ks, suppression=[0.0], time_limit=1e-9)
+    assert len(found.undecided) == 2
     assert not found.impossible
+
+
+def test_what_cannot_be_rules_out_only_what_asks_for_more():
+    rows = {"a": [1, 1, 2, 2, 3, 3], "s": list("xyxyxy")}
+    table = hm.read(rows, schema={"a": "quasi", "s": "sensitive"})
+    promises = [hm.AlphaKAnonymity(0.3, 2, "s"), hm.AlphaKAnonymity(0.9, 3, "s"),
+                hm.AlphaKAnonymity(0.2, 3, "s")]  # fmt: skip
+    found = hm.frontier(table, promises, suppression=[0.0])
+    # One of two values is always held by half of the rows; at most nine tenths is no matter.
+    assert [(p.models[0]["alpha"], p.models[0]["k"]) for p in found.points] == [(0.9, 3)]
+    assert len(found.impossible) == 2
+
+
+@pytest.mark.parametrize(
+    ("strong", "weak", "holds"),
+    [
+        ((0.0, hm.KAnonymity(5)), (0.1, hm.KAnonymity(2)), True),
+        ((0.1, hm.KAnonymity(5)), (0.0, hm.KAnonymity(2)), False),
+        ((0.0, hm.KAnonymity(2)), (0.0, hm.KAnonymity(5)), False),
+        ((0.0, hm.TCloseness(0.1, "s")), (0.0, hm.TCloseness(0.2, "s")), True),
+        ((0.0, hm.TCloseness(0.2, "s")), (0.0, hm.TCloseness(0.1, "s")), False),
+        ((0.0, hm.LDiversity(3, "s")), (0.0, hm.LDiversity(2, "s")), True),
+        ((0.0, hm.LDiversity(3, "s")), (0.0, hm.LDiversity(2, "r")), False),
+        ((0.0, hm.AlphaKAnonymity(0.9, 5, "s")), (0.0, hm.AlphaKAnonymity(0.5, 2, "s")), False),
+    ],
+)
+def test_a_setting_implies_another_only_if_it_promises_as_much(strong, weak, holds):
+    one, two = (Setting("optimal", share, (model,)) for share, model in (strong, weak))
+    assert at_least(one, two) == holds
 
 
 def point(risk=0.1, loss=0.1, highest=0.5, distance=0.1, inference=None, name="p"):

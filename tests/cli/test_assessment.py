@@ -134,3 +134,42 @@ def test_compare_counts_by_an_engine_what_it_reads(halfmask, sample, tmp_path):
     assert refused.code == 1
     assert "have no order" in refused.err
     assert halfmask("compare", sample, tmp_path / "all.duckdb").code == 1
+
+
+def test_a_survey_is_weighed(halfmask, tmp_path):
+    path = tmp_path / "survey.csv"
+    path.write_text("age,job,weight\n30,a,50\n30,a,70.5\n41,b,9\n52,c,2\n")
+    roles = ("--quasi", "age,job", "--weights", "weight")
+    outcome = halfmask("assess", path, *roles, "--limit", 0.3)
+    assert outcome.code == 0, outcome.err
+    assert "expected number found" in outcome.out
+    assert "stand for 132 people" in outcome.err
+    assert "The chance of 1 row is above 30.0%" in outcome.err
+    found = halfmask("assess", path, *roles, "--json").json()["survey"]
+    counted = halfmask("assess", path, *roles, "--engine", "duckdb", "--json").json()["survey"]
+    assert found == counted
+    assert found["population"] == 131.5
+    risks = halfmask("risks", path, *roles, "--json").json()["risks"]
+    assert [one["risk"] for one in risks] == ["prosecutor", "individual", "weighted", "special_dis"]
+    assert risks[1]["highest"] == pytest.approx(0.6931, abs=1e-4)  # p = 1/2 alone: log 2
+    refused = halfmask("risks", path, "--quasi", "age", "--weights", "job")
+    assert refused.code == 1
+    assert "holds text, not weights" in refused.err
+
+
+def test_compare_shows_the_risks_of_both_sides(halfmask, tmp_path):
+    rows, recoded = tmp_path / "people.csv", tmp_path / "recoded.csv"
+    rows.write_text("age,ill\n30,flu\n31,cold\n41,flu\n42,gout\n")
+    recoded.write_text("age,ill\n30-39,flu\n30-39,cold\n40-49,flu\n40-49,gout\n")
+    rows.with_suffix(".toml").write_text(
+        'columns.ill = "sensitive"\n[columns.age]\nrole = "quasi"\nhierarchy.intervals = [10]\n'
+    )
+    outcome = halfmask("compare", rows, recoded, "--no-learn", "--attacks", 20)
+    assert outcome.code == 0, outcome.err
+    lines = [line.strip("│").split("│") for line in outcome.out.splitlines() if line[0] == "│"]
+    shown = {name.strip(): [cell.strip() for cell in figures] for name, *figures in lines}
+    # Four people alone become two pairs.
+    assert shown["highest risk (prosecutor)"] == ["1", "0.5"]
+    assert shown["mean risk (marketer)"] == ["1", "0.5"]
+    assert shown["classes"] == ["4", "2"]
+    assert shown["linkability"][0] == "undecided"  # four people prove nothing

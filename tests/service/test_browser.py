@@ -40,14 +40,21 @@ def press(page, form):
     page.wait_for_selector(IDLE, state="attached")
 
 
+def opened(page):
+    """Open the sample and wait until all is drawn."""
+    page.wait_for_selector("#version:not(:empty)")
+    page.wait_for_selector(IDLE, state="attached")
+    page.click("#sample")
+    page.wait_for_selector("#columns select")
+    page.wait_for_selector(IDLE, state="attached")
+
+
 def test_the_main_job(page, tmp_path):
     shown, home, said, asked = page
     shown.wait_for_selector("#version:not(:empty)")
     assert shown.url == home  # the token is out of sight
     assert shown.is_hidden("#assess-form")
-    shown.click("#sample")
-    shown.wait_for_selector("#columns select")
-    shown.wait_for_selector(IDLE, state="attached")
+    opened(shown)
     shown.select_option("[aria-label='Role of visit']", "other")
     shown.fill("[aria-label='Levels of age']", "10, 50")
     press(shown, "anonymize")
@@ -82,9 +89,7 @@ def test_the_main_job(page, tmp_path):
 
 def test_errors_stand_below_their_form(page):
     shown, _, said, _ = page
-    shown.click("#sample")
-    shown.wait_for_selector("#columns select")
-    shown.wait_for_selector(IDLE, state="attached")
+    opened(shown)
     shown.fill("#k", "9999")
     press(shown, "anonymize")
     assert "privacy." in shown.inner_text("#anonymize-alert")
@@ -95,6 +100,23 @@ def test_errors_stand_below_their_form(page):
     shown.fill("#k", "2")
     press(shown, "anonymize")
     assert shown.inner_text("#anonymize-alert") == ""
+    assert said == []
+
+
+def test_a_step_is_cancelled_and_started_again(page):
+    shown, _, said, _ = page
+    opened(shown)
+    shown.fill("#time-limit", "600")
+    shown.select_option("#method", "exact")  # more rows than it can prove in a day
+    shown.fill("#k", "3")
+    shown.click("#anonymize-form button[type=submit]")
+    shown.click("#cancel")
+    shown.wait_for_selector(IDLE, state="attached")
+    assert "cancelled" in shown.inner_text("#anonymize-alert")
+    assert shown.inner_text("#anonymize-result") == ""
+    shown.select_option("#method", "")
+    press(shown, "anonymize")
+    assert "may leave" in shown.inner_text("#anonymize-result")
     assert said == []
 
 
@@ -132,9 +154,7 @@ def test_without_the_token_the_page_says_what_to_do(page):
 def test_every_field_has_a_name_and_nothing_is_wider_than_the_screen(page, width):
     shown = page[0]
     shown.set_viewport_size({"width": width, "height": 844})
-    shown.click("#sample")
-    shown.wait_for_selector("#columns select")
-    shown.wait_for_selector(IDLE, state="attached")
+    opened(shown)
     press(shown, "anonymize")
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
     nameless = shown.evaluate(
@@ -151,10 +171,7 @@ def test_every_field_has_a_name_and_nothing_is_wider_than_the_screen(page, width
 
 def test_a_table_that_another_tab_has_changed_is_not_worked_on(page, address):
     shown, _, _, _ = page
-    shown.wait_for_selector("#version:not(:empty)")
-    shown.click("#sample")
-    shown.wait_for_selector("#columns select")
-    shown.wait_for_selector(IDLE, state="attached")
+    opened(shown)
     assert shown.locator("#sample").evaluate("one => one === document.activeElement")
     other = shown.context.new_page()
     other.goto(address.geturl())
@@ -174,10 +191,7 @@ def test_a_table_that_another_tab_has_changed_is_not_worked_on(page, address):
 
 def test_roles_that_are_not_in_use_are_not_lost_unasked(page):
     shown, _, _, _ = page
-    shown.wait_for_selector("#version:not(:empty)")
-    shown.click("#sample")
-    shown.wait_for_selector("#columns select")
-    shown.wait_for_selector(IDLE, state="attached")
+    opened(shown)
     shown.select_option("[aria-label='Role of visit']", "identifier")
     asked = []
     shown.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))

@@ -99,6 +99,23 @@ def test_it_ends_while_somebody_waits_for_a_job(tmp_path):
     assert list(place.iterdir()) == []
 
 
+def test_a_step_is_cancelled_over_http_and_a_killed_service_leaves_nothing(tmp_path):
+    with started(tmp_path) as (parts, token, process, place):
+        body = json.dumps({"rows": 1_000_000})
+        job = json.loads(call(parts, token, "POST", "/api/sample", body)[1])["job"]
+        time.sleep(0.5)
+        ended = json.loads(call(parts, token, "DELETE", f"/api/jobs/{job['id']}")[1])["job"]
+        assert ended["state"] == "cancelled"
+        assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
+        process.kill()
+        process.wait()
+        for _ in range(200):
+            if not list(place.iterdir()):
+                break
+            time.sleep(0.05)
+        assert list(place.iterdir()) == []
+
+
 def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
     with started(tmp_path) as (parts, token, _, place):
         half = socket.create_connection((parts.hostname, parts.port))
@@ -111,7 +128,8 @@ def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
             time.sleep(0.05)
         (folder,) = place.iterdir()
         assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
-        assert len(list(folder.iterdir())) == 1
+        assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"temporary"}
+        assert len(list(folder.iterdir())) == 2
 
 
 def halfmask(*arguments):

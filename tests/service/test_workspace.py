@@ -9,6 +9,8 @@ import pytest
 from serving import PEOPLE
 
 from halfmask.errors import SchemaError
+from halfmask.sample import write
+from halfmask.service.bench import Bench
 from halfmask.service.schema_change import changed_schema
 from halfmask.service.workspace import Workspace
 from halfmask.table.schema import Schema
@@ -60,17 +62,18 @@ def test_the_folder_is_private_and_goes(space):
 def test_the_users_own_file_is_never_removed(space, tmp_path):
     own = tmp_path / "own.csv"
     own.write_text(PEOPLE)
-    space.open(own)
-    space.open_sample(20)
+    bench = Bench()
+    space.become(bench.open(own))
+    space.become(bench.open(write(space.new_folder(), 20, seed=1)))
     assert own.exists()
 
 
 def test_a_file_that_is_replaced_goes(service):
     service.upload(PEOPLE)
-    first = service.space.opened.path
+    first = service.space.standing.path
     service.upload(PEOPLE, "other.csv")
     assert not first.exists()
-    assert service.space.opened.name == "other.csv"
+    assert service.space.standing.name == "other.csv"
     assert len(list(service.space.folder.iterdir())) == 1
 
 
@@ -145,8 +148,7 @@ def test_what_is_sent_is_not_its_own_schema(space, monkeypatch):
     monkeypatch.setattr("halfmask.table.read._beside", lambda _: pytest.fail("looked beside it"))
     place = space.room("people.TOML")
     place.write_text(PEOPLE)
-    space.open_sent(place)
-    assert space.opened.proposed
+    assert Bench().open_sent(place, 1000).proposed
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_the_rows_of_a_former_table_do_not_stay_in_memory(opened):
     import weakref
 
     opened.call("POST", "/api/links", json={"file": "schema.toml", "download": True})
-    table = weakref.ref(opened.space.opened.table)
+    table = weakref.ref(opened.bench.table(opened.space.standing))
     opened.upload(PEOPLE, "other.csv")
     opened.call("POST", "/api/links", json={"file": "schema.toml"})
     gc.collect()

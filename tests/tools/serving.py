@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from halfmask.errors import ElsewhereError
+from halfmask.failure import Failure
 from halfmask.service.app import make_app
+from halfmask.service.bench import Bench
+from halfmask.service.desk import Desk
 from halfmask.service.guard import TOKEN, Rules
 from halfmask.service.jobs import Jobs
+from halfmask.service.worker import perform
 from halfmask.service.workspace import Workspace
 
 with warnings.catch_warnings():
@@ -31,12 +36,33 @@ PEOPLE = "\n".join(["age,city,disease", *LINES])
 
 
 @dataclass
+class Here:
+    """The steps in this process, where a test can reach them; what it gives is told as there."""
+
+    bench: Bench
+
+    def do(self, command: str, job: Any = None, **given: Any) -> Any:
+        found = perform(self.bench, command, given)
+        if isinstance(found, Failure):
+            raise ElsewhereError(found)
+        return found
+
+
+@dataclass
 class Service:
     """What a test talks to."""
 
     client: TestClient
-    space: Workspace
-    jobs: Jobs
+    desk: Desk
+    bench: Bench
+
+    @property
+    def space(self) -> Workspace:
+        return self.desk.space
+
+    @property
+    def jobs(self) -> Jobs:
+        return self.desk.jobs
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         headers = {TOKEN: SECRET, **options.pop("headers", {})}
@@ -59,11 +85,11 @@ class Service:
 def served(folder):
     """A service in this process, over a workspace in ``folder``."""
     folder.mkdir(mode=0o700)
-    space, jobs = Workspace(folder=folder), Jobs()
-    rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, upload_limit=100_000)
-    app = make_app(space, jobs, rules)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
-        yield Service(client, space, jobs)
+    bench = Bench()
+    desk = Desk(Workspace(folder=folder), Here(bench), Jobs())
+    rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, 100_000, 1_000_000)
+    with TestClient(make_app(desk, rules), base_url=f"http://127.0.0.1:{PORT}") as client:
+        yield Service(client, desk, bench)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from halfmask.metrics.risk.differencing import differencing
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.doubts import doubts
 from halfmask.metrics.risk.inference import inference
-from halfmask.metrics.risk.linkability import linkability
+from halfmask.metrics.risk.linkability import linkability, linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
 from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.minimality import minimality
@@ -171,6 +171,7 @@ def compare(
     released, seen = _released(paired), doubts(paired, opened.original, opened.release)
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
+    linked = linkage(paired, same_order=same_order, seed=seed)
     return Comparison(
         rows=paired.before,
         rows_released=paired.after,
@@ -214,12 +215,13 @@ def compare(
                 singling_out(attacked, limit=limit),
                 singling_out(attacked, known=False, limit=limit),
                 linkability(attacked, limit=limit),
+                *linkability_by_names(linked, controlled=len(attacked.control) > 0, limit=limit),
                 *(inference(attacked, name, limit=limit) for name in secrets),
             )
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
-        linkage=linkage(paired, same_order=same_order, seed=seed),
+        linkage=linked,
         differencing=(
             None
             if opened.earlier is None

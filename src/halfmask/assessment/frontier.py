@@ -7,7 +7,6 @@ tables are made, measured and forgotten. Nothing is released.
 from __future__ import annotations
 
 from math import inf
-from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.dominance import marked, require_axes, utility_of
@@ -24,7 +23,8 @@ from halfmask.assessment.frontier_source import (
 from halfmask.assessment.points import Frontier, Point
 from halfmask.assessment.settings import chains, require_effort
 from halfmask.assessment.shared_search import SharedSearch
-from halfmask.engines.counted import counted, stays
+from halfmask.engines.counted import counted
+from halfmask.engines.source import Source
 from halfmask.errors import ParameterError
 from halfmask.models.exact import require_whole
 from halfmask.models.needs import prepare
@@ -34,6 +34,7 @@ from halfmask.table.hierarchies.check import check_hierarchies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from halfmask.assessment.settings import Setting
     from halfmask.engines.counted import Counted
@@ -114,18 +115,10 @@ def frontier(
     require_whole("draws", draws, 2)
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
-    if isinstance(table, str | PathLike) and stays(fspath(table), engine, memory_limit):
+    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
+    if source.stays:
         require_no_rows(wanted, rows_needed=bool(epsilons or releases))
-    held = counted(
-        table,
-        lambda declared: columns_read(declared, promised),
-        schema=schema,
-        engine=engine,
-        table=source_table,
-        memory_limit=memory_limit,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    held = counted(source, lambda declared: columns_read(declared, promised))
     require(held, risk)
     held = by_value(held)
     done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)

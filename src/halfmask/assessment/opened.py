@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.counted import Counted, counted
 from halfmask.engines.open import is_address
+from halfmask.engines.source import Source
 from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.sides import Published
 from halfmask.metrics.suppressed import MISSING, require_word, starred
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
-    Source = Table | Published | str | PathLike[str]
+    Given = Table | Published | str | PathLike[str]
 
 _OPTIONS = ("release_table", "control_table", "earlier_table", "weaker_table")
 
@@ -64,7 +65,7 @@ class How:
 
 
 def open_sides(
-    sources: tuple[Source, Source, Source | None, Source | None, Source | None],
+    sources: tuple[Given, Given, Given | None, Given | None, Given | None],
     tables: tuple[str | None, ...],
     *,
     schema: object,
@@ -85,9 +86,7 @@ def open_sides(
     Raises:
         SchemaError: the original names no quasi-identifier.
     """
-    original = _counted(
-        "source_table", sources[0], tables[0], how, _named, schema=schema, optional=more, **written
-    )
+    original = _counted("source_table", sources[0], tables[0], how, _named, more, schema, **written)
     held = original.table.schema
     names = [name for name in [*_named(held), *more] if name not in original.private]
     release, control, earlier, weaker = (
@@ -154,7 +153,7 @@ def _other(
         if isinstance(source, Published) and not hasattr(source, "__arrow_c_stream__"):
             return source
         source = rows_of(source)  # a frame, whose roles are those of the original
-    return _counted(option, source, table, how, lambda _: [], optional=names, schema=schema)
+    return _counted(option, source, table, how, lambda _: [], names, schema)
 
 
 def _counted(
@@ -163,12 +162,14 @@ def _counted(
     table: str | None,
     how: How,
     columns: Callable[[Schema], list[str]],
-    **more: Any,
+    optional: Sequence[str],
+    schema: object,
+    **written: str | None,
 ) -> Counted:
     if isinstance(source, str | os.PathLike) and is_address(os.fspath(source)) and table is None:
         raise ParameterError(option, None, "the name of a table of the database")
-    more |= {"table": table, "engine": how.engine, "memory_limit": how.memory_limit}
-    return counted(source, columns, **more)
+    found = Source(source, schema, how.engine, table, how.memory_limit, **written)
+    return counted(found, columns, optional)
 
 
 def _notes(opened: Opened) -> list[str]:

@@ -12,6 +12,7 @@ import click
 from halfmask.cli import show
 from halfmask.cli.options import as_json
 
+_MB = 1_000_000
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -26,6 +27,8 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
               help="0 takes a free one.")  # fmt: skip
 @click.option("--upload-limit", type=click.IntRange(min=1), default=500, show_default=True,
               help="The largest file that the browser may send, in MB.")  # fmt: skip
+@click.option("--unpacked-limit", type=click.IntRange(min=1), default=2000, show_default=True,
+              help="The most that such a file may unpack to, in MB.")  # fmt: skip
 @click.option("--open/--no-open", "open_it", default=True, help="Open the browser.")
 @as_json
 def command(file: str | None, host: str, port: int, as_json: bool, **given: Any) -> None:
@@ -42,6 +45,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
 
         what = "The service (fastapi, uvicorn)"
         raise EngineUnavailableError(what, "pip install 'halfmask[serve]'") from None
+    from halfmask.service.worker import Worker
     from halfmask.service.workspace import Workspace
 
     if given["schema"] and not file:
@@ -49,20 +53,25 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
     listener = bind(host, port)
     with ends_by_signals():
         space = Workspace()
+        worker = Worker(space.folder)
         try:
+            worker.start()
             if file:
                 with show.working("Describing"):
                     how = {name: given[name] for name in ("delimiter", "encoding")}
-                    space.open(Path(file), given["schema"], **how)
+                    place, schema = Path(file), given["schema"]
+                    space.become(worker.do("open_own", path=place, schema=schema, how=how))
             serve(
                 space,
+                worker,
                 listener,
                 host=host,
-                upload_limit=given["upload_limit"] * 1_000_000,
+                limits=(given["upload_limit"] * _MB, given["unpacked_limit"] * _MB),
                 ready=lambda told: _ready(told, space.folder, host, as_json, given["open_it"]),
             )
         finally:
             listener.close()
+            worker.close()
             space.close()
     show.say("Stopped; what was sent or made is removed.")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +12,19 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from halfmask.errors import HalfmaskError, InputError, MissingError
-from halfmask.failure import failure
+from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError
 from halfmask.service import requests, steps
 from halfmask.service.files import Files
 from halfmask.service.guard import UPLOAD, Guard, Rules, too_large
 from halfmask.service.replies import file_reply, refusal, reply
 from halfmask.service.state import state
+from halfmask.service.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from halfmask.service.desk import Desk
     from halfmask.service.jobs import Job, Jobs
-    from halfmask.service.workspace import Workspace
 
 LONGEST_WAIT = 30.0
 _PAUSE = 0.05
@@ -38,7 +36,7 @@ _SILENT: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configu
 _STATIC = ("index.html", "page.css", "page.js", "api.js", "draw.js", "schema.js", "style.css")
 
 
-def make_app(space: Workspace, jobs: Jobs, rules: Rules) -> Guard:
+def make_app(desk: Desk, rules: Rules) -> Guard:
     """The guarded application over one workspace."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_SILENT)
     app.add_exception_handler(HalfmaskError, _refused)
@@ -46,9 +44,10 @@ def make_app(space: Workspace, jobs: Jobs, rules: Rules) -> Guard:
     app.add_exception_handler(RequestValidationError, _not_understood)
     app.add_exception_handler(HTTPException, _no_route)
     _add_page(app)
-    _add_table(app, space, jobs, rules)
-    _add_steps(app, space, jobs)
-    _add_results(app, space, jobs)
+    _add_table(app, desk, rules)
+    _add_steps(app, desk)
+    _add_jobs(app, desk.jobs)
+    _add_results(app, desk)
     return Guard(app, rules)
 
 
@@ -64,21 +63,16 @@ def _add_page(app: FastAPI) -> None:
         return _static(name)
 
 
-def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None:
+def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
     @app.post(UPLOAD)
     async def open_table(request: Request, name: str = "table") -> Response:
-        job = jobs.claim("open")
+        job = desk.jobs.claim("open")
         try:
-            place = await _received(request, space.room(name), rules.upload_limit)
+            place = await _received(request, desk.space.room(name), rules.upload_limit, job)
         except BaseException as error:
-            job.end("failed", failure(error).to_dict())
+            job.fail(error)
             raise
-
-        def work() -> dict[str, Any]:
-            space.open_sent(place)
-            return steps.described(space)
-
-        return _started(jobs.start(job, work))
+        return _started(desk.open_sent(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
     def open_sample(asked: requests.Sample) -> Response:
@@ -86,70 +80,69 @@ def _add_table(app: FastAPI, space: Workspace, jobs: Jobs, rules: Rules) -> None
             raise InputError(
                 f"The sample has 10 to {requests.MOST_ROWS:,} rows: choose fewer or more."
             )
-        return _run(jobs, "open", lambda: space.open_sample(asked.rows), space)
+        return _started(desk.open_sample(asked.rows))
 
     @app.put("/api/schema")
     def change_schema(asked: requests.NewSchema) -> Response:
-        _ = space.opened
-        if asked.toml is not None:
-            return _run(jobs, "schema", partial(space.read_schema, asked.toml), space)
         given = asked.model_dump(exclude={"toml"}, exclude_none=True)
-        return _run(jobs, "schema", lambda: space.change_schema(given), space)
+        return _started(desk.change_schema(given, asked.toml))
 
     @app.get("/api/schema")
     def schema() -> Response:
-        return reply(steps.described(space))
+        return reply(steps.described(desk.space.standing))
 
 
-def _add_steps(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
-    def begin(verb: str, step: Callable[..., dict[str, Any]], asked: requests.Asked) -> Response:
-        _ = space.opened  # refused at once where there is no table
-
-        def work() -> dict[str, Any]:
-            space.drop(verb)
-            return step(space, asked)
-
-        return _started(jobs.start(jobs.claim(verb), work))
-
+def _add_steps(app: FastAPI, desk: Desk) -> None:
     @app.post("/api/assess")
     def assess(asked: requests.Assess) -> Response:
-        return begin("assess", steps.assess, asked)
+        return _started(desk.begin("assess", asked))
 
     @app.post("/api/anonymize")
     def anonymize(asked: requests.Anonymize) -> Response:
-        return begin("anonymize", steps.anonymize, asked)
+        return _started(desk.begin("anonymize", asked))
 
     @app.post("/api/compare")
     def compare(asked: requests.Compare) -> Response:
-        return begin("compare", steps.compare, asked)
+        return _started(desk.begin("compare", asked))
 
     @app.post("/api/query")
     def query(asked: requests.Query) -> Response:
-        return begin("query", steps.query, asked)
+        return _started(desk.begin("query", asked))
 
     @app.post("/api/synthesize")
     def synthesize(asked: requests.Synthesize) -> Response:
-        return begin("synthesize", steps.synthesize, asked)
+        return _started(desk.begin("synthesize", asked))
 
 
-def _add_results(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
-    files = Files(space)
+def _add_jobs(app: FastAPI, jobs: Jobs) -> None:
+    @app.get("/api/jobs/{number}")
+    async def job(number: int, wait: float = 0.0) -> Response:
+        return await _ended(jobs.find(number), jobs, wait)
+
+    @app.delete("/api/jobs/{number}")
+    async def cancel(number: int) -> Response:
+        stopped = await asyncio.to_thread(jobs.cancel, number)
+        return await _ended(stopped, jobs, LONGEST_WAIT)
+
+
+async def _ended(job: Job, jobs: Jobs, wait: float) -> Response:
+    """The job, when it has ended or after that long."""
+    end = time.monotonic() + min(wait, LONGEST_WAIT)
+    while job.state == "working" and time.monotonic() < end and not jobs.closing:
+        await asyncio.sleep(_PAUSE)
+    return reply({"ok": True, "job": job.to_dict()})
+
+
+def _add_results(app: FastAPI, desk: Desk) -> None:
+    files = Files(desk.space)
 
     @app.get("/api/state")
     def now() -> Response:
-        return reply(state(space, jobs))
-
-    @app.get("/api/jobs/{number}")
-    async def job(number: int, wait: float = 0.0) -> Response:
-        found = jobs.find(number)
-        end = time.monotonic() + min(wait, LONGEST_WAIT)
-        while found.state == "working" and time.monotonic() < end and not jobs.closing:
-            await asyncio.sleep(_PAUSE)
-        return reply({"ok": True, "job": found.to_dict()})
+        return reply(state(desk.space, desk.jobs))
 
     @app.get("/api/results/{verb}")
     def result(verb: str) -> Response:
-        return reply(space.result(verb).document)
+        return reply(desk.space.result(verb).document)
 
     @app.post("/api/links")
     def link(asked: requests.Link) -> Response:
@@ -158,23 +151,21 @@ def _add_results(app: FastAPI, space: Workspace, jobs: Jobs) -> None:
     @app.get("/out/{secret}/{file}")
     def out(secret: str, file: str) -> Response:
         ticket = files.find(secret, file)
-        return file_reply(files.make(ticket), download=ticket.download, done=space.forget)
+        return file_reply(files.copy(ticket), download=ticket.download, done=desk.space.forget)
 
 
-async def _received(request: Request, place: Path, limit: int) -> Path:
-    """Write the body to its place; it is removed again where it is too long or breaks off."""
+async def _received(request: Request, place: Path, limit: int, job: Job) -> Path:
+    """Write the body to its place; removed again where it is too long, cut off or unwanted."""
     size = 0
-    try:
+    with Workspace.kept_if_done(place.parent):
         with place.open("xb") as out:
             async for chunk in request.stream():
                 size += len(chunk)
                 _check_size(size or 1, limit)
                 out.write(chunk)
+                if job.unwanted:
+                    raise CancelledError
         _check_size(size, limit)
-    except BaseException:
-        place.unlink(missing_ok=True)
-        place.parent.rmdir()
-        raise
     return place
 
 
@@ -183,16 +174,6 @@ def _check_size(size: int, limit: int) -> None:
         raise too_large(limit)
     if not size:
         raise InputError("The file is empty: choose another one.")
-
-
-def _run(jobs: Jobs, verb: str, change: Callable[[], None], space: Workspace) -> Response:
-    """Start a change of the table or its schema; its document is the description of both."""
-
-    def work() -> dict[str, Any]:
-        change()
-        return steps.described(space)
-
-    return _started(jobs.start(jobs.claim(verb), work))
 
 
 def _started(job: Job) -> Response:

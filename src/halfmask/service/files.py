@@ -7,11 +7,13 @@ gets an address that nobody can guess. It ends with what it leads to.
 from __future__ import annotations
 
 import hmac
+import os
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from halfmask.errors import MissingError
+from halfmask.service.workspace import Result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +42,7 @@ class Ticket:
     """The right to fetch one file, as long as what it is made of stands."""
 
     secret: str
-    source: Any
+    source: object
     file: str
     download: bool
 
@@ -55,10 +57,6 @@ class Files:
     def link(self, file: str, *, download: bool) -> str:
         """The address of a file; the same one while its content stands."""
         source = self._source(file)
-        # A ticket that leads nowhere would keep the rows of a former table in memory.
-        for key, old in list(self._tickets.items()):
-            if not self._stands(old):
-                self._tickets.pop(key, None)
         ticket = self._tickets.get((file, download))
         if ticket is None or ticket.source is not source:
             ticket = Ticket(secrets.token_urlsafe(32), source, file, download)
@@ -71,29 +69,35 @@ class Files:
             fits = hmac.compare_digest(ticket.secret.encode(), secret.encode())
             if fits and ticket.file == file and self._stands(ticket):
                 return ticket
-        raise MissingError("This file is gone: another table, schema or result took its place.")
+        raise _gone()
 
-    def make(self, ticket: Ticket) -> Path:
-        """Write the file to a new place; whoever has sent it removes it."""
+    def copy(self, ticket: Ticket) -> Path:
+        """The file under a name of its own, which outlasts its result; removed once it is sent."""
         place = self.space.room(ticket.file)
-        if ticket.file == SCHEMA:
-            place.write_text(self.space.schema_file(), encoding="utf-8")
-        elif FILES[ticket.file][1] == "report":
-            ticket.source.report(place)
-        else:
-            ticket.source.write(place)
+        with self.space.kept_if_done(place.parent):
+            if isinstance(ticket.source, Result):
+                try:
+                    os.link(ticket.source.folder / ticket.file, place)
+                except FileNotFoundError:
+                    raise _gone() from None
+            else:
+                place.write_text(self.space.standing.toml, encoding="utf-8")
         return place
 
-    def _source(self, file: str) -> Any:
+    def _source(self, file: str) -> object:
         """What a file is made of."""
         if file == SCHEMA:
-            return self.space.opened
+            return self.space.standing
         if file not in FILES:
             raise MissingError(f"There is no such file: ask for {', '.join([*FILES, SCHEMA])}.")
-        return self.space.result(FILES[file][0]).made
+        return self.space.result(FILES[file][0])
 
     def _stands(self, ticket: Ticket) -> bool:
         try:
             return self._source(ticket.file) is ticket.source
         except MissingError:
             return False
+
+
+def _gone() -> MissingError:
+    return MissingError("This file is gone: another table, schema or result took its place.")

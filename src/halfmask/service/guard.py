@@ -50,12 +50,14 @@ class Rules:
         names: what the service may be called in a Host, without the port.
         port: its port.
         upload_limit: the most bytes of a table that is sent.
+        unpacked_limit: the most bytes that it may unpack to.
     """
 
     token: str
     names: tuple[str, ...]
     port: int
     upload_limit: int
+    unpacked_limit: int
 
     def check(self, path: str, headers: Headers) -> None:
         """Refuse what must not be answered."""

@@ -1,4 +1,4 @@
-"""Steps that take long: one at a time, each in a thread of its own, asked about until it ends."""
+"""Steps that take long: one at a time, asked about until it ends, or cancelled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import BusyError, MissingError
+from halfmask.errors import BusyError, CancelledError, MissingError
 from halfmask.failure import failure
 
 if TYPE_CHECKING:
@@ -24,14 +24,16 @@ class Job:
     Attributes:
         id: its number.
         verb: what it does.
-        state: working, done or failed.
+        state: working, done, failed or cancelled.
         result: the document of the verb, or of the error, once it has ended.
+        unwanted: whether somebody cancelled it.
     """
 
     id: int
     verb: str
     state: str = "working"
     result: dict[str, Any] | None = None
+    unwanted: bool = False
     _started: float = field(default_factory=time.monotonic)
     _ended: float | None = None
 
@@ -39,6 +41,13 @@ class Job:
         """Say how it ended."""
         self.result, self._ended = result, time.monotonic()
         self.state = state  # last: whoever sees it finds the rest
+
+    def fail(self, error: BaseException) -> None:
+        """Say why it gave nothing; that somebody cancelled it explains any error."""
+        if self.unwanted:
+            self.end("cancelled", failure(CancelledError()).to_dict())
+        else:
+            self.end("failed", failure(error).to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The job as plain values; with its result once it has ended."""
@@ -48,9 +57,13 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one table; a second one is refused while the first runs."""
+    """The jobs of one table; a second one is refused while the first runs.
 
-    def __init__(self) -> None:
+    ``stop`` ends what the running one does, at once.
+    """
+
+    def __init__(self, stop: Callable[[], None] = lambda: None) -> None:
+        self._stop = stop
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._jobs: dict[int, Job] = {}
@@ -75,13 +88,23 @@ class Jobs:
             for job in self._jobs.values():
                 if job.state == "working":
                     raise BusyError(
-                        f"Another step ('{job.verb}') is still running: wait until it ends."
+                        f"Another step ('{job.verb}') is still running: wait until it ends, or "
+                        "cancel it."
                     )
             job = Job(next(self._numbers), verb)
             self._jobs[job.id] = job
             for number in sorted(self._jobs)[:-KEPT]:
                 del self._jobs[number]
             return job
+
+    def cancel(self, number: int) -> Job:
+        """Stop a job if it still runs; nobody else's can begin before that is done."""
+        job = self.find(number)
+        with self._lock:
+            if job.state == "working":
+                job.unwanted = True
+                self._stop()
+        return job
 
     def start(self, job: Job, work: Callable[[], dict[str, Any]]) -> Job:
         """Run ``work`` for a claimed job; it goes on when nobody waits."""
@@ -95,4 +118,4 @@ def run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
     try:
         job.end("done", work())
     except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell, no value may leak
-        job.end("failed", failure(error).to_dict())
+        job.fail(error)

@@ -14,6 +14,7 @@ import uvicorn
 
 from halfmask.errors import ServiceError
 from halfmask.service.app import make_app
+from halfmask.service.desk import Desk
 from halfmask.service.guard import Rules
 from halfmask.service.jobs import Jobs
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
+    from halfmask.service.worker import Worker
     from halfmask.service.workspace import Workspace
 
 _QUEUE = 64
@@ -63,18 +65,23 @@ def bind(host: str, port: int) -> socket.socket:
 
 def serve(
     space: Workspace,
+    worker: Worker,
     listener: socket.socket,
     *,
     host: str,
-    upload_limit: int,
+    limits: tuple[int, int],
     ready: Callable[[str], None],
 ) -> None:
-    """Serve a workspace until interrupted; ``ready`` is told the address to open."""
+    """Serve a workspace until interrupted; ``ready`` is told the address to open.
+
+    ``limits`` are the most bytes that a table has as it is sent, and unpacked.
+    """
     address, port = listener.getsockname()[:2]
     names = tuple(f"[{name}]" if ":" in name else name for name in (address, host))
     token = secrets.token_urlsafe(32)
-    jobs = Jobs()
-    app = make_app(space, jobs, Rules(token, (*names, "localhost"), port, upload_limit))
+    jobs = Jobs(worker.restart)
+    rules = Rules(token, (*names, "localhost"), port, *limits)
+    app = make_app(Desk(space, worker, jobs), rules)
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -35,5 +35,6 @@ def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
 
 
 def _table(space: Workspace) -> dict[str, Any]:
-    now = space.opened
-    return {"name": now.name, "rows": len(now.table), "columns": now.table.arrow.column_names}
+    now = space.standing
+    columns = [column["name"] for column in now.description["columns"]]
+    return {"name": now.name, "rows": now.description["rows"], "columns": columns}

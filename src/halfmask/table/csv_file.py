@@ -155,7 +155,7 @@ def _has_quotes(source: Path | bytes) -> bool:
     """Only where a quote occurs can a field hold a line end; else threads may split anywhere."""
     if isinstance(source, bytes):
         return b'"' in source
-    if source.suffix.lower() in (".gz", ".bz2", ".zst", ".lz4", ".br"):
+    if source.suffix.lower() in text_file.PACKED:
         return True
     with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         return text.find(b'"') >= 0

@@ -46,13 +46,18 @@ def are_numbers(values: pa.Array) -> NDArray[np.bool_]:
     if is_text(values.type):
         texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
         found = pc.match_substring_regex(texts, NUMBER)
-    elif pa.types.is_integer(values.type):
-        found = values.is_valid()
-    elif pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+    elif is_number(values.type):
         found = pc.is_finite(values.cast(pa.float64(), safe=False))
     else:
         found = pa.array(np.zeros(len(values), dtype=bool))
     return np.asarray(pc.fill_null(found, fill_value=False))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of this type are numbers."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DELIMITERS = ",;\t|^~"
+PACKED = (".gz", ".bz2", ".zst", ".lz4", ".br")  # endings of files that are unpacked
 _SAMPLE = 1 << 16
 _BLOCK = 1 << 22
 _SHOWN = 200

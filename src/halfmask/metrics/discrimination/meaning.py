@@ -15,7 +15,7 @@ import numpy as np
 
 from halfmask.metrics.discrimination.partition import Cuts, Partition, Partitioning, partitioning
 from halfmask.metrics.discrimination.released import released_column
-from halfmask.table.classes import value_facts
+from halfmask.table.histogram import value_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

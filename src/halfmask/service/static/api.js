@@ -12,7 +12,7 @@ function token() {
 
 const secret = token();
 
-export async function ask(method, path, body) {
+export async function ask(method, path, body, signal) {
   const headers = { "X-Halfmask-Token": secret };
   const raw = body instanceof Blob;
   if (body !== undefined && !raw) headers["Content-Type"] = "application/json";
@@ -24,8 +24,10 @@ export async function ask(method, path, body) {
       body: body === undefined || raw ? body : JSON.stringify(body),
       credentials: "omit",
       redirect: "error",
+      signal,
     });
   } catch {
+    if (signal?.aborted) throw { code: "service.cancelled", message: "Sending was cancelled; the former table stands." };
     throw { code: "service", message: "halfmask serve does not answer: is it still running?" };
   }
   const found = await reply.json();

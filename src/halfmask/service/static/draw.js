@@ -95,7 +95,8 @@ export function alarm(place, error) {
   const isQuery = error.code?.startsWith("input.query") && message.includes("\n");
   const [first, ...rest] = isQuery ? message.split("\n") : [message];
   const verdicts = error.details?.verdicts;
-  place.append(element("div", { class: "alert" }, element("p", {}, first),
+  const style = error.code === "service.cancelled" ? "alert calm" : "alert";
+  place.append(element("div", { class: style }, element("p", {}, first),
     rest.length ? element("pre", {}, rest.join("\n")) : null,
     verdicts ? table(["promise", "about", "required", "achieved at best"], verdicts.map((one) =>
       [one.model, one.column || "everybody", one.required, one.achieved])) : null,

@@ -5,7 +5,7 @@ import * as schema from "/static/schema.js";
 
 const place = (id) => document.getElementById(id);
 const WORDS = {
-  open: "Reading and describing the table", schema: "Reading the table with this schema",
+  open: "Reading and describing the table", table: "Sending the table", schema: "Reading the table with this schema",
   assess: "Measuring who stands out", anonymize: "Searching the recoding that loses least",
   compare: "Comparing the release with the original", query: "Answering",
   synthesize: "Learning a model of the rows",
@@ -13,18 +13,30 @@ const WORDS = {
 const CHANGED = "Roles were changed and are not in use yet: press 'Use these roles' first.";
 let choices, described;
 const ELSEWHERE = "The table or its schema was changed in another tab: load this page again.";
-const LONG = 30;  // seconds after which somebody may want to know how to stop
+let running, sending;  // the job that runs; what stops the sending of a file
 let changed = false;  // whether the form says another schema than the one in force
 
+// What runs, for how long, and how to stop it; nothing else can be pressed meanwhile.
 function busy(job) {
-  for (const button of document.querySelectorAll("button")) button.disabled = Boolean(job);
-  const long = job?.seconds > LONG ? ". Only Ctrl-C stops it, and halfmask serve with it" : "";
-  const words = job ? `${WORDS[job.verb] || job.verb} … ${Math.round(job.seconds)} s${long}` : "";
-  const bar = place("working").querySelector("progress");
-  if (!job) place("working").replaceChildren();
-  else if (bar) place("working").lastChild.textContent = words;
-  else place("working").replaceChildren(
-    draw.element("progress", { "aria-label": "working" }), draw.element("span", {}, words));
+  for (const button of document.querySelectorAll("main button")) button.disabled = Boolean(job);
+  if (!job) return place("working").replaceChildren();
+  if (!place("working").firstChild) {
+    const stop = draw.element("button", { type: "button", class: "second", id: "cancel" }, "Cancel");
+    stop.addEventListener("click", () => { stop.disabled = true; cancel(); });
+    place("working").append(draw.element("progress", { "aria-label": "working" }),
+      draw.element("span", { role: "status" }), draw.element("span", { class: "quiet" }), stop);
+  }
+  const [, words, seconds, stop] = place("working").children;
+  const told = `${WORDS[job.verb] || job.verb} …`;
+  if (words.textContent !== told) words.textContent = told;  // read aloud once, not every second
+  seconds.textContent = `${Math.round(job.seconds)} s`;
+  running = job.id;
+  stop.hidden = !job.id && !sending;
+}
+
+async function cancel() {
+  if (sending) return sending.abort();
+  await ask("DELETE", `/api/jobs/${running}`).catch(() => {});  // whoever waits for it is told
 }
 
 // Start a step and show what it gives, or why not, below its form.
@@ -249,7 +261,13 @@ function listen() {
   on("table-form", "table", async () => {
     const file = place("file").files[0];
     if (!file) throw { message: "No file is chosen: choose one, or take the sample." };
-    return ask("POST", `/api/table?name=${encodeURIComponent(file.name)}`, file);
+    sending = new AbortController();
+    busy({ verb: "table", seconds: 0 });
+    try {
+      return await ask("POST", `/api/table?name=${encodeURIComponent(file.name)}`, file, sending.signal);
+    } finally {
+      sending = undefined;
+    }
   }, showTable);
   place("sample").addEventListener("click", () => step("table", () => ask("POST", "/api/sample", {}), showTable));
   place("schema-form").addEventListener("input", () => {
@@ -264,6 +282,7 @@ function listen() {
   }, showTable);
   on("assess-form", "assess", () => ask("POST", "/api/assess", {
     size: numeric("assess-size") ?? 3, limit: share("assess-limit") ?? 0.09, fraction: share("assess-fraction"),
+    weights: filled("assess-weights") || null,
   }), showAssessment);
   on("anonymize-form", "anonymize", () => ask("POST", "/api/anonymize", promises()), showRelease);
   on("compare-form", "compare", () => ask("POST", "/api/compare", {}), showComparison);

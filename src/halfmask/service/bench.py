@@ -1,0 +1,79 @@
+"""Where a table is worked on: its rows, and what the last steps made of them.
+
+It stands in the process of the steps, and can be lost at any time: whoever asks says which table is
+meant, and a bench that does not hold it reads it again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from halfmask.errors import InputError
+from halfmask.service.schema_change import changed_schema
+from halfmask.service.standing import Standing
+from halfmask.service.unpacked import require_unpacked
+from halfmask.table.describe import describe
+from halfmask.table.read import declared_schema, read
+from halfmask.table.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from halfmask.table.table import Table
+
+
+@dataclass(eq=False)
+class Bench:
+    """One table in memory, and releases by the file that holds them."""
+
+    releases: dict[Path, Any] = field(default_factory=dict)
+    _serial: str = ""
+    _table: Table | None = None
+
+    def open(self, path: Path, schema: object = None, **how: str | None) -> Standing:
+        """Open a file; its schema is the given one, the one beside it, or the proposal."""
+        found = describe(read(path, Schema(), **how))
+        declared = declared_schema(path, schema)
+        proposed = declared == Schema()
+        table = read(path, found.to_schema() if proposed else declared, **how)
+        toml = found.to_toml() if proposed else table.schema.to_toml()
+        standing = Standing(_new(), path, how, found.to_dict(), table.schema, toml, proposed)
+        return self._hold(standing, table)
+
+    def open_sent(self, path: Path, unpacked_limit: int) -> Standing:
+        """Open a file that the browser sent and that may unpack to so many bytes."""
+        try:
+            require_unpacked(path, unpacked_limit)
+            return self.open(path, Schema())  # it may not be its own schema, which names files
+        except InputError as error:
+            if type(error) is not InputError:
+                raise
+            # Where the file lies is no help to whoever sent it.
+            raise InputError(str(error).replace(f"{path.parent}/", "")) from None
+
+    def change_schema(self, now: Standing, asked: Mapping[str, object]) -> Standing:
+        """Put another schema in force."""
+        schema = changed_schema(asked, now.schema)
+        table = read(now.path, schema, **now.how)
+        held, toml = table.schema, table.schema.to_toml()
+        changed = replace(now, serial=_new(), schema=held, toml=toml, proposed=False)
+        return self._hold(changed, table)
+
+    def table(self, now: Standing) -> Table:
+        """The rows, bound to the schema in force."""
+        if self._table is None or self._serial != now.serial:
+            self._hold(now, read(now.path, now.schema, **now.how))
+        assert self._table is not None  # noqa: S101 - it is held now
+        return self._table
+
+    def _hold(self, standing: Standing, table: Table) -> Standing:
+        self.releases.clear()
+        self._serial, self._table = standing.serial, table
+        return standing
+
+
+def _new() -> str:
+    return secrets.token_hex(8)

@@ -1,0 +1,75 @@
+"""Starts the steps as jobs, and keeps what they give; a step that gives nothing leaves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from halfmask.service.steps import described
+from halfmask.service.workspace import Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from halfmask.service import requests
+    from halfmask.service.jobs import Job, Jobs
+    from halfmask.service.worker import Worker
+    from halfmask.service.workspace import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """A workspace, the process of its steps, and who waits for them."""
+
+    space: Workspace
+    worker: Worker
+    jobs: Jobs
+
+    def open_sent(self, job: Job, place: Path, unpacked_limit: int) -> Job:
+        """Open a file that was sent to ``place`` for a job that is claimed already."""
+        given = {"path": place, "unpacked_limit": unpacked_limit}
+        return self.jobs.start(job, lambda: self._open(job, place.parent, "open_sent", **given))
+
+    def open_sample(self, rows: int) -> Job:
+        """Open an invented table."""
+        job = self.jobs.claim("open")
+        folder = self.space.new_folder()
+        given = {"folder": folder, "rows": rows}
+        return self.jobs.start(job, lambda: self._open(job, folder, "open_sample", **given))
+
+    def change_schema(self, asked: dict[str, Any], toml: str | None) -> Job:
+        """Put another schema in force."""
+        _ = self.space.standing  # refused at once where there is no table
+        job = self.jobs.claim("schema")
+
+        def work() -> dict[str, Any]:
+            now = self.space.standing
+            return self._become(self.worker.do("schema", job, now=now, asked=asked, toml=toml))
+
+        return self.jobs.start(job, work)
+
+    def begin(self, verb: str, asked: requests.Asked) -> Job:
+        """Run one of the verbs that leave a result."""
+        _ = self.space.standing
+        job = self.jobs.claim(verb)
+
+        def work() -> dict[str, Any]:
+            self.space.drop(verb)
+            given: dict[str, Any] = {"now": self.space.standing, "asked": asked}
+            if verb == "compare":
+                given["made"] = self.space.result("anonymize").folder
+            folder = self.space.new_folder()
+            with self.space.kept_if_done(folder):
+                document: dict[str, Any] = self.worker.do(verb, job, folder=folder, **given)
+            self.space.results[verb] = Result(document, folder)
+            return document
+
+        return self.jobs.start(job, work)
+
+    def _open(self, job: Job, into: Path, command: str, **given: Any) -> dict[str, Any]:
+        with self.space.kept_if_done(into):
+            return self._become(self.worker.do(command, job, **given))
+
+    def _become(self, standing: Any) -> dict[str, Any]:
+        self.space.become(standing)
+        return described(standing)

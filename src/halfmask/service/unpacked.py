@@ -1,0 +1,89 @@
+"""How large a packed file becomes: a small upload may hold more than the memory of the machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InputError, TooLargeError
+from halfmask.table import text_file
+from halfmask.table.raw_rows import file_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BATCH = 1 << 16
+
+
+def require_unpacked(path: Path, limit: int) -> None:
+    """Refuse a file that unpacks to more than ``limit`` bytes, before it is read as a whole.
+
+    Raises:
+        TooLargeError: it does; says what to do.
+        InputError: it is damaged.
+    """
+    count = {"parquet": _parquet, "arrow": _arrow}.get(file_kind(path), _text)
+    total = 0
+    try:
+        for size in count(path):
+            total += size
+            if total > limit:
+                raise TooLargeError(
+                    f"This file unpacks to more than {limit / 1e6:,.0f} MB: start halfmask serve "
+                    "with a larger --unpacked-limit, or use the command line, where "
+                    "--engine duckdb counts a file without reading it into memory."
+                )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
+        raise InputError(f"{text_file.name_of(path)} is damaged: it cannot be unpacked.") from None
+
+
+def _text(path: Path) -> Iterator[int]:
+    if path.suffix.lower() in text_file.PACKED:
+        yield from map(len, text_file.blocks(path))
+    else:
+        yield path.stat().st_size
+
+
+def _parquet(path: Path) -> Iterator[int]:
+    """First what its pages declare; then, as equal values are stored once, what rows hold."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        declared = sum(file.metadata.row_group(i).total_byte_size for i in groups)
+        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+    yield declared
+    size = 0
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches(_BATCH):
+            size += sum(map(_held, batch.columns))
+            if size > declared:
+                yield size - declared
+                declared = size
+
+
+def _arrow(path: Path) -> Iterator[int]:
+    with pa.memory_map(str(path)) as file:
+        try:
+            reader = pa.ipc.open_file(file)
+            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            file.seek(0)
+            batches = iter(pa.ipc.open_stream(file))
+        for batch in batches:
+            yield sum(map(_held, batch.columns))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _held(column: pa.Array) -> int:
+    """The bytes of a column's rows, also where equal texts are stored once."""
+    if not (pa.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    return int(column.indices.nbytes) + int(pc.sum(lengths.take(column.indices)).as_py() or 0)
