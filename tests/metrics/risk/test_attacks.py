@@ -265,3 +265,12 @@ def test_columns_of_very_many_values_differ_by_one_at_most(monkeypatch):
     expected = [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]]
     assert compared.matrix(np.arange(4), np.arange(4)).tolist() == expected
     assert compared.nearest(np.arange(4))[1][:, 0].tolist() == [0, 0, 0, 1]
+
+
+def test_a_seed_chooses_who_is_attacked():
+    rows = hm.read({"a": list(range(200))}, schema={"a": "quasi"})
+    one, same, other = (targets(rows, rows, rows, attacks=50, seed=seed) for seed in (1, 1, 2))
+    assert one.members.tolist() == same.members.tolist() != other.members.tolist()
+    assert one.control.tolist() == same.control.tolist() != other.control.tolist()
+    draws = [each.random.random() for each in (one, same, other)]
+    assert draws[0] == draws[1] != draws[2]
