@@ -126,8 +126,9 @@ def _bound(
     from halfmask.engines.large import is_parquet
 
     texts = schema.missing or ()
-    if not is_address(place) and not is_parquet(place):
-        tuples = typed(normalize(tuples, texts or ("",)), schema)  # CSV
+    if not is_address(place) and not is_parquet(place):  # CSV
+        texts = ("",) if schema.missing is None else texts
+        tuples = typed(normalize(tuples, texts), schema)
     found = bind(normalize(tuples, texts), schema, "arrow")
     return Counted(
         found,
