@@ -312,11 +312,14 @@ def test_checks_name_what_the_schema_lacks(sources):
         hm.discrimination_rate(sources / "people.parquet", "nothing", "age", engine="duckdb")
 
 
-def test_a_small_file_is_read(sources):
-    same(
-        hm.assess(sources / "people.csv", schema=SCHEMA),
-        hm.assess(hm.read(sources / "people.csv", SCHEMA)),
-    )
+def test_a_small_file_is_read(sources, monkeypatch):
+    found = hm.assess(sources / "people.csv", schema=SCHEMA)
+    same(found, hm.assess(hm.read(sources / "people.csv", SCHEMA)))
+    assert not any("counted by" in note for note in found.notes)
+    monkeypatch.setattr("halfmask.engines.source.LARGE", 1000)
+    large = hm.assess(sources / "people.csv", schema=SCHEMA)
+    same(found, large)
+    assert "counted by duckdb" in large.notes[0]
 
 
 def test_the_command_counts_with_roles_from_options(sources, capfd):
