@@ -255,3 +255,16 @@ def test_sensitive_values_that_were_generalized_are_alike_to_nothing():
     before, after = hm.compare(people, labels, learn=False).disclosures[0]
     assert (before.homogeneity, after.homogeneity) == (0, 0.5)
     assert (before.similarity, after.similarity) == (0.5, None)
+
+
+def test_numbers_whose_squares_are_none_are_compared_and_rendered(tmp_path):
+    rows = {
+        "a": [0.0, -0.0, float("nan"), 1e300, -1e300, float("inf")] * 10,
+        "s": [1e300 * (-1) ** i for i in range(60)],
+    }
+    people = hm.read(pa.table(rows), schema={"a": "quasi", "s": "sensitive"})
+    found = hm.compare(people, people, learn=False)
+    (pair,) = found.pairs
+    assert pair.before == pytest.approx(pair.after)
+    assert -1 <= pair.before <= 1
+    found.report(tmp_path / "page.html")

@@ -422,3 +422,100 @@ def test_a_table_larger_than_the_memory_limit_is_counted_in_bounded_memory(tmp_p
     size = 3_000_000 * 8 * 8 / 2**20  # 183 MB in memory, three times the limit
     assert counted["grown"] < size
     assert counted["grown"] < read["grown"]
+
+
+WEIGHED = {"columns": {"age": "quasi", "sex": "quasi", "ill": "sensitive"}}
+
+
+def weighed(size=300):
+    random = np.random.default_rng(5)
+    weights = random.choice([1.0, 2.5, 40.25, 7.0], size)
+    return rows(size).append_column("w", pa.array(weights)), weights
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "comma", "duckdb"])
+def test_weights_are_added_up_by_the_engine(tmp_path, kind):
+    import duckdb
+
+    table, weights = weighed()
+    schema, options = WEIGHED, {"engine": "duckdb"}
+    path = tmp_path / f"people.{'csv' if kind == 'comma' else kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "csv":
+        csv.write_csv(table, path)
+    elif kind == "comma":
+        texts = pa.array([str(one).replace(".", ",") for one in weights.tolist()])
+        place = table.column_names.index("w")
+        options |= {"delimiter": ";"}
+        csv.write_csv(table.set_column(place, "w", texts), path, csv.WriteOptions(delimiter=";"))
+        schema = {"table": {"decimal": ","}, **WEIGHED}
+    else:
+        options = {"source_table": "people"}
+        with duckdb.connect(str(path)) as database:
+            database.register("arrow", table)
+            database.execute("CREATE TABLE people AS SELECT * FROM arrow")
+    read = hm.assess(hm.read(table, WEIGHED), weights="w")
+    found = hm.assess(path, schema=schema, weights="w", **options)
+    assert found.survey.population == pytest.approx(weights.sum())
+    same(read, found)
+
+
+def test_people_of_an_engine_stand_for_their_weight_once(tmp_path):
+    table = pa.table(
+        {"id": [1, 1, 1, 2, 3], "age": [30, 30, 41, 30, 41], "w": [5.0, 5.0, 5.0, 2.0, 9.0]}
+    )
+    schema = {"table": {"person": "id"}, "columns": {"age": "quasi"}}
+    pq.write_table(table, tmp_path / "people.parquet")
+    read = hm.assess(hm.read(table, schema), weights="w")
+    found = hm.assess(tmp_path / "people.parquet", schema=schema, weights="w", engine="duckdb")
+    assert found.survey.population == 16
+    assert found.survey.plain.highest == pytest.approx(1 / 7)
+    same(read, found)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["5", "", "5"], r"1 row\(s\) have no weight"),
+        (["5", "Canaria", "Canaria"], r"2 row\(s\) have no weight"),
+        (["5", "0.5", "-1"], r"2 weight\(s\) are below 1"),
+        (["5", "inf", "5"], r"1 weight\(s\) are not finite"),
+        (["5", "nan", "5"], r"1 weight\(s\) are not finite"),
+    ],
+    ids=["missing", "text", "below 1", "infinite", "not a number"],
+)
+def test_an_engine_refuses_what_is_no_weight(tmp_path, values, words):
+    path = tmp_path / "people.csv"
+    lines = [f"{age},{weight}" for age, weight in zip((30, 30, 41), values, strict=True)]
+    path.write_text("\n".join(["age,w", *lines]) + "\n")
+    with pytest.raises(SchemaError, match=words) as told:
+        hm.assess(path, schema={"age": "quasi"}, weights="w", engine="duckdb")
+    assert "Canaria" not in str(told.value)
+    with pytest.raises(InputError, match="'nobody'"):
+        hm.assess(path, schema={"age": "quasi"}, weights="nobody", engine="duckdb")
+
+
+def test_an_engine_refuses_texts_of_a_typed_column(tmp_path):
+    pq.write_table(pa.table({"age": [30, 41], "w": ["5", "5"]}), tmp_path / "people.parquet")
+    with pytest.raises(SchemaError, match="holds text, not weights"):
+        hm.assess(
+            tmp_path / "people.parquet", schema={"age": "quasi"}, weights="w", engine="duckdb"
+        )
+
+
+@pytest.mark.parametrize("kind", ["numeric(8,2)", "real", "bigint"])
+def test_postgres_adds_weights_up_where_the_rows_are(postgres, kind):
+    import psycopg
+
+    table = pa.table({"age": [30, 30, 41, 52], "w": [5, 7, 2, 9]})
+    with psycopg.connect(postgres) as database, database.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS weighed_people")
+        cursor.execute(f"CREATE TABLE weighed_people (age int, name text, w {kind})")
+        for age, weight in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            cursor.execute("INSERT INTO weighed_people VALUES (%s, 'x', %s)", [age, weight])
+    how = {"schema": {"age": "quasi"}, "source_table": "weighed_people"}
+    same(hm.assess(hm.read(table, {"age": "quasi"}), weights="w"),
+         hm.assess(postgres, weights="w", **how))  # fmt: skip
+    with pytest.raises(SchemaError, match="holds text, not weights"):
+        hm.assess(postgres, weights="name", **how)

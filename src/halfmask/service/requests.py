@@ -36,6 +36,7 @@ class Assess(Asked):
     size: int = 3
     limit: float = 0.09
     fraction: float | None = None
+    weights: str | None = None
 
 
 class Diversity(Asked):

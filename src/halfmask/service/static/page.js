@@ -282,6 +282,7 @@ function listen() {
   }, showTable);
   on("assess-form", "assess", () => ask("POST", "/api/assess", {
     size: numeric("assess-size") ?? 3, limit: share("assess-limit") ?? 0.09, fraction: share("assess-fraction"),
+    weights: filled("assess-weights") || null,
   }), showAssessment);
   on("anonymize-form", "anonymize", () => ask("POST", "/api/anonymize", promises()), showRelease);
   on("compare-form", "compare", () => ask("POST", "/api/compare", {}), showComparison);
