@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -290,3 +292,13 @@ def test_a_link_by_names_is_held_against_guessing_any_row():
     rows = hm.read({"a": list("wxyz")}, schema={"a": "quasi"})
     (one,) = linkability_by_names(linkage(sides(rows, rows)), controlled=False)
     assert (one.attack.value, one.baseline.value) == (1, pytest.approx(1 / 4))
+
+
+def test_who_hides_in_every_three_columns_may_be_alone_in_all_four():
+    # In each of five towns all combinations of two values of its own: pairs by any three columns.
+    people = [row for i in range(5) for row in product([f"x{i}", f"y{i}"], repeat=4)]
+    columns = dict(zip("abcd", zip(*people, strict=True), strict=True))
+    rows = hm.read(columns, schema=dict.fromkeys("abcd", "quasi"))
+    found = singling_out(targets(rows, rows, attacks=50))
+    assert (found.attack.value, found.outcome) == (1, "not met")
+    assert "all quasi-identifiers" in found.attacker
