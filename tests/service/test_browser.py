@@ -90,14 +90,14 @@ def test_the_main_job(page, tmp_path):
 def test_errors_stand_below_their_form(page):
     shown, _, said, _ = page
     opened(shown)
-    shown.fill("#k", "9999")
+    shown.fill("#promises-k", "9999")
     press(shown, "anonymize")
     assert "privacy." in shown.inner_text("#anonymize-alert")
     assert "achieved at best" in shown.inner_text("#anonymize-alert")
     shown.fill("#sql", "SELECT nonsense")
     press(shown, "query")
     assert "line 1" in shown.inner_text("#query-alert")
-    shown.fill("#k", "2")
+    shown.fill("#promises-k", "2")
     press(shown, "anonymize")
     assert shown.inner_text("#anonymize-alert") == ""
     assert said == []
@@ -106,15 +106,15 @@ def test_errors_stand_below_their_form(page):
 def test_a_step_is_cancelled_and_started_again(page):
     shown, _, said, _ = page
     opened(shown)
-    shown.fill("#time-limit", "600")
-    shown.select_option("#method", "exact")  # more rows than it can prove in a day
-    shown.fill("#k", "3")
+    shown.fill("#anonymize-time-limit", "600")
+    shown.select_option("#anonymize-method", "exact")  # more rows than it can prove in a day
+    shown.fill("#promises-k", "3")
     shown.click("#anonymize-form button[type=submit]")
     shown.click("#cancel")
     shown.wait_for_selector(IDLE, state="attached")
     assert "cancelled" in shown.inner_text("#anonymize-alert")
     assert shown.inner_text("#anonymize-result") == ""
-    shown.select_option("#method", "")
+    shown.select_option("#anonymize-method", "")
     press(shown, "anonymize")
     assert "may leave" in shown.inner_text("#anonymize-result")
     assert said == []

@@ -99,7 +99,7 @@ def test_assess_gives_what_the_verb_gives(opened, original):
 
 
 def test_a_release_is_checked_downloaded_and_compared(opened, original):
-    asked = {"k": 2, "l": [{"column": "disease", "l": 2}], "t": [{"column": "disease", "t": 0.5}]}
+    asked = {"k": 2, "l": ["disease=2"], "t": ["disease=0.5"]}
     found = opened.run("POST", "/api/anonymize", json=asked)
     models = (hm.KAnonymity(2), hm.LDiversity(2, "disease"), hm.TCloseness(0.5, "disease"))
     expected = hm.anonymize(original, *models)
@@ -187,6 +187,9 @@ def test_rows_are_synthesized_under_a_budget(opened):
             "disease": ["flu", "gout"],
         },
     }
+    refused = opened.run("POST", "/api/synthesize", json=asked)
+    assert refused["code"] == "privacy.ledger"
+    assert opened.call("PUT", "/api/budget", json={"epsilon": "1.5"}).json()["ok"]
     found = opened.run("POST", "/api/synthesize", json=asked)
     assert found["format"] == "halfmask.private/1", found
     assert fetch(opened, "synthetic.csv", download=True).status_code == 200
@@ -194,8 +197,10 @@ def test_rows_are_synthesized_under_a_budget(opened):
 
 
 def test_without_domains_the_reason_is_told(opened):
+    opened.call("PUT", "/api/budget", json={"epsilon": "1"})
     failed = opened.run("POST", "/api/synthesize", json={"epsilon": "1"})
     assert failed["code"] == "input.schema"
+    assert opened.call("GET", "/api/budget").json()["budget"]["spent"] == "epsilon = 0"
 
 
 def test_another_schema_drops_what_was_made_and_its_addresses(opened):
@@ -216,7 +221,9 @@ def test_a_new_release_drops_the_comparison_of_the_former(opened):
     assert opened.call("GET", "/api/state").json()["results"] == ["anonymize"]
 
 
-@pytest.mark.parametrize("path", ["assess", "anonymize", "compare", "query", "synthesize"])
+@pytest.mark.parametrize(
+    "path", ["assess", "anonymize", "frontier", "compare", "query", "synthesize"]
+)
 def test_without_a_table_every_step_says_so(service, path):
     body = {"sql": SQL} if path == "query" else {}
     reply = service.call("POST", f"/api/{path}", json=body)
@@ -233,7 +240,7 @@ def test_compare_needs_a_release(opened):
 
 @pytest.mark.parametrize(
     "body",
-    [{"k": CANARY}, {"k": 2, CANARY: 1}, {"k": 2.5}, {"l": [{"column": 3, "l": CANARY}]}],
+    [{"k": CANARY}, {"k": 2, CANARY: 1}, {"k": 2.5}, {"l": [{"column": CANARY}]}],
     ids=["a text", "an unknown name", "no whole number", "a wrong part"],
 )
 def test_a_request_that_is_not_understood_names_fields_only(opened, body):

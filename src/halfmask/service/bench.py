@@ -6,6 +6,7 @@ meant, and a bench that does not hold it reads it again.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -40,8 +41,8 @@ class Bench:
         proposed = declared == Schema()
         table = read(path, found.to_schema() if proposed else declared, **how)
         toml = found.to_toml() if proposed else table.schema.to_toml()
-        standing = Standing(_new(), path, how, found.to_dict(), table.schema, toml, proposed)
-        return self._hold(standing, table)
+        facts = (how, found.to_dict(), table.schema, toml, proposed)
+        return self._hold(Standing(_new(), path, _content(path), *facts), table)
 
     def open_sent(self, path: Path, unpacked_limit: int) -> Standing:
         """Open a file that the browser sent and that may unpack to so many bytes."""
@@ -77,3 +78,10 @@ class Bench:
 
 def _new() -> str:
     return secrets.token_hex(8)
+
+
+def _content(path: Path) -> str:
+    if not path.is_file():
+        return _new()  # a pipe cannot be read again
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

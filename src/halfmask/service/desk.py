@@ -58,6 +58,8 @@ class Desk:
             given: dict[str, Any] = {"now": self.space.standing, "asked": asked}
             if verb == "compare":
                 given["made"] = self.space.result("anonymize").folder
+            if verb in ("query", "synthesize"):
+                given["books"] = self.space.books
             folder = self.space.new_folder()
             with self.space.kept_if_done(folder):
                 document: dict[str, Any] = self.worker.do(verb, job, folder=folder, **given)

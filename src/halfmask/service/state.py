@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize.run import METHODS
+from halfmask.metrics.registry import METRICS
 from halfmask.release.document import versions
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
@@ -29,6 +30,7 @@ def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
             "kinds": list(KINDS),
             "demands": list(DEMANDS),
             "methods": list(METHODS),
+            "metrics": list(METRICS),
             "synthesizers": ["auto", *PRIVATE, *MEASURED],
         },
     }

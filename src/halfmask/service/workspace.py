@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import MissingError
+from halfmask.service.books import Books
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,10 +38,14 @@ class Result:
 
 @dataclass(eq=False)
 class Workspace:
-    """A private folder, a table and the results of steps, by verb."""
+    """A private folder, a table and the results of steps, by verb.
+
+    ``own_ledgers`` are the files of a budget and of answers that the service was started with.
+    """
 
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="halfmask-serve-")))
     results: dict[str, Result] = field(default_factory=dict)
+    own_ledgers: tuple[Path | None, Path | None] = (None, None)
     _standing: Standing | None = None
 
     def close(self) -> None:
@@ -62,6 +67,11 @@ class Workspace:
         if self._standing is None:
             raise MissingError("No table is open: choose a file, or take the sample.")
         return self._standing
+
+    @property
+    def books(self) -> Books:
+        """The ledgers of the table that is in force."""
+        return Books.of(self.standing, self.folder, self.own_ledgers)
 
     def become(self, standing: Standing) -> None:
         """Put another table or schema in force; what was made of the former is dropped."""
