@@ -30,6 +30,12 @@ _OPTIONS = (
                  help="delta-disclosure with each delta."),
     click.option("--beta", multiple=True, metavar=_COLUMN + "[:KIND]",
                  help="beta-likeness with each beta."),
+    click.option("--k-map", metavar="2,5,10",
+                 help="Each class holds at least each of these K people of --population."),
+    click.option("--delta-presence", multiple=True, metavar="LOW,HIGH",
+                 help="Bounds of the share of --population's people who are in the table; give it "
+                      "several times for several bounds."),
+    promises.POPULATION,
     click.option("--average-risk", metavar="0.05,0.1", help="Each highest mean risk."),
     click.option("--sample-uniques", metavar="0,0.01", help="Each highest share of rows alone."),
 )  # fmt: skip
@@ -55,6 +61,7 @@ def choices(given: Mapping[str, Any]) -> list[list[Model]]:
         out.append(promises.models({"personal_l": (column,)}))
     for column in given["personal_t"]:
         out.append(promises.models({"personal_t": (column,)}))
+    out += _against_population(given)
     for key, option in _LISTED:
         if given[key]:
             out.append([promises.models({key: value})[0] for value in numbers(option, given[key])])
@@ -76,6 +83,23 @@ def _counting(given: Mapping[str, Any]) -> list[list[Model]]:
         out.append([promises.models({"k": k})[0] for k in ks])
     if given["personal_k"]:
         out.append(promises.models({"personal_k": True}))
+    return out
+
+
+def _against_population(given: Mapping[str, Any]) -> list[list[Model]]:
+    """Settings share one table of the population, so that it is counted once."""
+    population = promises.population_of(given)
+    if population is None:
+        return []
+    from halfmask.models import DeltaPresence, KMap
+
+    out: list[list[Model]] = []
+    if given["k_map"]:
+        ks: list[Any] = [_whole(value) for value in numbers("k-map", given["k_map"])]
+        out.append([KMap(k, population) for k in ks])
+    if given["delta_presence"]:
+        shares = [promises.bounds(entry) for entry in given["delta_presence"]]
+        out.append([DeltaPresence(low, high, population) for low, high in shares])
     return out
 
 

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from halfmask.models.verdict import Model
+    from halfmask.table.table import Table
 
 Verb = Callable[..., Any]
 COLUMN = "COLUMN=NUMBER"
 
+POPULATION = click.option("--population", type=click.Path(), help="The population table's file.")
 PERSONAL = (
     click.option("--personal-k", is_flag=True, help="Each person's own k, from the policy column."),
     click.option("--personal-l", multiple=True, metavar="COLUMN",
@@ -38,7 +40,7 @@ _OPTIONS = (
     click.option("--k-map", type=int, help="Each class holds at least K people of --population."),
     click.option("--delta-presence", metavar="LOW,HIGH",
                  help="Bounds of the share of --population's people who are in the table."),
-    click.option("--population", type=click.Path(), help="The population table's file."),
+    POPULATION,
     click.option("--average-risk", type=float, help="Highest mean risk of re-identification."),
     click.option("--sample-uniques", type=float, help="Highest share of rows alone in a class."),
 )  # fmt: skip
@@ -107,25 +109,37 @@ def _sensitive(given: Mapping[str, Any]) -> list[Model]:
 
 
 def _against_population(given: Mapping[str, Any]) -> list[Model]:
-    wanted = given.get("k_map") is not None or given.get("delta_presence") is not None
-    if not wanted:
+    population = population_of(given)
+    if population is None:
         return []
-    if not given.get("population"):
-        raise click.UsageError("--k-map and --delta-presence need --population FILE.")
-    from halfmask.cli.options import load
     from halfmask.models import DeltaPresence, KMap
 
-    population = load(given["population"], {})
     made: list[Model] = []
     if given.get("k_map") is not None:
         made.append(KMap(given["k_map"], population))
     if given.get("delta_presence") is not None:
-        bounds = given["delta_presence"].split(",")
-        if len(bounds) != 2:
-            raise click.UsageError("--delta-presence takes two numbers: LOW,HIGH.")
-        low, high = (_number("delta-presence", bound) for bound in bounds)
-        made.append(DeltaPresence(low, high, population))
+        made.append(DeltaPresence(*bounds(given["delta_presence"]), population))
     return made
+
+
+def population_of(given: Mapping[str, Any]) -> Table | None:
+    """The population that a promise is about; None where none is named."""
+    if given.get("k_map") is None and not given.get("delta_presence"):
+        return None
+    if not given.get("population"):
+        raise click.UsageError("--k-map and --delta-presence need --population FILE.")
+    from halfmask.cli.options import load
+
+    return load(given["population"], {})
+
+
+def bounds(entry: str) -> tuple[float, float]:
+    """The two numbers of ``--delta-presence``."""
+    try:
+        low, high = map(float, entry.split(","))
+    except ValueError:
+        raise click.UsageError("--delta-presence takes two numbers: LOW,HIGH.") from None
+    return low, high
 
 
 def _risk(given: Mapping[str, Any]) -> list[Model]:

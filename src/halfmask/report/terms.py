@@ -106,7 +106,8 @@ TERMS: dict[str, str] = {
     "differencing": "Two releases of the same people, held against each other, leave fewer people "
     "and fewer values that fit both.",
     "not dominated": "No other setting has less risk and no more loss, or less loss and no more "
-    "risk.",
+    "risk. Private tables, which are drawn at random, are compared at the upper ends of their "
+    "intervals, so that a lucky draw does not count as better.",
     "gain of a guess": "(guess - prior) / (1 - prior): guess is how often the likeliest sensitive "
     "value of a class is right, prior how often the likeliest of all rows is. The column where it "
     "is largest counts.",
