@@ -18,8 +18,9 @@ import pyarrow as pa
 
 import halfmask as hm
 from _adult import TREES
-from halfmask.query.collect import Groups, KeyColumn, collect
+from halfmask.query.collect import collect
 from halfmask.query.filter import publish
+from halfmask.query.groups import Groups, KeyColumn
 from halfmask.query.run import Session
 from halfmask.query.semantics import complete, complete_greedy, selective
 

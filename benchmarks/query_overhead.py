@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
-from halfmask.query.collect import Groups, KeyColumn
 from halfmask.query.filter import publish
+from halfmask.query.groups import Groups, KeyColumn
 from halfmask.query.run import Session
 from halfmask.query.semantics import complete, selective
 from halfmask.table.hierarchies import Flat, Tree

@@ -90,6 +90,8 @@ def test_the_three_criteria_and_what_to_do_next():
     assert by["singling out"].attack.value == pytest.approx(4 / 6)
     assert by["singling out"].outcome == "not met"
     assert by["linkability"].attack.value == pytest.approx(5 / 6)
+    assert by["linkability"].baseline.value == pytest.approx(1 / 6)
+    assert (by["singling out"].baseline.value, by["linkability"].outcome) == (0, "not met")
     # Everybody's salary is certain; the most frequent salary is held by two of six.
     assert by["inference"].attack.value == 1
     assert by["inference"].baseline.value == pytest.approx(2 / 6)
@@ -202,3 +204,14 @@ def test_next_steps_name_a_way_where_no_step_is_enough():
     first = next_steps(hm.assess(table(rows, schema)).to_dict())[0]
     assert first.startswith("No step alone is enough. Generalizing a to level")
     assert "(1 fewer)" not in first
+
+
+def test_one_level_up_is_less_than_removing_the_column():
+    tree = {"tree": {"young": ["21", "22"], "old": ["71", "72"]}}
+    rows = {"age": ["21", "22", "71", "72"], "sex": list("fffm")}
+    schema = {"age": {"role": "quasi", "hierarchy": tree}, "sex": "quasi"}
+    age, sex = hm.assess(table(rows, schema)).advice
+    # Old f and old m stay alone one level up; m without the age; everybody without the sex.
+    assert (age.column, age.unique_rows, age.one_level, age.removed) == ("age", 4, 2, 1)
+    assert (age.levels, sex.levels) == (2, 1)
+    assert (sex.one_level, sex.removed) == (4, 4)

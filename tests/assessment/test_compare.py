@@ -45,6 +45,30 @@ def test_one_level_up_in_one_column():
     assert [column.distance for column in found.kept] == [0]
 
 
+def test_risks_and_disclosures_stand_before_and_after():
+    release = published(
+        ["young", "young", "old", "old"], ["f", "f", "m", "m"], ["flu", "flu", "cold", "gout"]
+    )
+    found = hm.compare(original(), release, learn=False)
+    # Four people alone become two pairs; flu is certain in one of them.
+    assert (found.before.prosecutor, found.before.marketer) == (1, 1)
+    assert (found.after.prosecutor, found.after.marketer) == (0.5, 0.5)
+    ((before, after),) = found.disclosures
+    assert (before.homogeneity, before.best_guess) == (1, 1)
+    assert (after.homogeneity, after.best_guess) == (0.5, 0.75)
+    assert (found.finding.found, found.finding.highest, found.finding.uncovered) == (0.5, 0.5, 0)
+    assert found.score == pytest.approx((found.loss + found.linkage.risk) / 2)
+
+
+def test_people_whom_no_row_fits_are_not_found():
+    release = published(["21", "21", "71"], ["f", "f", "m"], ["flu", "flu", "cold"])
+    found = hm.compare(original(), release, learn=False)
+    # Two rows fit 21, one fits 71, none fits 22 and 72: three rows and half of the people.
+    assert found.finding.found == pytest.approx((1 / 2 + 1) / 4)
+    assert (found.finding.highest, found.finding.uncovered) == (1, 0.5)
+    assert found.made_up
+
+
 def test_a_row_left_out_loses_everything_and_moves_the_distribution():
     release = published(["young", "young", "72"], ["f", "f", "m"], ["flu", "flu", "gout"])
     found = hm.compare(original(), release, learn=False)
@@ -204,3 +228,43 @@ def test_linear_models_of_numeric_columns_are_fitted_without_scikit_learn(monkey
     page = " ".join((tmp_path / "a.html").read_text().split())
     assert "has 2 coefficients, whose intervals overlap to" in page
     assert hm.compare(table, table, learn=False).regressions == ()
+
+
+def test_the_limit_is_that_of_every_criterion():
+    for limit in (0.2, 0.9):
+        found = hm.compare(original(), original(), learn=False, limit=limit)
+        assert {one.limit for one in found.criteria} == {found.limit} == {limit}
+        assert found.criteria[-1].name == "inference"
+
+
+def test_a_release_is_no_control():
+    release = hm.anonymize(original(), hm.KAnonymity(2))
+    with pytest.raises(InputError, match="A release is no control"):
+        hm.compare(original(), release, control=release, learn=False)
+
+
+def test_sensitive_values_that_were_generalized_are_alike_to_nothing():
+    tree = {"tree": {"lung": ["flu", "cold"], "joint": ["gout"]}}
+    schema = {"sex": "quasi", "disease": {"role": "sensitive", "hierarchy": tree}}
+    rows = {"sex": list("ffmm"), "disease": ["flu", "cold", "cold", "gout"]}
+    people = hm.read(pa.table(rows), schema=schema)
+    kept = hm.compare(people, hm.read(pa.table(rows)), learn=False).disclosures[0]
+    # Both of f have lungs: their values differ and mean the same.
+    assert [one.similarity for one in kept] == [0.5, 0.5]
+    labels = hm.read(pa.table(rows | {"disease": ["lung", "lung", "lung", "joint"]}))
+    before, after = hm.compare(people, labels, learn=False).disclosures[0]
+    assert (before.homogeneity, after.homogeneity) == (0, 0.5)
+    assert (before.similarity, after.similarity) == (0.5, None)
+
+
+def test_numbers_whose_squares_are_none_are_compared_and_rendered(tmp_path):
+    rows = {
+        "a": [0.0, -0.0, float("nan"), 1e300, -1e300, float("inf")] * 10,
+        "s": [1e300 * (-1) ** i for i in range(60)],
+    }
+    people = hm.read(pa.table(rows), schema={"a": "quasi", "s": "sensitive"})
+    found = hm.compare(people, people, learn=False)
+    (pair,) = found.pairs
+    assert pair.before == pytest.approx(pair.after)
+    assert -1 <= pair.before <= 1
+    found.report(tmp_path / "page.html")

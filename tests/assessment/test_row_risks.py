@@ -47,6 +47,13 @@ def test_population_fraction_and_household(people):
     assert found.household == pytest.approx([0.625, 0.4375, 0.625, 0.4375, 0.625, 0.625])
 
 
+def test_people_whom_the_population_lacks_hide_among_those_of_the_table(people):
+    others = {"age": [30] * 8, "city": ["B"] * 8}
+    found = hm.row_risks(people, population=hm.read(others))
+    # Eight of the population are 30 and live in B; nobody shares any other class.
+    assert found.journalist.tolist() == [0.5, 0.5, 1 / 8, 0.5, 0.5, 1.0]
+
+
 def test_rows_above_a_limit_can_be_filtered(people):
     found = hm.row_risks(people)
     assert np.flatnonzero(found.above(0.5)).tolist() == [2, 5]

@@ -30,7 +30,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("asked", [*WRONG, {"limit": None}, {"limit": 1}, {"k": 2.5}], ids=str)
+@pytest.mark.parametrize(
+    "asked", [*WRONG, {"limit": None}, {"limit": 0}, {"limit": 1}, {"k": 2.5}], ids=str
+)
 def test_assess_refuses(asked, people):
     with pytest.raises(ParameterError, match=next(iter(asked))):
         hm.assess(people, **asked)
@@ -49,10 +51,12 @@ def test_compare_refuses(asked, people):
 
 
 def test_a_population_smaller_than_the_table_is_refused(people):
-    few = hm.read({name: values[:5] for name, values in ROWS.items()})
-    for verb in (hm.assess, hm.row_risks):
-        with pytest.raises(InputError, match="5 rows and the table 12 people"):
-            verb(people, population=few)
+    for size in (5, 11):
+        few = hm.read({name: values[:size] for name, values in ROWS.items()})
+        for verb in (hm.assess, hm.row_risks):
+            with pytest.raises(InputError, match=f"{size} rows and the table 12 people"):
+                verb(people, population=few)
+    assert hm.assess(people, population=people).uniqueness.fraction == 1
 
 
 def test_a_population_without_the_table_s_classes_is_noted(people):
@@ -60,8 +64,9 @@ def test_a_population_without_the_table_s_classes_is_noted(people):
     (note,) = [n for n in hm.assess(people, population=others).notes if "is not everybody" in n]
     assert "in 2 classes" in note  # age 21, in two cities
     assert "6 people" in note
-    whole = hm.read({name: ROWS[name] * 2 for name in ("age", "city")})
-    assert not any("everybody" in n for n in hm.assess(people, population=whole).notes)
+    for times in (1, 2):
+        whole = hm.read({name: ROWS[name] * times for name in ("age", "city")})
+        assert not any("everybody" in n for n in hm.assess(people, population=whole).notes)
 
 
 def test_no_quasi_identifier_is_said_in_one_sentence():

@@ -7,21 +7,15 @@ import math
 import random
 from contextlib import nullcontext
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
-from halfmask.engines.spark import Spark
 from halfmask.errors import LedgerError
 from halfmask.table.hierarchies import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 HIERARCHY = Tree(
     {
@@ -193,33 +187,6 @@ def expected() -> dict[str, Any]:
     return answers
 
 
-@pytest.fixture(scope="module")
-def in_postgres(postgres: str) -> Iterator[Postgres]:
-    engine = Postgres(postgres)
-    for name, rows in TABLES.items():
-        engine.add(name, rows)
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="module")
-def in_spark(spark: object) -> Iterator[Spark]:
-    engine = Spark(spark)
-    for name, rows in TABLES.items():
-        engine.add(name, rows)
-    yield engine
-    engine.close()
-
-
-def agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
-    answer = hm.query(
-        TABLES, QUERIES[name], POLICIES.get(name), engine=engine, schema=SCHEMAS, recheck="rows"
-    )
-    assert rows_of(answer) == rows_of(expected[name])
-    assert answer.withheld == expected[name].withheld
-    assert (answer.people, answer.depth) == (expected[name].people, expected[name].depth)
-
-
 @pytest.mark.parametrize("name", QUERIES)
 def test_reference_publishes_something(name: str, expected: dict[str, Any]) -> None:
     assert len(expected[name]) > 0
@@ -232,25 +199,16 @@ def test_reference_publishes_something(name: str, expected: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_duckdb_agrees(name: str, expected: dict[str, Any]) -> None:
-    engine = DuckDB(TABLES)
-    agree(engine, name, expected)
-    engine.close()
+def test_engines_agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
+    answer = hm.query(
+        TABLES, QUERIES[name], POLICIES.get(name), engine=engine, schema=SCHEMAS, recheck="rows"
+    )
+    assert rows_of(answer) == rows_of(expected[name])
+    assert answer.withheld == expected[name].withheld
+    assert (answer.people, answer.depth) == (expected[name].people, expected[name].depth)
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_postgres_agrees(name: str, in_postgres: Postgres, expected: dict[str, Any]) -> None:
-    agree(in_postgres, name, expected)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("name", QUERIES)
-def test_spark_agrees(name: str, in_spark: Spark, expected: dict[str, Any]) -> None:
-    agree(in_spark, name, expected)
-
-
-def explains(engine: Any) -> None:
-    """Every query has a plan and SQL that names no person, on every engine."""
+def test_every_query_has_a_plan_and_sql_that_names_no_person(engine: Any) -> None:
     for name, sql in QUERIES.items():
         plan = hm.explain(TABLES, sql, POLICIES.get(name), engine=engine, schema=SCHEMAS)
         assert plan.engine == engine.name
@@ -258,8 +216,7 @@ def explains(engine: Any) -> None:
         assert all("SELECT" in text for text in plan.sql)
 
 
-def remembers(engine: Any) -> None:
-    """A ledger compares answers, and tells a table from a changed one, on every engine."""
+def test_a_ledger_compares_answers_and_tells_a_table_from_a_changed_one(engine: Any) -> None:
     ledger = hm.Ledger()
     for more in ("", "WHERE age < 30", "WHERE age >= 30 AND salary <> 1001"):
         sql = f"SELECT SUM(salary) AS s FROM people {more} GUARANTEE k = 8, l = 3"
@@ -271,23 +228,3 @@ def remembers(engine: Any) -> None:
     assert prints == {engine.fingerprint("people")}
     engine.add("changed", TABLES["people"].slice(1))
     assert engine.fingerprint("changed") not in prints
-
-
-@pytest.mark.parametrize("check", [explains, remembers])
-def test_duckdb_explains_and_remembers(check: Callable[[Any], None]) -> None:
-    engine = DuckDB(TABLES)
-    check(engine)
-    engine.close()
-
-
-@pytest.mark.parametrize("check", [explains, remembers])
-def test_postgres_explains_and_remembers(
-    check: Callable[[Any], None], in_postgres: Postgres
-) -> None:
-    check(in_postgres)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("check", [explains, remembers])
-def test_spark_explains_and_remembers(check: Callable[[Any], None], in_spark: Spark) -> None:
-    check(in_spark)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
-from halfmask.engines.spark import Spark
-from halfmask.query.private_clause import parse_private
-from halfmask.query.private_groups import collected
-from halfmask.query.private_plan import plan_private
+from halfmask.query.private.clause import parse_private
+from halfmask.query.private.groups import collected
+from halfmask.query.private.plan import plan_private
 from halfmask.query.run import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA = hm.Schema.from_dict(
     {
@@ -101,29 +95,6 @@ def expected() -> dict[str, Any]:
     return {name: exact_part(Reference(TABLES), sql) for name, sql in QUERIES.items()}
 
 
-@pytest.fixture(scope="module")
-def in_postgres(postgres: str) -> Iterator[Postgres]:
-    engine = Postgres(postgres)
-    engine.add("people", TABLES["people"])
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="module")
-def in_spark(spark: object) -> Iterator[Spark]:
-    engine = Spark(spark)
-    engine.add("people", TABLES["people"])
-    yield engine
-    engine.close()
-
-
-def agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
-    assert exact_part(engine, QUERIES[name]) == expected[name]
-    answer = hm.query("people", QUERIES[name], engine=engine, schema={"people": SCHEMA})
-    assert answer.parameters["engine"] == engine.name
-    answer.receipt.verify()
-
-
 def test_the_reference_counts_as_by_hand() -> None:
     """One row a person at most; Pau and the missing city fall to the first declared value."""
     people = {r["id"]: r["city"] for r in TABLES["people"].to_pylist()}
@@ -134,18 +105,8 @@ def test_the_reference_counts_as_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_duckdb_agrees(name: str, expected: dict[str, Any]) -> None:
-    engine = DuckDB(TABLES)
-    agree(engine, name, expected)
-    engine.close()
-
-
-@pytest.mark.parametrize("name", QUERIES)
-def test_postgres_agrees(name: str, in_postgres: Postgres, expected: dict[str, Any]) -> None:
-    agree(in_postgres, name, expected)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("name", QUERIES)
-def test_spark_agrees(name: str, in_spark: Spark, expected: dict[str, Any]) -> None:
-    agree(in_spark, name, expected)
+def test_engines_agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
+    assert exact_part(engine, QUERIES[name]) == expected[name]
+    answer = hm.query("people", QUERIES[name], engine=engine, schema={"people": SCHEMA})
+    assert answer.parameters["engine"] == engine.name
+    answer.receipt.verify()

@@ -11,7 +11,6 @@ from halfmask.dp.budget import (
     Approximate,
     Concentrated,
     Pure,
-    amplified,
     budget,
     concentrated_within,
     delta_of,
@@ -108,8 +107,3 @@ def test_conversions_are_careful_and_tight() -> None:
     classic = (sqrt(log(1e9) + 1) - sqrt(log(1e9))) ** 2
     assert float(rho.rho) > classic
     assert epsilon_of(rho, "1e-9") == pytest.approx(1, rel=1e-6)
-
-
-def test_sampling_amplifies() -> None:
-    assert amplified(1, 1) >= 1
-    assert amplified(1, "1/2") == pytest.approx(log(1 + (exp(1) - 1) / 2))

@@ -77,3 +77,11 @@ def test_rows_that_stand_for_nobody_have_no_bounds():
     made = hm.Table(pa.table({"x": [2, 2, 2], "c": ["a"] * 3}), hm.Schema())
     assert class_bounds(sides(table, made), 10**6) is None
     assert class_bounds(sides(table, table), 2) is None  # too many pairs
+
+
+def test_every_pair_of_rows_that_fit_counts_for_the_effort():
+    table = hm.Table(pa.table({"x": [1, 2, 3], "c": ["a"] * 3}), SCHEMA)
+    hidden = hm.Table(pa.table({"x": ["*"] * 3, "c": ["a"] * 3}), hm.Schema())
+    both = sides(table, hidden)
+    assert class_bounds(both, 8) is None  # three rows fit one class: nine pairs
+    assert class_bounds(both, 9) is not None

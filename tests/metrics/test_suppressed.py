@@ -75,3 +75,21 @@ def test_whole_numbers_that_became_floats_keep_their_text():
 def test_what_is_no_word_is_refused(word, people):
     with pytest.raises(ParameterError, match="suppressed"):
         hm.compare(people, hm.read(released("*")), suppressed=word)
+
+
+def test_an_earlier_release_is_read_alike(people):
+    release = hm.read(released("*"))
+    found = [
+        hm.compare(people, release, earlier=earlier, suppressed="NA", learn=False, attacks=50)
+        for earlier in (hm.read(released("NA")), release)
+    ]
+    assert found[0].differencing == found[1].differencing
+
+
+def test_only_quasi_identifiers_are_suppressed(people):
+    rows = released("NA")
+    ills = ["NA" if one == "d0" else one for one in rows["ill"].to_pylist()]
+    named = hm.read({**ROWS, "ill": ills}, schema=SCHEMA)
+    shown = hm.read(rows.set_column(2, "ill", pa.array(ills)))
+    found = hm.compare(named, shown, suppressed="NA", learn=False, attacks=50)
+    assert [one.distance for one in found.kept] == [0]  # an illness called NA stays one

@@ -15,6 +15,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from full_domain import recoded
 
 import halfmask as hm
 from halfmask.metrics import partition as measures
@@ -144,23 +145,8 @@ RUNS = {
 def test_adult_under_l_and_t(adult_table, run):
     keys, levels, keeps, suppressed, classes, ids, target, rates = RUNS[run]
     rows = hm.Table(adult_table.arrow.slice(1), adult_table.schema)
-    columns = {}
-    for name, level in zip(keys, levels, strict=True):
-        hierarchy = rows.hierarchy(name)
-        labels = np.array([str(label) for label in hierarchy.labels[level]], dtype=object)
-        columns[name] = labels[hierarchy.maps[level][rows.encode(name).codes]]
-    tuples = np.array(["|".join(one) for one in zip(*columns.values(), strict=True)])
-    place = np.unique(tuples, return_inverse=True)[1].reshape(-1)
-    outcome = rows.encode(target)
-    counts = np.zeros((place.max() + 1, len(outcome.values)))
-    np.add.at(counts, (place, outcome.codes), 1)
-    whole = counts.sum(axis=0) / counts.sum()
-    kept = np.array([bool(keeps(row, whole)) for row in counts])
-    gone = ~kept[place]
-    assert (int(gone.sum()), int(kept.sum())) == (suppressed, classes)
-    starred = {name: np.where(gone, "*", held).tolist() for name, held in columns.items()}
-    starred[target] = rows.arrow[target].to_pylist()
-    released = hm.read(pa.table(starred), schema={})
+    released, *found = recoded(rows, keys, levels, keeps, target)
+    assert found == [suppressed, classes]
     for name, id_rate, rate in zip(keys, ids, rates, strict=True):
         assert identity(rows, released, name).rate == close(id_rate)
         assert hm.discrimination_rate(released, target, name) == close(rate)

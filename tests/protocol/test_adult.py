@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from adult import NUMBERS, PLACES, TREES, adult_rows
 
 import halfmask as hm
 from halfmask.protocol import census
@@ -17,54 +18,10 @@ from halfmask.protocol.terms import MERGES, Terms
 if TYPE_CHECKING:
     from pathlib import Path
 
-TREES: dict[str, dict[str, Any]] = {
-    "workclass": {
-        "Employed": {
-            "Private": ["Private"],
-            "Self": ["Self-emp-inc", "Self-emp-not-inc"],
-            "gov": ["Federal-gov", "State-gov", "Local-gov"],
-        },
-        "Unpaid": {"Unpaid.": ["Without-pay", "Never-worked"]},
-    },
-    "marital_status": {
-        "Married": ["Married-civ-spouse", "Married-AF-spouse", "Married-spouse-absent"],
-        "Alone": ["Divorced", "Never-married", "Separated", "Widowed"],
-    },
-    "occupation": {
-        "White": ["Tech-support", "Exec-managerial", "Prof-specialty", "Adm-clerical", "Sales"],
-        "Blue": [
-            "Craft-repair",
-            "Machine-op-inspct",
-            "Transport-moving",
-            "Handlers-cleaners",
-            "Farming-fishing",
-        ],
-        "Serv": ["Other-service", "Protective-serv", "Priv-house-serv", "Armed-Forces"],
-    },
-    "race": {"*": ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other"]},
-}
-PLACES = {
-    "age": 0,
-    "workclass": 1,
-    "fnlwgt": 2,
-    "education": 4,
-    "marital_status": 5,
-    "occupation": 6,
-    "race": 8,
-    "gender": 9,
-    "native_country": 13,
-}
-NUMBERS = ("age", "fnlwgt", "education")
-
 
 @pytest.fixture(scope="module")
 def adult(data: Path) -> pa.Table:
-    lines = (data / "adult" / "adult.data").read_text().splitlines()
-    rows = [[c.strip() for c in line.split(",")] for line in lines if line.count(",") == 14]
-    rows = [r for r in rows if "?" not in r]
-    return pa.table(
-        {n: [int(r[i]) if n in NUMBERS else r[i] for r in rows] for n, i in PLACES.items()}
-    )
+    return adult_rows(data)
 
 
 def commons(adult: pa.Table) -> Commons:
@@ -74,7 +31,10 @@ def commons(adult: pa.Table) -> Commons:
         if name in NUMBERS:
             columns[name]["type"] = "integer"
         elif name in TREES:
-            columns[name] |= {"values": _leaves(TREES[name]), "hierarchy": {"tree": TREES[name]}}
+            columns[name] |= {
+                "values": _leaves(TREES[name]),
+                "hierarchy": {"tree": TREES[name]},
+            }
         else:
             columns[name]["values"] = adult[name].unique().to_pylist()
     return commons_from({"tables": {"adult": {"columns": columns}}})

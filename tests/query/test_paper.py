@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from adult import TREES, adult_rows
 
 import halfmask as hm
 from halfmask.query.collect import collect
@@ -150,77 +151,18 @@ def test_figure_4_6(
     assert answer.gap == (None if semantics == "complete-greedy" else 0.0)
 
 
-TREES = {
-    "workclass": {
-        "Employed": {
-            "Private": ["Private"],
-            "Self": ["Self-emp-inc", "Self-emp-not-inc"],
-            "gov": ["Federal-gov", "State-gov", "Local-gov"],
-        },
-        "Unpaid": {"Unpaid.": ["Without-pay", "Never-worked"]},
-    },
-    "marital_status": {
-        "Married": ["Married-civ-spouse", "Married-AF-spouse", "Married-spouse-absent"],
-        "Alone": ["Divorced", "Never-married", "Separated", "Widowed"],
-    },
-    "occupation": {
-        "White": ["Tech-support", "Exec-managerial", "Prof-specialty", "Adm-clerical", "Sales"],
-        "Blue": [
-            "Craft-repair",
-            "Machine-op-inspct",
-            "Transport-moving",
-            "Handlers-cleaners",
-            "Farming-fishing",
-        ],
-        "Serv": ["Other-service", "Protective-serv", "Priv-house-serv", "Armed-Forces"],
-    },
-}
-ADULT = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "_education",
-    "education",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "gender",
-    "gain",
-    "loss",
-    "hours",
-    "native_country",
-    "salary",
-)
-
-
 @pytest.fixture(scope="module")
-def adult_rows(data: Path) -> dict[str, list[object]]:
-    lines = (data / "adult" / "adult.data").read_text().splitlines()
-    cells = [[c.strip() for c in line.split(",")] for line in lines if line.count(",") == 14]
-    cells = [c for c in cells if "?" not in c]
-    assert len(cells) == 30_162
-    numeric = {"age", "fnlwgt", "education"}
-    return {n: [int(c[i]) if n in numeric else c[i] for c in cells] for i, n in enumerate(ADULT)}
+def adult(data: Path) -> pa.Table:
+    return adult_rows(data)
 
 
-def adult_query(rows: dict[str, list[object]], k: int, l: int) -> tuple[object, ...]:
-    keys = (
-        "age",
-        "workclass",
-        "education",
-        "marital_status",
-        "occupation",
-        "race",
-        "gender",
-        "native_country",
-    )
+def adult_query(rows: pa.Table, k: int, l: int) -> tuple[object, ...]:
     columns = {
-        n: hm.Column("quasi", hierarchy=Tree(TREES[n]) if n in TREES else None) for n in keys
+        n: hm.Column("quasi", hierarchy=Tree(TREES[n]) if n in TREES else None)
+        for n in rows.column_names
     }
-    columns["race"] = hm.Column("quasi", hierarchy=hm.hierarchies.Flat())
     columns["fnlwgt"] = hm.Column("sensitive")
-    table = hm.read(pa.table({n: rows[n] for n in (*keys, "fnlwgt")}), hm.Schema(columns=columns))
+    table = hm.read(rows, hm.Schema(columns=columns))
     with Session(table) as session:
         work = session.prepare(FIG_4_5, {"k": k, "l": l})
         groups = collect(work.plan, session.engine)
@@ -228,8 +170,8 @@ def adult_query(rows: dict[str, list[object]], k: int, l: int) -> tuple[object, 
         return groups, publish(groups, choice), session.answer(work)
 
 
-def test_figure_4_5_on_adult(adult_rows: dict[str, list[object]]) -> None:
-    groups, published, answer = adult_query(adult_rows, 5, 3)
+def test_figure_4_5_on_adult(adult: pa.Table) -> None:
+    groups, published, answer = adult_query(adult, 5, 3)
     assert len(groups) == 18_109  # type: ignore[arg-type]
     rows = [x.rows for x in answer.levels]  # type: ignore[attr-defined]
     assert rows == [887, 783, 30, 161, 155, 162, 48, 22, 64, 14]
@@ -242,14 +184,14 @@ def test_figure_4_5_on_adult(adult_rows: dict[str, list[object]]) -> None:
     assert answer.withheld["below the guarantee"] == 799  # type: ignore[attr-defined]
 
 
-def test_figure_4_5_on_adult_with_stronger_demands(adult_rows: dict[str, list[object]]) -> None:
-    groups, _, _ = adult_query(adult_rows, 10, 4)
+def test_figure_4_5_on_adult_with_stronger_demands(adult: pa.Table) -> None:
+    groups, _, _ = adult_query(adult, 10, 4)
     assert set(groups.level.tolist()) == {5}  # type: ignore[attr-defined]
     assert len(groups) == 2_350  # type: ignore[arg-type]
 
 
-def test_figure_4_5_on_adult_where_no_level_suffices(adult_rows: dict[str, list[object]]) -> None:
-    groups, _, answer = adult_query(adult_rows, 18, 3)
+def test_figure_4_5_on_adult_where_no_level_suffices(adult: pa.Table) -> None:
+    groups, _, answer = adult_query(adult, 18, 3)
     assert len(groups) == 0  # type: ignore[arg-type]
     assert len(answer) == 0  # type: ignore[arg-type]
     assert answer.withheld["no level satisfies their demands"] == 30_162  # type: ignore[attr-defined]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.query.collect import DROPPED, Groups
 from halfmask.query.filter import choose, publish
+from halfmask.query.groups import DROPPED, Groups
 from halfmask.query.semantics import complete, complete_greedy, selective
 
 spec = importlib.util.spec_from_file_location("trees", Path(__file__).with_name("trees.py"))

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from halfmask.query.collect import Distinct, Groups, KeyColumn
+from halfmask.query.groups import Distinct, Groups, KeyColumn
 
 
 def groups_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,10 @@ from halfmask.query.collect import collect
 from halfmask.query.filter import Choice, choose, publish
 from halfmask.query.run import Session
 from halfmask.query.sealing import candidate_of
-from halfmask.release.seal_answer import AnswerCandidate, _check_keys, _places, seal_answer
+from halfmask.release.seal_answer import _check_keys, _places, seal_answer
+
+if TYPE_CHECKING:
+    from halfmask.release.answer_candidate import AnswerCandidate
 
 ROWS = pa.table(
     {

@@ -30,6 +30,7 @@ def pages():
     release = hm.anonymize(people, hm.KAnonymity(2))
     documents = {
         "assessment": hm.assess(people, fraction=0.5),
+        "survey": hm.assess(people, weights=HOSTILE),
         "comparison": hm.compare(people, release, learn=False),
         "frontier": hm.frontier(people, [hm.KAnonymity(2), hm.KAnonymity(3)]),
         "rate": discriminate(people, "disease", [HOSTILE], values=True, permutations=2),
@@ -38,7 +39,7 @@ def pages():
     return {name: render_page(one.to_dict()) for name, one in documents.items()}
 
 
-@pytest.mark.parametrize("name", ["assessment", "comparison", "frontier", "rate", "sets"])
+@pytest.mark.parametrize("name", ["assessment", "survey", "comparison", "frontier", "rate", "sets"])
 def test_names_cannot_break_out(pages, name):
     assert "<script>alert(1)" not in pages[name]
     assert "<b>&" not in pages[name]
@@ -48,6 +49,8 @@ def test_definitions_are_one_click_away(pages):
     for word in ("prosecutor", "singling out", "special unique"):
         assert f"<summary>{word}</summary>" in pages["assessment"]
         assert TERMS[word].split(".")[0][:40] in pages["assessment"]
+    for word in ("sampling weight", "individual risk", "DIS-SUDA"):
+        assert f"<summary>{word}</summary>" in pages["survey"]
     for word in ("discrimination rate", "identity", "information loss", "semantic partition"):
         assert f"<summary>{word}</summary>" in pages["comparison"]
     for name in ("rate", "sets"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -11,6 +13,11 @@ WORDS = Members(["a", "b", "a | b", None], pa.array(["a", "b", "a | b", None]))
 NUMBERS = Members(["1", "2", "5", "7.5", None], pa.array([1.0, 2.0, 5.0, 7.5, None]))
 DAYS = Members(["2024-01-02", "2024-03-01"], pa.array([19724, 19783], pa.int32()).cast(pa.date32()))
 
+PRICES = Members(
+    ["1.50", "2.00", "3310.70"],
+    pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("3310.70")], pa.decimal128(12, 2)),
+)
+CODES = Members(["34999", "35510", "35520", None], pa.array(["34999", "35510", "35520", None]))
 TRUTHS = Members(["false", "true"], pa.array([False, True]))
 
 
@@ -45,6 +52,20 @@ TRUTHS = Members(["false", "true"], pa.array([False, True]))
         (WORDS, "{a,b}", [0, 1]),
         (WORDS, "{a, c}", None),
         (WORDS, "[a, b]", None),
+        (NUMBERS, "0\u20134", [0, 1]),
+        (NUMBERS, "0 to 4", [0, 1]),
+        (PRICES, "1.5", [0]),
+        (PRICES, "3310.7", [2]),
+        (PRICES, "[1, 2]", [0, 1]),
+        (CODES, "355**", [1, 2]),
+        (CODES, "3****", [0, 1, 2]),
+        (CODES, "35*", None),
+        (CODES, "*****", None),
+        (CODES, "9****", None),
+        (DAYS, "2024", [0, 1]),
+        (DAYS, "2024-03", [1]),
+        (DAYS, "2023", []),
+        (WORDS, "2024", None),
         (TRUTHS, "True", [1]),
         (TRUTHS, "FALSE", [0]),
         (TRUTHS, "yes", None),

@@ -19,7 +19,7 @@ from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.solution import Solution
 from halfmask.anonymize.specialize import Partition, specialize
 from halfmask.errors import ParameterError
-from halfmask.metrics.metric import CellMetric
+from halfmask.metrics.cost.metric import CellMetric
 from halfmask.table.hierarchy import TOP, Hierarchy
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.comparison import Comparison, Finding
-from halfmask.assessment.opened import How, open_another, open_sides
+from halfmask.assessment.opened import How, open_sides
 from halfmask.assessment.parameters import require_limit
 from halfmask.errors import InputError
 from halfmask.metrics.covering import finding_chance
@@ -23,7 +23,7 @@ from halfmask.metrics.risk.differencing import differencing
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.doubts import doubts
 from halfmask.metrics.risk.inference import inference
-from halfmask.metrics.risk.linkability import linkability
+from halfmask.metrics.risk.linkability import linkability, linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
 from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.minimality import minimality
@@ -73,6 +73,7 @@ def compare(
     release_table: str | None = None,
     control_table: str | None = None,
     earlier_table: str | None = None,
+    weaker_table: str | None = None,
     memory_limit: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -104,6 +105,7 @@ def compare(
         release_table: the same for the release.
         control_table: the same for the control.
         earlier_table: the same for the earlier release.
+        weaker_table: the same for the weaker release.
         memory_limit: how much memory DuckDB may take.
         delimiter: what stands between the fields of an original that is a text file; ``None``:
             detected, as it is for the other tables.
@@ -145,15 +147,14 @@ def compare(
     more = [*columns_named(asked), *_spoken_of(targets, wishes)]
     how = How(engine, memory_limit, suppressed)
     opened = open_sides(
-        (original, release, control, earlier),
-        (source_table, release_table, control_table, earlier_table),
+        (original, release, control, earlier, weaker),
+        (source_table, release_table, control_table, earlier_table, weaker_table),
         schema=schema,
         more=more,
         how=how,
         delimiter=delimiter,
         encoding=encoding,
     )
-    other = None if weaker is None else open_another(opened, weaker, more, how)
     paired = sides(opened.original, opened.release)
     attacked = whom(
         opened.original, opened.release, opened.control, attacks=attacks, seed=seed, known=paired
@@ -165,6 +166,7 @@ def compare(
     released, seen = _released(paired), doubts(paired, opened.original, opened.release)
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
+    linked = linkage(paired, same_order=same_order, seed=seed)
     return Comparison(
         rows=paired.before,
         rows_released=paired.after,
@@ -195,7 +197,7 @@ def compare(
         discrimination=_rates(
             paired,
             meanings,
-            None if other is None else sides(opened.original, other),
+            None if opened.weaker is None else sides(opened.original, opened.weaker),
             same_order=same_order,
         ),
         criteria=seen.judge(
@@ -203,12 +205,13 @@ def compare(
                 singling_out(attacked, limit=limit),
                 singling_out(attacked, known=False, limit=limit),
                 linkability(attacked, limit=limit),
+                *linkability_by_names(linked, controlled=len(attacked.control) > 0, limit=limit),
                 *(inference(attacked, name, limit=limit) for name in secrets),
             )
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
-        linkage=linkage(paired, same_order=same_order, seed=seed),
+        linkage=linked,
         differencing=(
             None
             if opened.earlier is None

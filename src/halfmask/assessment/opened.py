@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.counted import Counted, counted
 from halfmask.engines.open import is_address
+from halfmask.engines.source import Source
 from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.sides import Published
 from halfmask.metrics.suppressed import MISSING, require_word, starred
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
-    Source = Table | Published | str | PathLike[str]
+    Given = Table | Published | str | PathLike[str]
 
-_OPTIONS = ("release_table", "control_table", "earlier_table")
+_OPTIONS = ("release_table", "control_table", "earlier_table", "weaker_table")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,7 @@ class Opened:
     Attributes:
         original: the rows or tuples it was made from.
         release: its rows or tuples; ``earlier`` another release, ``control`` other people.
+        weaker: a release under a weaker promise.
         notes: who counted what, and which columns were left out.
     """
 
@@ -40,6 +42,7 @@ class Opened:
     release: Published | Counted
     control: Counted | None
     earlier: Published | Counted | None
+    weaker: Published | Counted | None
     notes: tuple[str, ...] = ()
 
 
@@ -62,18 +65,18 @@ class How:
 
 
 def open_sides(
-    sources: tuple[Source, Source, Source | None, Source | None],
-    tables: tuple[str | None, str | None, str | None, str | None],
+    sources: tuple[Given, Given, Given | None, Given | None, Given | None],
+    tables: tuple[str | None, ...],
     *,
     schema: object,
     more: Sequence[str],
     how: How,
     **written: str | None,
 ) -> Opened:
-    """Read or count the original, the release, the control and the earlier release.
+    """Read or count the original, the release, the control, the earlier and the weaker release.
 
     Args:
-        sources: these four.
+        sources: these five.
         tables: which table of a database each of them is.
         schema: that of the original, as for ``read``.
         more: columns that are compared though they have no role.
@@ -83,15 +86,13 @@ def open_sides(
     Raises:
         SchemaError: the original names no quasi-identifier.
     """
-    original = _counted(
-        "source_table", sources[0], tables[0], how, _named, schema=schema, optional=more, **written
-    )
+    original = _counted("source_table", sources[0], tables[0], how, _named, more, schema, **written)
     held = original.table.schema
     names = [name for name in [*_named(held), *more] if name not in original.private]
-    release, control, earlier = (
+    release, control, earlier, weaker = (
         None if source is None else _other(option, source, table, how, names, schema=declared)
         for option, source, table, declared in zip(
-            _OPTIONS, sources[1:], tables[1:], (None, _only(held, names), None), strict=True
+            _OPTIONS, sources[1:], tables[1:], (None, _only(held, names), None, None), strict=True
         )
     )
     assert release is not None  # noqa: S101 - it is always given
@@ -99,18 +100,10 @@ def open_sides(
         raise InputError("A release is no control: give a table of people who are not in it.")
     release = _read_as_said(release, held, how)
     earlier = None if earlier is None else _read_as_said(earlier, held, how)
-    opened = Opened(original, release, control, earlier)
+    weaker = None if weaker is None else _read_as_said(weaker, held, how)
+    opened = Opened(original, release, control, earlier, weaker)
     notes = (*_notes(opened), *_left_out(original, release), *_said(held, how))
     return replace(opened, notes=notes)
-
-
-def open_another(
-    opened: Opened, source: Source, more: Sequence[str], how: How
-) -> Published | Counted:
-    """Read or count one more release of the same original."""
-    held = opened.original.table.schema
-    names = [name for name in [*_named(held), *more] if name not in opened.original.private]
-    return _read_as_said(_other("weaker", source, None, how, names), held, how)
 
 
 def _read_as_said(release: Published | Counted, held: Schema, how: How) -> Published | Counted:
@@ -160,7 +153,7 @@ def _other(
         if isinstance(source, Published) and not hasattr(source, "__arrow_c_stream__"):
             return source
         source = rows_of(source)  # a frame, whose roles are those of the original
-    return _counted(option, source, table, how, lambda _: [], optional=names, schema=schema)
+    return _counted(option, source, table, how, lambda _: [], names, schema)
 
 
 def _counted(
@@ -169,17 +162,19 @@ def _counted(
     table: str | None,
     how: How,
     columns: Callable[[Schema], list[str]],
-    **more: Any,
+    optional: Sequence[str],
+    schema: object,
+    **written: str | None,
 ) -> Counted:
     if isinstance(source, str | os.PathLike) and is_address(os.fspath(source)) and table is None:
         raise ParameterError(option, None, "the name of a table of the database")
-    more |= {"table": table, "engine": how.engine, "memory_limit": how.memory_limit}
-    return counted(source, columns, **more)
+    found = Source(source, schema, how.engine, table, how.memory_limit, **written)
+    return counted(found, columns, optional)
 
 
 def _notes(opened: Opened) -> list[str]:
-    sides = (opened.original, opened.release, opened.control, opened.earlier)
-    names = ("original", "release", "control", "earlier release")
+    sides = (opened.original, opened.release, opened.control, opened.earlier, opened.weaker)
+    names = ("original", "release", "control", "earlier release", "weaker release")
     return [
         f"The rows of the {name} were counted by {one.engine}: {len(one.table):,} distinct tuples "
         f"stand for {one.rows:,} rows. Figures without an interval are counted on all rows."

@@ -29,6 +29,12 @@ _OPTIONS = (
                  help="delta-disclosure with each delta."),
     click.option("--beta", multiple=True, metavar=_COLUMN + "[:KIND]",
                  help="beta-likeness with each beta."),
+    click.option("--k-map", metavar="2,5,10",
+                 help="Each class holds at least each of these K people of --population."),
+    click.option("--delta-presence", multiple=True, metavar="LOW,HIGH",
+                 help="Bounds of the share of --population's people who are in the table; give it "
+                      "several times for several bounds."),
+    promises.POPULATION,
     click.option("--average-risk", metavar="0.05,0.1", help="Each highest mean risk."),
     click.option("--sample-uniques", metavar="0,0.01", help="Each highest share of rows alone."),
 )  # fmt: skip
@@ -45,4 +51,5 @@ def choices(given: Mapping[str, Any]) -> list[list[Model]]:
     """One list of alternatives per option and column."""
     from halfmask.models.stated_alternatives import stated_alternatives
 
-    return stated_alternatives(given, mark="--")
+    population = promises.population_of(given)
+    return stated_alternatives(given, mark="--", population=population)

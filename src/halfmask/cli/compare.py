@@ -31,7 +31,9 @@ _LEARNED = (
     ("skewness", "skewness: largest gain of a value"),
     ("similarity", "similarity: rows alike in meaning"),
 )
-_PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_table")
+_PLACES = (
+    "engine", "memory_limit", "release_table", "control_table", "earlier_table", "weaker_table",
+)  # fmt: skip
 
 
 @click.command("compare")
@@ -65,6 +67,7 @@ _PLACES = ("engine", "memory_limit", "release_table", "control_table", "earlier_
 @click.option("--release-table", help="Which table of a database RELEASE is.")
 @click.option("--control-table", help="Which table of a database the control is.")
 @click.option("--earlier-table", help="Which table of a database the earlier release is.")
+@click.option("--weaker-table", help="Which table of a database the weaker release is.")
 @report_option
 @as_json
 def command(file: str, release: str, output: str | None, as_json: bool, **given: Any) -> None:

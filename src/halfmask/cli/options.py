@@ -55,6 +55,10 @@ def output(help_text: str) -> Decorator:
     return click.option("-o", "--output", type=click.Path(allow_dash=True), help=help_text)
 
 
+weights_option = click.option(
+    "--weights", metavar="COLUMN", help="How many people of the population a row stands for."
+)
+
 _ENGINE = (
     click.option("--engine", help="duckdb: count FILE without reading it into memory."),
     click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB."),
@@ -73,9 +77,9 @@ def engine_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def rows_or_place(file: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The table that FILE holds, or FILE where an engine counts it, and how that is done."""
-    from halfmask.engines.counted import stays
+    from halfmask.engines.source import Source
 
-    if not stays(file, given["engine"], given["memory_limit"]):
+    if not Source(file, engine=given["engine"], memory_limit=given["memory_limit"]).stays:
         return load(file, given), {}
     how = {name: given[name] for name in ("engine", "source_table", "memory_limit")}
     how |= {name: given.get(name) for name in ("delimiter", "encoding")}

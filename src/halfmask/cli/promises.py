@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from halfmask.models.verdict import Model
+    from halfmask.table.table import Table
 
 Verb = Callable[..., Any]
 COLUMN = "COLUMN=NUMBER"
 
+POPULATION = click.option("--population", type=click.Path(), help="The population table's file.")
 PERSONAL = (
     click.option("--personal-k", is_flag=True, help="Each person's own k, from the policy column."),
     click.option("--personal-l", multiple=True, metavar="COLUMN",
@@ -40,7 +42,7 @@ _OPTIONS = (
     click.option("--k-map", type=int, help="Each class holds at least K people of --population."),
     click.option("--delta-presence", metavar="LOW,HIGH",
                  help="Bounds of the share of --population's people who are in the table."),
-    click.option("--population", type=click.Path(), help="The population table's file."),
+    POPULATION,
     click.option("--average-risk", type=float, help="Highest mean risk of re-identification."),
     click.option("--sample-uniques", type=float, help="Highest share of rows alone in a class."),
 )  # fmt: skip
@@ -57,5 +59,10 @@ def models(given: Mapping[str, Any]) -> list[Model]:
     """The models that the options name, in the order of the options; at least one."""
     from halfmask.models.stated import stated_models
 
+    return stated_models(given, mark="--", population=population_of(given))
+
+
+def population_of(given: Mapping[str, Any]) -> Callable[[], Table | None]:
+    """What reads the population, once a promise is about it."""
     file = given.get("population")
-    return stated_models(given, mark="--", population=lambda: load(file, {}) if file else None)
+    return lambda: load(file, {}) if file else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import exp, expm1, inf, log, log1p, sqrt
+from math import exp, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Self
 
 from halfmask.errors import ParameterError
@@ -206,9 +206,3 @@ def epsilon_of(spent: Concentrated, delta: Number) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if delta_of(rho, middle) <= target else (middle, high)
     return high * (1 + _SAFE)
-
-
-def amplified(epsilon: Number, rate: Number) -> float:
-    """An upper bound of the epsilon after keeping each person with chance ``rate``."""
-    kept = float(exact("rate", rate))
-    return log1p(kept * expm1(float(exact("epsilon", epsilon)))) * (1 + _SAFE)

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.open import is_address
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import InputError
+from halfmask.table.bind import bind, typed
+from halfmask.table.decimal_comma import has_comma
 from halfmask.table.normalize import normalize
-from halfmask.table.read import bind, declared_schema, read, typed
-from halfmask.table.table import Table, require_table
+from halfmask.table.weights import checked, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
+    from sqlglot import exp
 
+    from halfmask.engines.request import Engine
+    from halfmask.engines.source import Source
     from halfmask.table.schema import Schema
-
-LARGE = 2 << 30  # files of more bytes are counted by the engine without being asked
+    from halfmask.table.table import Table
+    from halfmask.table.weights import Weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,8 @@ class Counted:
         engine: who counted; nothing where rows were read.
         left_out: the columns of the source that were not counted.
         private: the columns of the source that must not leave.
-        opening: opens the source again, where its rows stayed there.
+        source: opens the rows again, where they stayed there.
+        weights: how many people of the population the rows stand for, where that was asked.
     """
 
     table: Table
@@ -49,7 +50,8 @@ class Counted:
     engine: str = ""
     left_out: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
-    opening: Callable[[], AbstractContextManager[Any]] | None = field(default=None, repr=False)
+    source: Source | None = field(default=None, repr=False)
+    weights: Weights | None = field(default=None, repr=False)
 
     @property
     def each(self) -> NDArray[np.int64]:
@@ -68,66 +70,43 @@ class Counted:
 
     def texts(self, name: str, most: int) -> tuple[pa.Array, bool]:
         """Distinct values of a column as texts, ``most`` of them, and whether these are all."""
-        if name not in self.left_out or self.opening is None:
+        if name not in self.left_out or self.source is None:
             values, whole = self.table.arrow[name].unique(), True
         else:
             from halfmask.engines.large import distinct_values
 
-            with self.opening() as (running, table):
+            with self.source.open() as (running, table):
                 values, whole = distinct_values(running, table, name, most)
-        found = pc.drop_null(pc.cast(values, pa.string()))
-        return found.filter(pc.not_equal(found, "")), whole
+        return pc.drop_null(pc.cast(values, pa.string())), whole
 
 
 def counted(
-    source: object,
+    source: Source,
     columns: Callable[[Schema], Sequence[str]],
-    *,
-    schema: object = None,
-    engine: str | None = None,
-    table: str | None = None,
-    memory_limit: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     optional: Sequence[str] = (),
+    *,
+    weights: str | None = None,
 ) -> Counted:
     """Read a small source; have DuckDB or PostgreSQL count a large one.
 
     Args:
-        source: a table (or, with ``schema``, a frame), the name of a file, or the address of a
-            database.
+        source: the rows and how to come by them.
         columns: which columns are counted. People count one by one where their column is among
             them, so that every distinct tuple of a person comes back.
-        schema: as for ``read``.
-        engine: see ``stays``.
-        table: which table of a database.
-        memory_limit: how much memory DuckDB may take.
-        delimiter: what stands between the fields of a text file; None: detected.
-        encoding: the character encoding of a text file; None: detected.
         optional: columns that are counted too where the source has them and they may leave.
+        weights: a column whose numbers are added up beside the counts.
     """
-    if not isinstance(source, str | os.PathLike):
-        return _read(
-            require_table(source)
-            if schema is None
-            else read(source, declared_schema(source, schema))
-        )
-    place = os.fspath(source)
-    declared = declared_schema(source, schema)
-    if not stays(place, engine, memory_limit):
-        return _read(read(place, declared, delimiter=delimiter, encoding=encoding))
-    from halfmask.engines.large import counted_tuples, open_large
+    if not source.stays:
+        table = source.read()
+        known = None if weights is None else weights_of(table, weights)
+        return Counted(table, private=table.schema.private, weights=known)
+    from halfmask.engines.large import counted_tuples
+    from halfmask.engines.weighed import split_off
 
+    declared = source.declared
+    source = replace(source, schema=declared)
     names = list(dict.fromkeys(columns(declared)))
-    opening = partial(
-        open_large,
-        place,
-        table=table,
-        memory_limit=memory_limit,
-        delimiter=delimiter or declared.delimiter,
-        encoding=encoding or declared.encoding,
-    )
-    with opening() as (running, name):
+    with source.open() as (running, name):
         there = list(running.columns(name) or ())
         held = set(there) - {*names, *declared.private}
         names += [one for one in dict.fromkeys(optional) if one in held]
@@ -136,38 +115,29 @@ def counted(
         used = _used(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
             names = [one for one in names if one not in used.policy.values()]
-        tuples, counts = counted_tuples(running, name, names)
-    found = _bound(place, used, tuples, counts, running.name)
+        sums = [] if weights is None else _sums(source.place, declared, running, name, weights)
+        tuples, counts = counted_tuples(running, name, names, more=sums)
+    if weights is None:
+        found = _bound(source.place, used, tuples, counts, running.name)
+    else:
+        tuples, tallied = split_off(tuples, counts)
+        found = _bound(source.place, used, tuples, counts, running.name)
+        found = replace(found, weights=checked(found.table, weights, tallied, found.rows))
     left_out = tuple(one for one in there if one not in names)
-    return replace(found, left_out=left_out, private=declared.private, opening=opening)
+    return replace(found, left_out=left_out, private=declared.private, source=source)
 
 
-def _read(table: Table) -> Counted:
-    """Rows that are in memory."""
-    return Counted(table, private=table.schema.private)
+def _sums(place: str, schema: Schema, engine: Engine, table: str, weights: str) -> list[exp.Expr]:
+    """The aggregates of the weights of a source."""
+    from halfmask.engines.weighed import weight_sums
+
+    return weight_sums(engine, table, weights, written=_is_csv(place), comma=has_comma(schema))
 
 
-def stays(place: str, engine: str | None, memory_limit: str | None = None) -> bool:
-    """Whether the rows of a source stay where they are and are counted by an engine.
+def _is_csv(place: str) -> bool:
+    from halfmask.engines.large import is_parquet
 
-    A database counts its own rows, DuckDB those of a large file or where a memory limit is given.
-
-    Raises:
-        ParameterError: there is no such engine, or it does not go with the source.
-    """
-    if engine not in (None, "duckdb", "postgres", "memory"):
-        raise ParameterError("engine", engine, "duckdb, postgres or memory")
-    if is_address(place):
-        if engine == "memory":
-            raise ParameterError("engine", engine, "nothing: a database counts its own rows")
-        return True
-    if engine == "postgres":
-        raise ParameterError("engine", engine, "a postgres:// address in place of the file")
-    if engine is None and memory_limit is not None:
-        return True
-    if engine is None:
-        return Path(place).is_file() and Path(place).stat().st_size > LARGE
-    return engine == "duckdb"
+    return not is_address(place) and not is_parquet(place)
 
 
 def _used(schema: Schema, names: Sequence[str]) -> Schema:
@@ -186,11 +156,9 @@ def _bound(
     place: str, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64], engine: str
 ) -> Counted:
     """Make a table of distinct tuples, with the types that its rows would have."""
-    from halfmask.engines.large import is_parquet
-
     texts = schema.missing or ()
-    if not is_address(place) and not is_parquet(place):
-        tuples = typed(normalize(tuples, texts or ("",)), schema)  # CSV
+    if _is_csv(place):
+        tuples = typed(normalize(tuples, texts or ("",)), schema)
     found = bind(normalize(tuples, texts), schema, "arrow")
     return Counted(
         found,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from halfmask.engines import floors
-from halfmask.engines import sql as shared
-from halfmask.engines.tally import tally as shared_tally
-from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
+from halfmask.engines.refusal import refusal
+from halfmask.engines.sql_engine import SqlEngine
+from halfmask.errors import EngineUnavailableError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.engines.request import Measure, Request
-    from halfmask.engines.tally import Tally
+    from halfmask.engines.request import Request
 
 
-class DuckDB:
+class DuckDB(SqlEngine):
     """An embedded database over the given tables."""
 
     name = "duckdb"
@@ -42,9 +40,6 @@ class DuckDB:
         self._brought: list[str] = []
         for name, rows in (tables or {}).items():
             self._bring(name, rows)
-
-    def __repr__(self) -> str:
-        return "DuckDB()"
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
@@ -70,10 +65,6 @@ class DuckDB:
         except duckdb.Error as error:
             raise refusal("duckdb", error) from None
 
-    def sql(self, query: exp.Expr) -> str:
-        """The text of a query in this engine's dialect."""
-        return query.sql(dialect=self.dialect, pretty=True)
-
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along."""
         self._bring(name, rows)
@@ -85,16 +76,6 @@ class DuckDB:
     def queries(self, request: Request) -> list[exp.Select]:
         """The queries behind ``collect``."""
         return floors.collect_queries(self, request)
-
-    def measure(
-        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
-    ) -> pa.Table:
-        """Measure the rows of each place."""
-        return shared.measure(self, request, places, measures)
-
-    def tally(self, request: Tally) -> pa.Table:
-        """Count and sum the bounded contributions of people."""
-        return shared_tally(self, request)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""
@@ -164,40 +145,6 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
         return engine.run(query)
     finally:
         engine.close()
-
-
-def refusal(engine: str, error: Exception) -> EngineError | QueryError:
-    """An engine's complaint as ours, with all that could be a cell value taken out."""
-    first = str(error).strip().split("\n")[0]
-    kind = first.split(":")[0] if ":" in first else type(error).__name__
-    kind = re.sub(r"[^A-Za-z ]", "", kind)[:60]
-    words = f"{type(error).__name__} {kind}".lower()
-    if any(
-        w in words
-        for w in (
-            "binder",
-            "conversion",
-            "parser",
-            "catalog",
-            "invalid",
-            "range",
-            "undefined",
-            "datatype",
-            "syntax",
-            "analysis",
-            "mismatch",
-            "overflow",
-            "division",
-            "cast",
-            "numeric",
-            "grouping",
-        )
-    ):
-        return QueryError(
-            f"{engine} cannot evaluate an expression of the query ({kind}). Check the types of the "
-            "columns; a CAST may help."
-        )
-    return EngineError(f"{engine} failed ({kind}).")
 
 
 def _connect() -> Any:

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines import sql as shared
-from halfmask.engines.duckdb import refusal
-from halfmask.engines.tally import tally as shared_tally
+from halfmask.engines.refusal import refusal
+from halfmask.engines.sql_engine import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expr, Select
-
-    from halfmask.engines.request import Measure, Request
-    from halfmask.engines.tally import Tally
+    from sqlglot.expressions import Expr
 
 _TYPES = {
     "bool": pa.bool_(),
@@ -45,7 +41,7 @@ _NAMES = (
 )
 
 
-class Postgres:
+class Postgres(SqlEngine):
     """A PostgreSQL database, read in one transaction that sees one state of the tables."""
 
     name = "postgres"
@@ -64,9 +60,6 @@ class Postgres:
             raise EngineError(
                 f"The database cannot be reached ({type(error).__name__}). Check the address."
             ) from None
-
-    def __repr__(self) -> str:
-        return "Postgres()"
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
@@ -119,7 +112,7 @@ class Postgres:
                     expression=exp.Order(expressions=[exp.Ordered(this=median.this)]),
                 )
             )
-        return query.sql(dialect=self.dialect, pretty=True)
+        return super().sql(query)
 
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along, as a temporary one."""
@@ -137,24 +130,6 @@ class Postgres:
                 cursor.execute(f'ANALYZE "{name}"')
         except psycopg.Error as error:
             raise refusal("postgres", error) from None
-
-    def collect(self, request: Request) -> pa.Table:
-        """Aggregate the rows into groups."""
-        return shared.collect(self, request)
-
-    def queries(self, request: Request) -> list[Select]:
-        """The queries behind ``collect``."""
-        return shared.collect_queries(self, request)
-
-    def measure(
-        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
-    ) -> pa.Table:
-        """Measure the rows of each place."""
-        return shared.measure(self, request, places, measures)
-
-    def tally(self, request: Tally) -> pa.Table:
-        """Count and sum the bounded contributions of people."""
-        return shared_tally(self, request)
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines import sql as shared
-from halfmask.engines.duckdb import refusal
-from halfmask.engines.tally import tally as shared_tally
+from halfmask.engines.refusal import refusal
+from halfmask.engines.sql_engine import SqlEngine
 from halfmask.errors import EngineUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from sqlglot.expressions import Expr, Select
-
-    from halfmask.engines.request import Measure, Request
-    from halfmask.engines.tally import Tally
+    from sqlglot.expressions import Expr
 
 
-class Spark:
+class Spark(SqlEngine):
     """A Spark session and its tables and views.
 
     Args:
@@ -46,9 +42,6 @@ class Spark:
         for name, rows in (tables or {}).items():
             self.add(name, rows)
 
-    def __repr__(self) -> str:
-        return "Spark()"
-
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
         if not self._session.catalog.tableExists(table):
@@ -65,10 +58,6 @@ class Spark:
         except PySparkException as error:
             raise refusal("spark", error) from None
 
-    def sql(self, query: Expr) -> str:
-        """The text of a query in this engine's dialect."""
-        return query.sql(dialect=self.dialect, pretty=True)
-
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along, as a temporary view."""
         import pyarrow as pa
@@ -79,24 +68,6 @@ class Spark:
         plain = pa.table(columns, names=rows.column_names)
         self._session.createDataFrame(plain).createOrReplaceTempView(name)
         self._brought.append(name)
-
-    def collect(self, request: Request) -> pa.Table:
-        """Aggregate the rows into groups."""
-        return shared.collect(self, request)
-
-    def queries(self, request: Request) -> list[Select]:
-        """The queries behind ``collect``."""
-        return shared.collect_queries(self, request)
-
-    def measure(
-        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
-    ) -> pa.Table:
-        """Measure the rows of each place."""
-        return shared.measure(self, request, places, measures)
-
-    def tally(self, request: Tally) -> pa.Table:
-        """Count and sum the bounded contributions of people."""
-        return shared_tally(self, request)
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""

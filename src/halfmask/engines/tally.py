@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from halfmask.engines.request import Engine
-
     Row = dict[tuple[str, str], Any]
 
 
@@ -58,13 +56,8 @@ class Tally:
     rows_per_person: int = 1
 
 
-def tally(engine: Engine, request: Tally) -> pa.Table:
-    """Answer ``Engine.tally`` with SQL: ``g0...``, ``rows``, per part ``n0``, ``s0``, ``q0``."""
-    return engine.run(tally_query(request))
-
-
 def tally_query(request: Tally) -> exp.Select:
-    """The query behind ``tally``."""
+    """A tally as SQL: ``g0...``, ``rows``, per part ``n0``, ``s0``, ``q0``."""
     rows = request.source.copy()
     for i, key in enumerate(request.keys):
         rows = rows.select(_named(key.copy(), f"g{i}"), copy=False)

@@ -11,6 +11,7 @@ from halfmask.metrics.published_labels import published_labels
 from halfmask.metrics.shared_column import SharedColumn
 from halfmask.metrics.space import finite
 from halfmask.metrics.weighted import quantiles, tally
+from halfmask.table.numbers import is_number
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _measured(values: pa.Array) -> NDArray[np.float64] | None:
     kind = values.type
     if _dated(kind):
         values = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    elif not is_number(kind):
         return None
     found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.asarray(found / _DAY if _dated(kind) else found, dtype=np.float64)

@@ -70,15 +70,10 @@ class Cover:
         self.first = np.empty(self.count, dtype=np.int64)
         self.first[self.ids] = np.arange(len(self.ids))
 
-    def mass(self, *, evenly: bool = True) -> NDArray[np.float64]:
-        """Per tuple, the released rows over it.
-
-        With ``evenly``, a released row counts for its share of the leaf tuples that it covers.
-        """
-        rows = self.released.rows
+    def mass(self) -> NDArray[np.float64]:
+        """Per tuple, the released rows over it, each for its share of the tuples it covers."""
         alike, leaves = self._alike()
-        weights = rows / self.released.leaves if evenly else rows
-        return self._found(leaves, weights).mass[alike]
+        return self._found(leaves, self.released.rows / self.released.leaves).mass[alike]
 
     def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
@@ -138,12 +133,6 @@ class Cover:
         under = [(order.starts, order.covered) for order in orders]
         covering(Columns.of(self.released.labels, leaves, under), found)
         return found
-
-
-def covering_rows(columns: list[SharedColumn]) -> NDArray[np.int64]:
-    """Per entry of the original, how many released rows could be its own: whose labels cover it."""
-    found = Cover(columns)
-    return np.asarray(np.rint(found.mass(evenly=False)), dtype=np.int64)[found.ids]
 
 
 def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:

@@ -49,7 +49,8 @@ def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array
     places = _places(hierarchy, texts)
     _settle(places, hierarchy, texts, labels)
     maps = np.vstack([hierarchy.maps, np.zeros((1, len(texts)), dtype=np.int32)])
-    written = pa.types.is_string(published.type)
+    # Other types write the same otherwise: 1.5 and 1.50, or a year for its days.
+    written = pa.types.is_string(published.type) or published.type != values.type
     spans = _spans(places, labels, texts, Members(texts, values) if written else None, len(maps))
     fresh = np.array([i for i, text in enumerate(labels) if text not in places], dtype=np.int64)
     found = np.array([places.get(text, (_NEW, 0)) for text in labels], dtype=np.int64)

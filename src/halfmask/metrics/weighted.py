@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64] | None
 
+_SQUARED = 1e70  # numbers up to which squares, and products of two squares, are numbers too
+
 
 def tally(ids: NDArray[Any], size: int, counts: Counts = None) -> NDArray[np.int64]:
     """How many rows hold each of ``size`` ids."""
@@ -41,9 +43,17 @@ def mean(values: NDArray[Any], counts: NDArray[Any] | None) -> float:
 
 def deviation(values: NDArray[np.float64], counts: NDArray[Any] | None) -> float:
     """The standard deviation over rows."""
+    small = in_range(values)
+    scale = 1.0 if small is values else float(np.abs(values).max())
     if counts is None:
-        return float(values.std())
-    return float(np.sqrt(mean((values - mean(values, counts)) ** 2, counts)))
+        return scale * float(small.std())
+    return scale * float(np.sqrt(mean((small - mean(small, counts)) ** 2, counts)))
+
+
+def in_range(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same numbers, as parts of the largest where their squares would be no numbers."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return values / largest if largest > _SQUARED else values
 
 
 def quantiles(

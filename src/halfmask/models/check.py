@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.engines.counted import counted
+from halfmask.engines.source import Source
 from halfmask.models.needs import prepare, require_models, statistics
 
 if TYPE_CHECKING:
@@ -57,16 +58,8 @@ def check(
         (False, 1)
     """
     require_models(models)
-    held = counted(
-        table,
-        lambda declared: _read(declared, models),
-        schema=schema,
-        engine=engine,
-        table=source_table,
-        memory_limit=memory_limit,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
+    held = counted(source, lambda declared: _read(declared, models))
     ready = prepare(held.table, models)
     classes, _ = statistics(ready, models, held.counts)
     return tuple(model.check(classes) for model in models)

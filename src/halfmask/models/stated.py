@@ -100,20 +100,34 @@ def _sensitive(given: Mapping[str, Any], mark: str) -> list[Model]:
 def _against_population(
     given: Mapping[str, Any], mark: str, population: Callable[[], Table | None]
 ) -> list[Model]:
-    people, bounds = given.get("k_map"), given.get("delta_presence")
-    if people is None and bounds is None:
+    table = stated_population(given, mark, population)
+    if table is None:
         return []
+    made: list[Model] = [] if given.get("k_map") is None else [KMap(given["k_map"], table)]
+    if given.get("delta_presence"):
+        made.append(DeltaPresence(*stated_bounds(given["delta_presence"], mark), table))
+    return made
+
+
+def stated_population(
+    given: Mapping[str, Any], mark: str, population: Callable[[], Table | None]
+) -> Table | None:
+    """The population that a promise is about; None where none is."""
+    if given.get("k_map") is None and not given.get("delta_presence"):
+        return None
     table = population()
     if table is None:
         raise InputError(f"{mark}k-map and {mark}delta-presence need {mark}population FILE.")
-    made: list[Model] = [] if people is None else [KMap(people, table)]
-    if bounds is not None:
-        ends = bounds.split(",")
-        if len(ends) != 2:
-            raise InputError(f"{mark}delta-presence takes two numbers: LOW,HIGH.")
-        low, high = (_number("delta-presence", end, mark) for end in ends)
-        made.append(DeltaPresence(low, high, table))
-    return made
+    return table
+
+
+def stated_bounds(entry: str, mark: str) -> tuple[float, float]:
+    """The two numbers of delta-presence."""
+    try:
+        low, high = map(float, entry.split(","))
+    except ValueError:
+        raise InputError(f"{mark}delta-presence takes two numbers: LOW,HIGH.") from None
+    return low, high
 
 
 def _risk(given: Mapping[str, Any]) -> list[Model]:

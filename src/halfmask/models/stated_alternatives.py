@@ -6,18 +6,26 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import InputError
-from halfmask.models.stated import stated_models
+from halfmask.models.delta_presence import DeltaPresence
+from halfmask.models.k_map import KMap
+from halfmask.models.stated import stated_bounds, stated_models, stated_population
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from halfmask.models.verdict import Model
+    from halfmask.table.table import Table
 
 _LISTED = ("average-risk", "sample-uniques")
 _PER_COLUMN = ("l", "t", "delta-disclosure", "beta")
 
 
-def stated_alternatives(given: Mapping[str, Any], *, mark: str = "") -> list[list[Model]]:
+def stated_alternatives(
+    given: Mapping[str, Any],
+    *,
+    mark: str = "",
+    population: Callable[[], Table | None] = lambda: None,
+) -> list[list[Model]]:
     """One list of alternatives per option and column; as ``stated_models`` but for numbers.
 
     Example:
@@ -32,6 +40,7 @@ def stated_alternatives(given: Mapping[str, Any], *, mark: str = "") -> list[lis
             out.append([stated_models({key: (entry,)}, mark=mark)[0] for entry in made])
     for key in ("personal_l", "personal_t"):
         out += [stated_models({key: (column,)}, mark=mark) for column in given.get(key) or ()]
+    out += _against_population(given, mark, population)
     for option in _LISTED:
         key = option.replace("-", "_")
         if given.get(key):
@@ -56,6 +65,23 @@ def _counting(given: Mapping[str, Any], mark: str) -> list[list[Model]]:
         out.append([stated_models({"k": k})[0] for k in ks])
     if given.get("personal_k"):
         out.append(stated_models({"personal_k": True}))
+    return out
+
+
+def _against_population(
+    given: Mapping[str, Any], mark: str, population: Callable[[], Table | None]
+) -> list[list[Model]]:
+    """Settings share one table of the population, so that it is counted once."""
+    table = stated_population(given, mark, population)
+    if table is None:
+        return []
+    out: list[list[Model]] = []
+    if given.get("k_map"):
+        ks: list[Any] = [_whole(value) for value in stated_numbers("k-map", given["k_map"], mark)]
+        out.append([KMap(k, table) for k in ks])
+    if given.get("delta_presence"):
+        shares = [stated_bounds(entry, mark) for entry in given["delta_presence"]]
+        out.append([DeltaPresence(low, high, table) for low, high in shares])
     return out
 
 

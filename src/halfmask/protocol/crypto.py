@@ -23,7 +23,6 @@ from halfmask.errors import AuthenticationError, TamperedMessageError
 
 VERSION = b"halfmask cells 1"
 NONCE = 12
-OVERHEAD = NONCE + 16
 OPEN = bytes(32)
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Groups
     from halfmask.query.filter import Published
-    from halfmask.query.planned import Plan, PlannedAggregate
+    from halfmask.query.groups import Groups
+    from halfmask.query.planning.planned import Plan, PlannedAggregate
 
 
 def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Measure
-from halfmask.release.seal_answer import AnswerCandidate, Promise
+from halfmask.release.answer_candidate import AnswerCandidate, Promise
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Groups
     from halfmask.query.filter import Choice, Published
-    from halfmask.query.planned import Plan
+    from halfmask.query.groups import Groups
+    from halfmask.query.planning.planned import Plan
 
 
 def candidate_of(

@@ -16,16 +16,17 @@ import numpy as np
 
 from halfmask.engines.request import Key, kind_of
 from halfmask.errors import QueryError
-from halfmask.query.collect import DROPPED, groups_of
+from halfmask.query.collect import groups_of
 from halfmask.query.filter import publish
+from halfmask.query.groups import DROPPED
 from halfmask.query.run import Session
 from halfmask.query.semantics import selective
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.query.collect import Groups
-    from halfmask.query.planned import Plan
+    from halfmask.query.groups import Groups
+    from halfmask.query.planning.planned import Plan
 
 Chain = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
@@ -208,7 +209,7 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
 
 
 def _plain_key(name: str) -> Any:
-    from halfmask.query.planned import PlannedKey
+    from halfmask.query.planning.planned import PlannedKey
 
     return PlannedKey(name, generalized=False)
 
@@ -226,7 +227,7 @@ def _picked(
     level: NDArray[np.int64],
     thresholds: NDArray[np.int64],
 ) -> Groups:
-    from halfmask.query.collect import Distinct
+    from halfmask.query.groups import Distinct
 
     counts: list[NDArray[np.int64] | Distinct] = []
     for count in groups.counts:

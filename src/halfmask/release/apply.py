@@ -12,9 +12,9 @@ from halfmask.errors import PrivacyError, UnsatisfiableError
 from halfmask.models.exact import require_number
 from halfmask.models.needs import require_models
 from halfmask.release.candidate import Candidate
+from halfmask.release.labels import as_text
 from halfmask.release.leaving import leaving
 from halfmask.release.recheck import regrouped, verdicts
-from halfmask.release.recoding import as_text
 from halfmask.release.seal import seal
 from halfmask.table.table import require_table
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from halfmask.errors import InputError
-from halfmask.release.recoding import as_text, label_texts, reachable
+from halfmask.release.labels import as_text, label_texts
+from halfmask.release.recoding import reachable
 from halfmask.release.write import write_table
 
 if TYPE_CHECKING:

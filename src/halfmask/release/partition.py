@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from halfmask.release.recoding import as_text, as_type
+from halfmask.release.labels import as_text, as_type
 from halfmask.table.hierarchy import TOP
 from halfmask.table.ranges import separator
 

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError
+from halfmask.release.labels import as_text, label_texts
 from halfmask.release.partition import Partition
-from halfmask.release.recoding import as_text, label_texts
-from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.classes import Classes
 from halfmask.table.hierarchy import TOP
+from halfmask.table.histogram import Histogram, value_facts
 from halfmask.table.ranges import ends, places
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model, Verdict
-    from halfmask.release.recoding import Label, Recoding
+    from halfmask.release.labels import Label
+    from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
 
 _ID = "id"

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import HierarchyError, SchemaError
+from halfmask.release.labels import Label, as_text, as_type, label_texts
 from halfmask.table.classes import tuple_codes
-from halfmask.table.hierarchy import TOP
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table, require_table
 
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model
     from halfmask.release.release import Release
-    from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.schema import Column
-
-Label = str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +214,6 @@ class Recoding:
         return statement(self, table, name=name, dialect=dialect)
 
 
-def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32], list[Label]]:
-    """Per value the code of its label at ``level``, and the labels as text."""
-    hierarchy: Hierarchy = table.hierarchy(name)
-    if level > hierarchy.height:
-        return np.zeros(len(hierarchy.maps[0]), dtype=np.int32), [TOP]
-    if level == 0:
-        values = table.encode(name).values
-        return np.arange(len(values), dtype=np.int32), as_text(values).to_pylist()
-    labels: list[Any] = hierarchy.labels[level]
-    return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
-
-
 def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
     """Which values of a column have a label in some published class."""
     position = list(recoding.columns).index(name)
@@ -240,15 +225,6 @@ def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
         listed = {one[position] for one in step.classes}
         found |= np.array([label in listed for label in labels], dtype=np.bool_)[level_map]
     return found
-
-
-def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values as they are written in text, dictionary-encoded; the missing value stays missing."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not pa.types.is_dictionary(values.type):
-        values = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
 def combine(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
@@ -298,19 +274,6 @@ def _match(
     key = combine(columns(), [len(place) for place, _ in labels])
     count = len(units[0])
     return np.isin(key[:count], key[count:][known])
-
-
-def as_type(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Array:
-    """The values at ``codes`` as ``kind``; a dictionary holds used values only, in order."""
-    if not pa.types.is_dictionary(kind):
-        return values.take(pa.array(codes))
-    gone = values.is_null().to_numpy(zero_copy_only=False)
-    missing = gone[codes]
-    keep = np.flatnonzero((np.bincount(codes, minlength=len(values)) > 0) & ~gone)
-    rank = np.zeros(len(values) + 1, dtype=np.int32)
-    rank[keep] = np.arange(len(keep), dtype=np.int32)
-    indices = pa.array(rank[codes], mask=missing)
-    return pa.DictionaryArray.from_arrays(indices, values.take(pa.array(keep)))
 
 
 def _none_last(labels: tuple[Label, ...]) -> tuple[tuple[bool, str], ...]:

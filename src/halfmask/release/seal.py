@@ -12,11 +12,11 @@ import pyarrow as pa
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.columns import changes
 from halfmask.release.document import versions
+from halfmask.release.labels import label_texts
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import column_loss, table_loss
 from halfmask.release.partition import Partition
 from halfmask.release.recheck import covers, verdicts
-from halfmask.release.recoding import label_texts
 from halfmask.release.release import Release
 from halfmask.release.sealed import DOOR
 from halfmask.release.sizes import ClassSizes

@@ -6,7 +6,6 @@ with SQL of its own; it shares no code with the filter that chose the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,67 +23,9 @@ from halfmask.release.sealed import DOOR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.engines.request import Request
+    from halfmask.release.answer_candidate import AnswerCandidate, Promise
 
     Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What every published row must reach, level by level.
-
-    Attributes:
-        what: people, contributors or diversity.
-        column: the column it speaks of.
-        thresholds: per level.
-        count: the column of ``groups`` that holds the number.
-        values: the column that lists the distinct values; None where numbers add up.
-        cap: from so many on, values are not listed.
-    """
-
-    what: str
-    column: str
-    thresholds: tuple[int, ...]
-    count: str
-    values: str | None = None
-    cap: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnswerCandidate:
-    """An answer before it is checked.
-
-    Attributes:
-        rows: the asker's columns, ``level`` (as shown) and ``hm_row`` (the place).
-        groups: what the engine counted, with ``place`` per group (-1: left out).
-        places: per place, its level (from 0).
-        request: what was asked of the engine.
-        promises: what must hold.
-        steps: per level, what was generalized, in words.
-        first: the number that the finest level is shown with.
-        refused: people whom no level satisfies, and the largest k among them.
-        without_policy: people left out because they state none.
-        below: people below the guarantee, where somebody may stand in several groups.
-        counted: what a second look at the rows found per place, where one was asked for:
-            ``place``, then one column per promise, then the largest k and l.
-    """
-
-    rows: pa.Table
-    groups: pa.Table
-    places: Counts
-    request: Request
-    promises: tuple[Promise, ...]
-    steps: tuple[str, ...]
-    first: int
-    refused: tuple[int, int]
-    without_policy: int
-    semantics: str
-    gap: float | None
-    engine: str
-    sql: str
-    notes: tuple[str, ...] = ()
-    below: int | None = None
-    counted: pa.Table | None = None
 
 
 def seal_answer(candidate: AnswerCandidate) -> Answer:

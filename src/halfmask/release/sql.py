@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 
 from halfmask.errors import ParameterError
 from halfmask.release.dialects import DIALECTS
+from halfmask.release.labels import label_texts
 from halfmask.release.leaving import leaving
-from halfmask.release.recoding import label_texts, reachable
+from halfmask.release.recoding import reachable
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halfmask.release.dialects import Dialect
-    from halfmask.release.recoding import Label, Recoding, Step
+    from halfmask.release.labels import Label
+    from halfmask.release.recoding import Recoding, Step
     from halfmask.table.table import Table
 
 

@@ -98,10 +98,9 @@ def assessment_outcome(document: dict[str, Any]) -> str:
 def comparison_outcome(document: dict[str, Any]) -> str:
     """What was found, in two or three sentences."""
     failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
-    titles = [title(one).replace(", by", " by") for one in failed]
-    if "singling out" in titles:
-        titles = [one for one in titles if one != "singling out by any column"]
-    names = ", ".join(titles)
+    failing = {one["name"] for one in failed}
+    titles = [title(one) for one in failed if one["name"] == base(one) or base(one) not in failing]
+    names = ", ".join(one.replace(", by", " by") for one in titles)
     risk = f"The attacks that were tried succeed on {names}." if failed else (
         "None of the attacks that were tried gets above the limit."
         if all(one["outcome"] == "met" for one in document["criteria"])
@@ -187,7 +186,7 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
             )
         else:
             out.append(f"Raise k, or generalize further, to bring {one['name']} below the limit.")
-    if any(one["control"] is None for one in document["criteria"]):
+    if document["criteria"][0]["control"] is None:
         out.append(
             "Give rows of people who are not in the release (--control): only then can leaks be "
             "told from what the table says about everybody."

@@ -20,9 +20,9 @@ def noisy_answer(
     session: Session, asked: requests.Query, noise: dict[str, Any], folder: Path, books: Books
 ) -> dict[str, Any]:
     """Answer under differential privacy, for a budget that is spent first; or plan it only."""
-    from halfmask.query.private import answer_privately
-    from halfmask.query.private_explain import explained_privately
-    from halfmask.query.private_prepare import prepare_privately
+    from halfmask.query.private.answer import answer_privately
+    from halfmask.query.private.explain import explained_privately
+    from halfmask.query.private.prepare import prepare_privately
     from halfmask.release.document import plain_rows
 
     if asked.suggest:
@@ -40,7 +40,7 @@ def guaranteed_answer(
 ) -> dict[str, Any]:
     """Answer with guarantees what earlier answers do not forbid; or plan or propose only."""
     from halfmask.query.explain import explained
-    from halfmask.query.ledger import Ledger
+    from halfmask.query.history.ledger import Ledger
     from halfmask.query.suggest import suggest
     from halfmask.release.document import plain_rows
 

@@ -16,7 +16,7 @@ from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingEr
 from halfmask.service import requests, steps
 from halfmask.service.faults import NO_OBJECT, misunderstood
 from halfmask.service.files import Files
-from halfmask.service.guard import UPLOAD, Guard, Rules, too_large
+from halfmask.service.guard import POPULATION, UPLOAD, Guard, Rules, too_large
 from halfmask.service.replies import file_reply, refusal, reply
 from halfmask.service.state import state
 from halfmask.service.workspace import Workspace
@@ -70,12 +70,15 @@ def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
     @app.post(UPLOAD)
     async def open_table(request: Request, name: str = "table") -> Response:
         job = desk.jobs.claim("open")
-        try:
-            place = await _received(request, desk.space.room(name), rules.upload_limit, job)
-        except BaseException as error:
-            job.fail(error)
-            raise
+        place = await _received(request, desk.space.room(name), rules.upload_limit, job)
         return _started(desk.open_sent(job, place, rules.unpacked_limit))
+
+    @app.post(POPULATION)
+    async def open_population(request: Request, name: str = "population") -> Response:
+        _ = desk.space.standing
+        job = desk.jobs.claim("population")
+        place = await _received(request, desk.space.room(name), rules.upload_limit, job)
+        return _started(desk.open_population(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
     def open_sample(asked: requests.Sample) -> Response:
@@ -177,16 +180,23 @@ def _add_results(app: FastAPI, desk: Desk) -> None:
 async def _received(request: Request, place: Path, limit: int, job: Job) -> Path:
     """Write the body to its place; removed again where it is too long, cut off or unwanted."""
     size = 0
-    with Workspace.kept_if_done(place.parent):
-        with place.open("xb") as out:
+    try:
+        with Workspace.kept_if_done(place.parent), place.open("xb") as out:
             async for chunk in request.stream():
                 size += len(chunk)
+                _check_wanted(job)
                 _check_size(size or 1, limit)
                 out.write(chunk)
-                if job.unwanted:
-                    raise CancelledError
-        _check_size(size, limit)
+            _check_size(size, limit)
+    except BaseException as error:
+        job.fail(error)
+        raise
     return place
+
+
+def _check_wanted(job: Job) -> None:
+    if job.unwanted:
+        raise CancelledError
 
 
 def _check_size(size: int, limit: int) -> None:

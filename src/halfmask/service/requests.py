@@ -36,6 +36,7 @@ class Assess(Asked):
     size: int = 3
     limit: float = 0.09
     fraction: float | None = None
+    weights: str | None = None
 
 
 class Promises(Asked):
@@ -50,6 +51,8 @@ class Promises(Asked):
     t: list[str] = []
     delta_disclosure: list[str] = []
     beta: list[str] = []
+    k_map: int | None = None
+    delta_presence: str | None = None
     average_risk: float | None = None
     sample_uniques: float | None = None
 
@@ -86,6 +89,8 @@ class Frontier(Asked):
     t: list[str] = []
     delta_disclosure: list[str] = []
     beta: list[str] = []
+    k_map: str | None = None
+    delta_presence: list[str] = []
     average_risk: str | None = None
     sample_uniques: str | None = None
     methods: list[str] | None = None

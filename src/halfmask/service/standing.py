@@ -40,3 +40,15 @@ class Standing:
     def name(self) -> str:
         """How its file is called."""
         return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """A table of all people of whom the other holds some: where it lies, and how large it is."""
+
+    path: Path
+    rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the browser is told."""
+        return {"name": self.path.name, "rows": self.rows}

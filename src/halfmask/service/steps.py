@@ -16,11 +16,13 @@ from halfmask.service.kept import document, kept
 from halfmask.table.schema_file import mapping_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from halfmask.service.bench import Bench
     from halfmask.service.books import Books
-    from halfmask.service.standing import Standing
+    from halfmask.service.standing import Population, Standing
+    from halfmask.table.table import Table
 
 
 def described(now: Standing) -> dict[str, Any]:
@@ -41,6 +43,11 @@ def open_sent(bench: Bench, path: Path, unpacked_limit: int) -> Standing:
     return bench.open_sent(path, unpacked_limit)
 
 
+def open_population(bench: Bench, path: Path, unpacked_limit: int) -> Population:
+    """Open a population that the browser sent."""
+    return bench.open_population(path, unpacked_limit)
+
+
 def open_sample(bench: Bench, folder: Path, rows: int) -> Standing:
     """Open an invented table, with its schema and hierarchies."""
     return bench.open(write(folder, rows, seed=SEED))
@@ -52,16 +59,19 @@ def schema(bench: Bench, now: Standing, asked: dict[str, Any], toml: str | None)
     return bench.change_schema(now, given)
 
 
-def assess(bench: Bench, now: Standing, asked: requests.Assess, folder: Path) -> dict[str, Any]:
-    """Measure who stands out."""
+def assess(
+    bench: Bench, now: Standing, asked: requests.Assess, folder: Path, population: Path | None
+) -> dict[str, Any]:
+    """Measure who stands out, also in a population where there is one."""
     from halfmask.assessment.assess import assess
 
-    found = assess(bench.table(now), **asked.model_dump())
+    people = _people(bench, population)()
+    found = assess(bench.table(now), population=people, **asked.model_dump())
     return kept("assess", found, found.to_dict(), folder)
 
 
 def anonymize(
-    bench: Bench, now: Standing, asked: requests.Anonymize, folder: Path
+    bench: Bench, now: Standing, asked: requests.Anonymize, folder: Path, population: Path | None
 ) -> dict[str, Any]:
     """Release the table with promises, losing least."""
     from halfmask.anonymize.run import anonymize
@@ -70,12 +80,15 @@ def anonymize(
     given = asked.model_dump()
     names = set(given) - set(requests.Promises.model_fields)
     settings = {name: given[name] for name in names if given[name] is not None}
-    release = anonymize(bench.table(now), *stated_models(given), **settings)
+    models = stated_models(given, population=_people(bench, population))
+    release = anonymize(bench.table(now), *models, **settings)
     bench.releases[folder] = release
     return kept("anonymize", release, release.to_dict(), folder)
 
 
-def frontier(bench: Bench, now: Standing, asked: requests.Frontier, folder: Path) -> dict[str, Any]:
+def frontier(
+    bench: Bench, now: Standing, asked: requests.Frontier, folder: Path, population: Path | None
+) -> dict[str, Any]:
     """Show risk against utility for many settings; nothing is released."""
     from halfmask.assessment.frontier import frontier
     from halfmask.models.stated_alternatives import stated_alternatives, stated_numbers
@@ -85,7 +98,7 @@ def frontier(bench: Bench, now: Standing, asked: requests.Frontier, folder: Path
     settings = {name: given[name] for name in names if given[name] is not None}
     if asked.suppression is not None:
         settings["suppression"] = stated_numbers("suppression", asked.suppression)
-    wanted = stated_alternatives(given)
+    wanted = stated_alternatives(given, population=_people(bench, population))
     if not wanted:
         raise InputError("No promise is named: give k, l, t or another.")
     found = frontier(bench.table(now), *wanted, **settings)
@@ -107,7 +120,7 @@ def query(
     bench: Bench, now: Standing, asked: requests.Query, folder: Path, books: Books
 ) -> dict[str, Any]:
     """Answer SQL with guarantees, or with noise where the query says so."""
-    from halfmask.query.private_clause import is_private
+    from halfmask.query.private.clause import is_private
     from halfmask.query.run import Session
 
     noise = _stated(asked, requests.Noise)
@@ -142,3 +155,8 @@ def _stated(asked: requests.Asked, kind: type[requests.Asked]) -> dict[str, Any]
     """The fields of ``kind`` that were given."""
     given = asked.model_dump(include=set(kind.model_fields))
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _people(bench: Bench, population: Path | None) -> Callable[[], Table | None]:
+    """What reads the population, where there is one."""
+    return lambda: None if population is None else bench.population(population)

@@ -22,7 +22,7 @@ from halfmask.service.books import Books
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from halfmask.service.standing import Standing
+    from halfmask.service.standing import Population, Standing
 
 _LONGEST = 80
 _MOST_BYTES = 240  # of a name, which file systems count so
@@ -45,6 +45,7 @@ class Workspace:
 
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="halfmask-serve-")))
     results: dict[str, Result] = field(default_factory=dict)
+    population: Population | None = None
     own_ledgers: tuple[Path | None, Path | None] = (None, None)
     _standing: Standing | None = None
 
@@ -79,6 +80,13 @@ class Workspace:
             self.drop(verb)
         former, self._standing = self._standing, standing
         if former is not None and former.path != standing.path:
+            self.forget(former.path)
+            self.compare_with(None)
+
+    def compare_with(self, population: Population | None) -> None:
+        """Take another population, or none, for the steps that compare with one."""
+        former, self.population = self.population, population
+        if former is not None:
             self.forget(former.path)
 
     def result(self, verb: str) -> Result:

@@ -21,7 +21,7 @@ from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.exact import require_whole
 from halfmask.release.leaving import leaving
-from halfmask.release.synthetic import SyntheticDraft, seal_synthetic
+from halfmask.release.seal_synthetic import SyntheticDraft, seal_synthetic
 from halfmask.synthesize.columns import values_of
 from halfmask.synthesize.holdout import held_out_codes, split
 

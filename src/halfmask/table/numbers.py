@@ -41,6 +41,13 @@ def numbers_of(column: str, values: pa.Array) -> NDArray[Any]:
     return np.asarray(out, dtype=np.float64)
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of this type are numbers."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type holds text."""
     return bool(

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import ParameterError
 from halfmask.table.dictionary import dictionary_of
-from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pyarrow as pa
     from numpy.typing import NDArray
-
-    from halfmask.table.table import Table
 
     Codes = NDArray[np.int32]
     Weights = NDArray[np.float64]
@@ -43,25 +39,6 @@ class Found:
 
     sets: tuple[tuple[str, ...], ...]
     size: int
-
-
-def minimal_quasi_identifiers(
-    table: Table, columns: Sequence[str] | None = None, limit: int = 3
-) -> tuple[tuple[str, ...], ...]:
-    """The minimal quasi-identifiers of at most ``limit`` columns, smallest first.
-
-    Args:
-        table: the rows, all of which are looked at.
-        columns: where to search; ``None``: in all columns that may leave.
-        limit: the largest number of columns in one set.
-    """
-    if limit < 1:
-        raise ParameterError("limit", limit, "at least 1")
-    private = table.schema.private
-    names = [n for n in table.arrow.column_names if n not in private]
-    chosen = names if columns is None else list(columns)
-    require_known(chosen, table.arrow.column_names)
-    return search({name: codes_of(table.arrow[name]) for name in chosen}, limit).sets
 
 
 def search(columns: dict[str, tuple[Codes, int]], limit: int, work: float = np.inf) -> Found:

@@ -2,7 +2,7 @@
 
 Releases by co-clustering publish such labels; whoever holds the original reads them here again.
 Labels of other programs are read too: ``{a, b}``, and ranges such as ``[20, 30[``, ``[20, 30)``,
-``(20,30]``, ``20-29`` and ``>=80``.
+``(20,30]``, ``20-29``, ``20 to 29`` and ``>=80``; masks such as ``355**``; a year or a month.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.table.numbers import is_number
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -21,7 +23,9 @@ ANY = "any"
 MISSING = "missing"
 _BETWEEN = re.compile(r"(?P<left>[\[\](])(?P<low>[^,]+),(?P<high>[^,]+)(?P<right>[\[\])])")
 _BEYOND = re.compile(r"(?P<sign><=|>=|<|>)(?P<bound>[^,]+)")
-_FROM_TO = re.compile(r"(?P<low>-?[0-9.]+)\s?-\s?(?P<high>-?[0-9.]+)")
+_FROM_TO = re.compile(r"(?P<low>-?[0-9.]+)\s?([-\u2013]|to)\s?(?P<high>-?[0-9.]+)")
+_PERIOD = re.compile(r"[0-9]{4}(-[0-9]{2})?")
+_MASK = "*"
 _COMPARISONS: dict[str, Any] = {
     "<=": np.less_equal,
     ">=": np.greater_equal,
@@ -37,13 +41,17 @@ class Members:
         self._known = {text: place for place, text in enumerate(texts) if text is not None}
         self._present = np.array([text is not None for text in texts])
         self._truth = pa.types.is_boolean(values.type)
-        self._numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-        self._ordered = self._numeric or pa.types.is_temporal(values.type)
-        if self._numeric:
+        self._numeric = is_number(values.type)
+        self._dated = pa.types.is_temporal(values.type)
+        self._ordered = self._numeric or self._dated
+        self._texts = np.array([text or "" for text in texts])
+        if pa.types.is_decimal(values.type):  # as a label would be read: a cast rounds otherwise
+            self._keys: NDArray[Any] = np.array([float(text or 0) for text in texts])
+        elif self._numeric:
             filled = values.cast(pa.float64(), safe=False).fill_null(0.0)
-            self._keys: NDArray[Any] = filled.to_numpy(zero_copy_only=False)
+            self._keys = filled.to_numpy(zero_copy_only=False)
         else:
-            self._keys = np.array([text or "" for text in texts])
+            self._keys = self._texts
 
     def __repr__(self) -> str:
         return f"Members({len(self._known)} values)"
@@ -63,6 +71,10 @@ class Members:
             return self._listed(text[1:-1])
         if self._truth and text.lower() in self._known:
             return self._piece(text.lower())
+        if text.endswith(_MASK) and (masked := self._masked(text)).any():
+            return masked
+        if self._dated and _PERIOD.fullmatch(text):
+            return np.asarray(np.char.startswith(self._texts, f"{text}-"))
         if not self._ordered:
             return None
         if text == ANY:
@@ -75,6 +87,12 @@ class Members:
         if self._numeric and (found := _FROM_TO.fullmatch(text)) is not None:
             return self._between(found["low"], found["high"], open_left=False, open_right=False)
         return self._beyond(text)
+
+    def _masked(self, text: str) -> NDArray[np.bool_]:
+        """The values of the same length that begin alike; of nothing but masks, none."""
+        begin = text.rstrip(_MASK)
+        same = np.char.startswith(self._texts, begin) & self._present & bool(begin)
+        return np.asarray(same & (np.char.str_len(self._texts) == len(text)))
 
     def _listed(self, text: str) -> NDArray[np.bool_] | None:
         """The values of ``{a, b}``, where all of them are known."""

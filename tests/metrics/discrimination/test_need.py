@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pytest
 
@@ -106,6 +108,19 @@ def test_new_numbers_fall_into_the_same_blocks():
     assert need_met(named, sides(original, noisy)).after == 1
 
 
+def test_new_values_in_no_block_are_blocks_of_their_own():
+    rows = {"age": [10, 20, 50], "ill": ["a", "a", "b"]}
+    original = hm.read(pa.table(rows), schema={"age": "quasi", "ill": "sensitive"})
+    moved = hm.read(pa.table({"age": [10, 20, 11, 12], "ill": ["a", "a", "b", "b"]}), schema={})
+    need = hm.Need("ill", "age", {"age": hm.Partition({"low": [10]}, rest="own")})
+    # 11 and 12 share a block neither with each other nor with 20 or 50.
+    assert need_met(need, sides(original, moved)).after == 1
+    together = hm.Need("ill", "age", {"age": hm.Partition({"low": [10]}, rest="together")})
+    # In the rest are a, b and b: 3/4 of H(1/3) of one bit are left.
+    left = 3 / 4 * (1 / 3 * math.log2(3) + 2 / 3 * math.log2(3 / 2))
+    assert need_met(together, sides(original, moved)).after == pytest.approx(1 - left)
+
+
 def test_a_column_that_is_not_released_serves_nobody():
     rows = {"age": [1, 2], "pay": [1, 2], "ill": ["a", "b"]}
     original = hm.read(pa.table(rows), schema={"age": "quasi", "ill": "sensitive", "pay": "other"})
@@ -148,6 +163,7 @@ def test_a_file_that_states_no_needs_is_refused(tmp_path, text, words):
         ("[age]\nblocks = 'a'", "lists of values"),
         ("[age]\nblocks = [['a']]\nrest = 'none'", "own or together"),
         ("[age]\nblocks = [['a']]\nother = 1", "knows no other"),
+        ("[age]\ncuts = [0, 1]\nrest = 'own'", "knows no rest"),
     ],
 )
 def test_a_file_that_states_no_partition_is_refused(tmp_path, text, words):
@@ -155,6 +171,13 @@ def test_a_file_that_states_no_partition_is_refused(tmp_path, text, words):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
         stated_partitions(file)
+
+
+def test_a_file_that_is_not_there_is_named_without_its_folder(tmp_path):
+    for read in (stated_needs, stated_partitions):
+        with pytest.raises(InputError, match=r"'none\.toml' cannot be read") as caught:
+            read(tmp_path / "none.toml")
+        assert str(tmp_path) not in str(caught.value)
 
 
 def test_bounds_are_shares_and_keys_are_there():

@@ -15,11 +15,12 @@ from halfmask.errors import InputError, NotObservedError, ParameterError
 from halfmask.metrics.discrimination.attacks import identity, information_loss
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.discrimination.grouping import entropy_of
-from halfmask.metrics.discrimination.inflation import inflation
+from halfmask.metrics.discrimination.inflation import _adjusted, _one_more, inflation
 from halfmask.metrics.discrimination.need import Need
 from halfmask.metrics.discrimination.partition import Cuts, Partition
 from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.discrimination.release_rates import release_rates
+from halfmask.metrics.estimate import Estimate
 from halfmask.metrics.sides import sides
 
 CLOSE = 1e-4
@@ -501,6 +502,26 @@ def test_small_groups_inflate_and_shuffling_shows_it():
     real = inflation(table(x=[0, 1] * 200, y=[0, 1] * 200), "x", "y")
     assert real.adjusted.trusted
     assert real.adjusted.value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("groups", "permutations"), [(50, 20), (200, 5)])
+def test_what_chance_gives_is_seldom_said_to_be_beyond_it(groups, permutations):
+    random = np.random.default_rng(5)
+    beyond = 0
+    for _ in range(100):
+        rows = table(x=random.integers(0, 3, 400), y=random.integers(0, groups, 400))
+        beyond += inflation(rows, "x", "y", permutations=permutations).adjusted.trusted
+    assert beyond <= 8  # 2.5 % are expected, and four deviations
+
+
+def test_a_rate_is_beyond_chance_above_what_one_more_shuffle_gives():
+    # Mean 0.2, deviation 0.1: 0.2 + 4.3027 * 0.1 * sqrt(4 / 3) with two degrees of freedom.
+    assert _one_more([0.1, 0.2, 0.3]) == pytest.approx(0.69683, abs=1e-5)
+    chance = Estimate(0.5, 0.4, 0.6, 20)
+    for rate, beyond in ((0.65, False), (0.7, False), (0.75, True)):
+        found = _adjusted(rate, chance, 0.7)
+        assert found.value == pytest.approx((rate - 0.5) / 0.5)
+        assert (found.trusted, found.reason == "") == (beyond, beyond)
 
 
 def test_adult_rates(adult):

@@ -273,10 +273,14 @@ def test_the_figures_are_those_of_scikit_learn(case):
 def test_counted_tuples_give_the_same_as_rows(case):
     ages, ills, level = case
     labels = ages if level == "as it is" else ["young" if a in "12" else "old" for a in ages]
-    shown = plain(age=labels, ill=ills)
+    kept = [i for i, one in enumerate(labels) if level != "left out" or one == "young"]
+    if not kept:
+        return
+    labels, told = [labels[i] for i in kept], [ills[i] for i in kept]
+    shown = plain(age=labels, ill=told)
     rows = release_rates(sides(people(ages, ills), shown))
     tuples = release_rates(
-        sides(_counted(people(ages, ills), ages, ills), _counted(shown, labels, ills))
+        sides(_counted(people(ages, ills), ages, ills), _counted(shown, labels, told))
     )
     for one, two in zip(rows.rates, tuples.rates, strict=True):
         assert (one.attack, one.keys, one.kind, one.rows) == (
@@ -328,3 +332,25 @@ def test_an_engine_gives_the_same_comparison(tmp_path):
     assert own.inversions == other.inversions == ()
     assert own.loss == pytest.approx(other.loss)
     assert [one.needs[0].met for one in found] == [True, True]
+
+
+def test_chance_is_that_of_each_side():
+    original = people(["1", "2", "3", "4"], ["a", "b", "a", "b"])
+    found = release_rates(sides(original, plain(age=["*"] * 4, ill=["a", "b", "a", "b"])))
+    one = by(found, "homogeneity", "ill", "age")
+    # Everybody alone looks told whatever the outcome; nobody told apart never does.
+    assert (one.before, one.chance_before.value) == (1, 1)
+    assert (one.rate, one.chance.value) == (0, pytest.approx(0))
+
+
+@pytest.mark.parametrize(("copies", "known"), [(3, True), (4, False)])
+def test_labels_that_overlap_too_much_pair_nobody(copies, known):
+    # The tightest label of 1 is 1, of all others *: one row each where many ones are published.
+    ages, ills = ["1", "2", "3", "4", "4"][: copies + 1], ["a", "b", "a", "b", "b"][: copies + 1]
+    found = release_rates(sides(people(ages, ills), plain(age=["1"] * copies + ["*"], ill=ills)))
+    one = by(found, "identity", "age", "age")
+    assert (one.rate is not None) == known
+    if known:
+        assert "agrees with 50.0% of the published rows" in found.pairing
+    else:
+        assert "cannot be told" in one.reason

@@ -9,7 +9,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InputError
 from halfmask.metrics.risk.inference import inference
-from halfmask.metrics.risk.linkability import linkability
+from halfmask.metrics.risk.linkability import linkability, linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
 from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.singling_out import singling_out
@@ -55,6 +55,51 @@ def test_a_copy_is_open_to_every_attack():
     present = membership(whom)
     assert present.area.value > 0.95
     assert present.attribution.copies == 1
+
+
+def test_a_combination_of_all_columns_singles_out_where_three_do_not():
+    """Ten bits tell 60 of 300 people or more apart, three of them nobody."""
+    random = np.random.default_rng(7)
+    bits = {f"q{i}": random.integers(0, 2, 300).astype(str) for i in range(10)}
+    table = hm.read(pa.table(bits), schema=dict.fromkeys(bits, "quasi"))
+    whom = targets(table, table, attacks=100)
+    assert singling_out(whom, known=False).attack.value == 0
+    out = singling_out(whom)
+    assert (out.attack.value, out.outcome) == (1, "not met")
+    assert "all quasi-identifiers" in out.attacker
+
+
+def test_people_with_several_rows_are_singled_out_as_people():
+    rows = {"id": [i // 3 for i in range(90)], "a": [str(i // 3) for i in range(90)]}
+    schema = {"table": {"person": "id"}, "columns": {"a": "quasi"}}
+    table = hm.read(pa.table(rows), schema=schema)
+    assert singling_out(targets(table, table)).attack.value == 1
+    pairs = {**rows, "a": [str(i // 6) for i in range(90)]}
+    hidden = hm.read(pa.table(pairs), schema=schema)
+    assert singling_out(targets(hidden, hidden)).attack.value == 0
+
+
+def test_numbers_that_moved_a_little_still_single_out():
+    ages = {"a": list(range(40)), "b": ["u", "v"] * 20}
+    schema = {"a": "quasi", "b": "quasi"}
+    original = hm.read(pa.table(ages), schema=schema)
+    moved = hm.read(pa.table({**ages, "a": [age + 0.2 for age in ages["a"]]}), schema=schema)
+    out = singling_out(targets(original, moved))
+    assert out.attack.value == 1
+    assert out.baseline.value < 0.8
+
+
+def test_a_copy_is_linked_by_names_and_a_blank_release_is_not():
+    table = people(0)
+    (copy,) = linkability_by_names(linkage(sides(table, table)), controlled=False)
+    assert copy.outcome == "not met"
+    assert copy.attack.value > 0.95
+    assert copy.notes
+    (empty,) = linkability_by_names(linkage(sides(table, blank(table))), controlled=True)
+    assert empty.outcome == "met"
+    assert not empty.notes
+    made_up = hm.read(pa.table({"a": [5000], "b": [0.5], "c": ["u"], "s": ["p"]}), schema=SCHEMA)
+    assert linkability_by_names(linkage(sides(table, made_up)), controlled=False) == ()
 
 
 def test_a_release_without_detail_tells_nothing():
@@ -220,3 +265,12 @@ def test_columns_of_very_many_values_differ_by_one_at_most(monkeypatch):
     expected = [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]]
     assert compared.matrix(np.arange(4), np.arange(4)).tolist() == expected
     assert compared.nearest(np.arange(4))[1][:, 0].tolist() == [0, 0, 0, 1]
+
+
+def test_a_seed_chooses_who_is_attacked():
+    rows = hm.read({"a": list(range(200))}, schema={"a": "quasi"})
+    one, same, other = (targets(rows, rows, rows, attacks=50, seed=seed) for seed in (1, 1, 2))
+    assert one.members.tolist() == same.members.tolist() != other.members.tolist()
+    assert one.control.tolist() == same.control.tolist() != other.control.tolist()
+    draws = [each.random.random() for each in (one, same, other)]
+    assert draws[0] == draws[1] != draws[2]

@@ -39,6 +39,10 @@ def test_the_rule(fraction, values, model):
 def test_a_figure_that_the_table_rules_out_is_passed_over():
     found = chosen(0.05, (0.5, 1.0), pitman=0.2, zayatz=0.9, snb=0.7)
     assert (found.model, found.span) == ("snb", (0.7, 0.9))
+    found = chosen(0.05, (0.0, 0.5), pitman=0.6, zayatz=0.4, snb=0.5)
+    assert (found.model, found.span) == ("snb", (0.4, 0.5))
+    nothing = chosen(0.05, (0.3, 0.4), pitman=0.2, zayatz=0.5, snb=None)
+    assert (nothing.model, nothing.unique.value, nothing.agree) == (None, None, False)
 
 
 def test_models_that_differ_widely_are_not_trusted():
@@ -58,6 +62,8 @@ def test_one_model_alone_agrees_with_nobody_unless_the_bounds_are_near():
     found = chosen(0.05, (0.85, 1.0), pitman=None, zayatz=0.9, snb=None).unique
     assert found.trusted
     assert (found.low, found.high) == (0.85, 1.0)
+    for bounds, sure in (((0.8, 1.0), True), ((0.79, 1.0), False)):  # a quarter more
+        assert chosen(0.05, bounds, pitman=None, zayatz=0.9, snb=None).unique.trusted == sure
 
 
 def test_below_one_percent_nothing_is_trusted():

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.risk.uniqueness import uniqueness
+from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.risk.model_choice import Choice
+from halfmask.metrics.risk.uniqueness import _estimated, _if_alone, uniqueness
 
 FIGURES = ("unique", "pitman", "zayatz", "snb", "poisson", "unique_if_alone")
 
@@ -20,6 +22,8 @@ def test_the_whole_population_is_counted():
     for name in ("unique", "sample", "pitman", "zayatz", "snb", "poisson"):
         assert getattr(found, name).value == pytest.approx(2 / 8)
     assert found.below_k.value == pytest.approx(4 / 8)
+    assert uniqueness(np.array([1, 1, 2, 4]), 1.0, k=2).below_k.value == pytest.approx(2 / 8)
+    assert uniqueness(np.array([1, 1, 2, 4]), 1.0, k=4).below_k.value == pytest.approx(4 / 8)
     assert found.unique_if_alone.value == 1
     assert (found.model, found.bounds) == ("counted", (0.25, 0.25))
 
@@ -113,3 +117,21 @@ def test_plain_values():
 def test_a_fraction_is_a_share():
     with pytest.raises(ParameterError):
         uniqueness(np.array([1]), 0.0)
+
+
+def test_an_estimator_that_fails_on_most_resampled_tables_is_not_trusted():
+    own = np.array([0, 50, 50])
+
+    def once(frequencies, fraction):
+        return exact(0.5, 150) if (frequencies == own).all() else failed("no solution")
+
+    found = _estimated(own, 0.1, once)
+    assert (found.value, found.trusted) == (0.5, False)
+    assert "resampled" in found.reason
+    assert _estimated(own, 0.1, lambda *_: exact(0.5, 150)).trusted
+
+
+def test_a_chance_is_at_most_one():
+    unique = Estimate(0.5, 0.2, 0.6, 90)
+    found = _if_alone(Choice("pitman", unique, "why", (0.5, 0.5), agree=True), exact(0.4, 90), 36)
+    assert (found.value, found.low, found.high, found.n) == (1, pytest.approx(0.5), 1, 36)

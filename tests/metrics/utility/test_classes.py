@@ -95,3 +95,18 @@ def test_the_loss_weighs_columns_as_a_release_does():
     assert hm.compare(people, release, learn=False).loss == pytest.approx(release.loss)
     equal = hm.read(rows, {"age": age | {"weight": 1.0}, "city": "quasi"})
     assert hm.compare(equal, release, learn=False).loss != pytest.approx(release.loss)
+
+
+def test_values_that_nobody_has_count_as_covered_too():
+    # Five values stand in the hierarchy, q and r in no row; p names a value and a label over two.
+    tree = {"tree": {"gov": ["s", "l", "q"], "p": ["p", "r"]}}
+    schema = {"columns": {"w": {"role": "quasi", "hierarchy": tree}}}
+    original = hm.read(pa.table({"w": ["s", "l", "p"]}), schema=schema)
+
+    def loss(*labels):
+        return sides(original, hm.read(pa.table({"w": labels}), schema={})).columns["w"].loss
+
+    assert loss("gov", "gov", "p") == pytest.approx((2 + 2 + 1) / 3 / 4)
+    assert loss("s", "l", "*") == pytest.approx(4 / 3 / 4)
+    # What could be either counts as the wider one.
+    assert loss("s", "l", "p") == pytest.approx(1 / 3 / 4)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -162,3 +163,15 @@ def test_equal_distributions_are_not_apart_by_rounding():
     assert hellinger(np.array([0.5, 0.5]), np.array([0.501, 0.499])) == pytest.approx(
         7.0711e-4, rel=1e-3
     )
+
+
+def test_sets_of_a_wide_table_are_chosen_without_listing_billions(monkeypatch):
+    module = "halfmask.metrics.utility.distributions"
+    monkeypatch.setattr(f"{module}.joint_distance", lambda _, names: names)
+    wide = SimpleNamespace(columns=dict.fromkeys(f"c{i}" for i in range(200)))
+    found = joint_distances(wide)
+    assert len(set(found)) == 200 * 199 // 2 + 4 * 6
+    assert found[-1] == tuple(f"c{i}" for i in range(194, 200))
+    few = SimpleNamespace(columns=dict.fromkeys("abcdefg"))
+    triples = list(combinations("abcdefg", 3))
+    assert joint_distances(few)[21:27] == tuple(triples[i * 34 // 5] for i in range(6))

@@ -13,8 +13,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Concentrated
+from halfmask.dp.mechanisms.parameters import require_positive
 from halfmask.dp.sampling import gaussian_grid
-from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,10 +36,7 @@ class DiscreteGaussian:
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        if self.rho <= 0:
-            raise ParameterError("rho", str(self.rho), "above 0")
-        if self.sensitivity < 1:
-            raise ParameterError("sensitivity", self.sensitivity, "at least 1")
+        require_positive("rho", self.rho, self.sensitivity)
 
     @property
     def parameter(self) -> Fraction:

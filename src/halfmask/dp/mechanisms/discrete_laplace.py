@@ -11,6 +11,7 @@ from math import ceil, exp, expm1, log, log1p
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Pure
+from halfmask.dp.mechanisms.parameters import require_positive
 from halfmask.dp.sampling import MOST_SCALE, laplace_grid
 from halfmask.errors import ParameterError
 
@@ -36,10 +37,7 @@ class DiscreteLaplace:
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
-            raise ParameterError("epsilon", str(self.epsilon), "above 0")
-        if self.sensitivity < 1:
-            raise ParameterError("sensitivity", self.sensitivity, "at least 1")
+        require_positive("epsilon", self.epsilon, self.sensitivity)
         if self.scale.numerator >= MOST_SCALE:
             raise ParameterError("epsilon", float(self.epsilon), "larger: the noise fits no word")
 

@@ -8,14 +8,15 @@ epsilon**2 / 8: Rogers, Steinke, "A better privacy analysis of the exponential m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from math import log
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Concentrated, Pure
-from halfmask.errors import ParameterError
+from halfmask.dp.mechanisms.parameters import require_positive, score_rate
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -35,10 +36,7 @@ class Exponential:
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
-            raise ParameterError("epsilon", str(self.epsilon), "above 0")
-        if self.sensitivity < 1:
-            raise ParameterError("sensitivity", self.sensitivity, "at least 1")
+        require_positive("epsilon", self.epsilon, self.sensitivity)
 
     @property
     def cost(self) -> Pure:
@@ -56,9 +54,7 @@ class Exponential:
 
     def choose(self, scores: NDArray[np.int64], sampler: Sampler) -> int:
         """The index of the chosen candidate."""
-        rate = self.epsilon / (2 * self.sensitivity)
-        if rate.denominator >= 1 << 30 or rate.numerator >= 1 << 30:
-            rate = Fraction(int(rate * (1 << 24)), 1 << 24)  # rounded down: less to tell, no more
+        rate = score_rate(self.epsilon, self.sensitivity)
         if rate == 0:
             return int(sampler.below(len(scores), 1)[0])
         return sampler.choose(scores, rate)

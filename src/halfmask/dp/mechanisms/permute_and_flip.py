@@ -8,15 +8,16 @@ Source: McKenna, Sheldon, "Permute-and-flip: a new mechanism for differentially 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.dp.budget import Pure
-from halfmask.errors import ParameterError
+from halfmask.dp.mechanisms.parameters import require_positive, score_rate
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from halfmask.dp.sampling import Sampler
@@ -35,10 +36,7 @@ class PermuteAndFlip:
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
-            raise ParameterError("epsilon", str(self.epsilon), "above 0")
-        if self.sensitivity < 1:
-            raise ParameterError("sensitivity", self.sensitivity, "at least 1")
+        require_positive("epsilon", self.epsilon, self.sensitivity)
 
     @property
     def cost(self) -> Pure:
@@ -47,9 +45,7 @@ class PermuteAndFlip:
 
     def choose(self, scores: NDArray[np.int64], sampler: Sampler) -> int:
         """The index of the chosen candidate."""
-        rate = self.epsilon / (2 * self.sensitivity)
-        if rate.denominator >= 1 << 30 or rate.numerator >= 1 << 30:
-            rate = Fraction(int(rate * (1 << 24)), 1 << 24)  # rounded down: less to tell, no more
+        rate = score_rate(self.epsilon, self.sensitivity)
         order = sampler.permutation(len(scores))
         gaps = (scores.max() - scores[order]) * rate.numerator
         heads = sampler.bernoulli_exp(gaps, rate.denominator)

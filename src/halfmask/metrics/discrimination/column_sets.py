@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from halfmask.engines.counted import counted
+from halfmask.engines.source import Source
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import bind, per_column, require_columns
 from halfmask.metrics.discrimination.inflation import inflation
@@ -85,16 +86,8 @@ def rank_column_sets(
         )
         return [target, *wanted]
 
-    held = counted(
-        table,
-        used,
-        schema=schema,
-        engine=engine,
-        table=source_table,
-        memory_limit=memory_limit,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
+    held = counted(source, used)
     found = ranked(
         held.table, target, columns, size=size, partition=partition, undefined=undefined,
         counts=held.counts,

@@ -1,8 +1,9 @@
 """How much of a discrimination rate is due to small groups alone.
 
 Definition: the rate of the same groups when the outcomes are shuffled among the rows; the adjusted
-rate is (rate - mean shuffled rate) / (1 - mean shuffled rate). Many rows are not shuffled one by
-one: tables of counts with the same margins are drawn, which has the same distribution.
+rate is (rate - mean shuffled rate) / (1 - mean shuffled rate). It is beyond chance if the rate lies
+above the 95 % prediction interval of one more shuffle. Many rows are not shuffled one by one:
+tables of counts with the same margins are drawn, which has the same distribution.
 Source: Patefield, "Algorithm AS 159: an efficient method of generating random r x c tables with
 given row and column totals", 1981, for the latter.
 """
@@ -16,7 +17,7 @@ import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.metrics.discrimination.columns import bind, coded, grouped, require_columns
-from halfmask.metrics.discrimination.grouping import entropy_of, measure
+from halfmask.metrics.discrimination.grouping import SAME, entropy_of, measure
 from halfmask.metrics.estimate import Estimate, failed, mean
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def beside_chance(
         x, y = np.sort(x), np.sort(y)  # so that the order of rows does not matter
         drawn = [measure(random.permutation(x), size, y, groups).rate for _ in range(permutations)]
     chance = mean(drawn, f"{permutations} random shuffles of the target")
-    return Inflation(rate, chance, _adjusted(rate, chance))
+    return Inflation(rate, chance, _adjusted(rate, chance, _one_more(drawn)))
 
 
 def _drawn(
@@ -132,18 +133,22 @@ def _drawn(
     return out
 
 
-def _adjusted(rate: float, chance: Estimate) -> Estimate:
+def _one_more(drawn: list[float]) -> float:
+    """The most that one more shuffle gives: the end of its 95 % prediction interval."""
+    from scipy.special import stdtrit
+
+    n, spread = len(drawn), float(np.std(drawn, ddof=1))
+    return float(np.mean(drawn) + stdtrit(n - 1, 0.975) * spread * np.sqrt(1 + 1 / n))
+
+
+def _adjusted(rate: float, chance: Estimate, most: float) -> Estimate:
+    """What is left of a rate where chance gives at ``most`` so much."""
     assert chance.value is not None and chance.low is not None and chance.high is not None  # noqa: S101, PT018
     if chance.value >= 1.0:
         return failed("Every group is one row: any target would look discriminated.", chance.n)
     value, low, high = (
         (rate - c) / (1 - c) for c in (chance.value, min(chance.high, 1 - 1e-12), chance.low)
     )
-    return Estimate(
-        value,
-        low,
-        high,
-        chance.n,
-        trusted=rate > chance.high,
-        reason="" if rate > chance.high else "The rate is what chance alone would give.",
-    )
+    beyond = rate > most + SAME
+    reason = "" if beyond else "The rate is what chance alone would give."
+    return Estimate(value, low, high, chance.n, trusted=beyond, reason=reason)

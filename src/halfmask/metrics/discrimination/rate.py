@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.engines.counted import counted
+from halfmask.engines.source import Source
 from halfmask.metrics.discrimination.columns import (
     Suppressed,
     bind,
@@ -86,16 +87,8 @@ def discrimination_rate(
         0.5794
     """
     names = (keys,) if isinstance(keys, str) else tuple(keys)
-    held = counted(
-        table,
-        lambda _: (target, *names),
-        schema=schema,
-        engine=engine,
-        table=source_table,
-        memory_limit=memory_limit,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
+    held = counted(source, lambda _: (target, *names))
     found = discriminate(
         held.table,
         target,

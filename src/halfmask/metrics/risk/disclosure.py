@@ -20,7 +20,8 @@ from halfmask.metrics.discrimination.grouping import entropy_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
+    from halfmask.table.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,20 @@
 
 Definition: the attacker knows one half of the columns of a person from one source and the other
 half from another; both halves are matched to their nearest released rows, and the attack succeeds
-if they meet in one row.
+if they meet in one row. By names: one file holds names and all quasi-identifiers, and the attack
+succeeds if the released row most alike is the person's own; rows that stand for nobody cannot be
+linked so.
 Source: Giomi et al., "A unified framework for quantifying privacy risk in synthetic data", 2023.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from halfmask.metrics.estimate import failed, proportion
+from halfmask.metrics.estimate import exact, failed, proportion
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
+from halfmask.metrics.risk.linkage import ATTACKER as MATCHES
 from halfmask.metrics.risk.space import space
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.linkage import Linkage
     from halfmask.metrics.risk.space import Space
     from halfmask.metrics.risk.targets import Targets
 
@@ -56,6 +61,23 @@ def linkability(
     met = int((drawn[0][:, :, None] == drawn[1][:, None, :]).any(axis=(1, 2)).sum())
     baseline = proportion(met, len(targets.members))
     return judge(NAME, ATTACKER, attack, control, baseline, limit=limit)
+
+
+def linkability_by_names(
+    found: Linkage, *, controlled: bool, limit: float = LIMIT
+) -> tuple[Criterion, ...]:
+    """Judge record linkage by the nearest row; nothing where there is no true row to find.
+
+    Args:
+        found: the linkage that was tried.
+        controlled: whether other attacks have a control; nobody else has a row to be found.
+        limit: the highest acceptable risk.
+    """
+    if found.distance.value is None:
+        return ()
+    guessing = exact(found.baseline, found.distance.n)
+    one = judge(f"{NAME}, by names", MATCHES, found.distance, None, guessing, limit=limit)
+    return (replace(one, notes=()) if controlled else one,)
 
 
 def _met(spaces: tuple[Space, Space], rows: NDArray[np.int64], neighbors: int) -> int:

@@ -32,6 +32,7 @@ class Targets:
         control: entries of the control that are attacked; empty where there are none.
         size: how many entries the original has.
         random: the source of the attack's choices.
+        people: per entry of the original, whose it is; None: every row is another person.
     """
 
     sides: Sides
@@ -39,6 +40,7 @@ class Targets:
     control: NDArray[np.int64]
     size: int
     random: np.random.Generator
+    people: NDArray[np.int32] | None = None
 
 
 def targets(
@@ -72,7 +74,15 @@ def targets(
     outside = np.empty(0, dtype=np.int64)
     if others is not None and others.rows:
         outside = entries_of(_some(others, count, random), others.counts) + len(own.table)
-    return Targets(paired, members, outside, len(own.table), random)
+    return Targets(paired, members, outside, len(own.table), random, _people(own.table))
+
+
+def _people(table: Table) -> NDArray[np.int32] | None:
+    """Whose each row is, as numbers."""
+    name = table.schema.person
+    if name is None or name not in table.arrow.column_names:
+        return None
+    return table.encode(name).codes
 
 
 def _some(side: Counted, count: int, random: np.random.Generator) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from halfmask.metrics.codes import pairs
 from halfmask.metrics.utility.distributions import variation
+from halfmask.metrics.weighted import in_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,6 +107,7 @@ def _correlation(
     table: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64]
 ) -> float:
     p, q = table.sum(axis=1), table.sum(axis=0)
+    a, b = in_range(a), in_range(b)
     x, y = a - p @ a, b - q @ b
     spread = float((p @ x**2) * (q @ y**2))
     return float(x @ table @ y) / np.sqrt(spread) if spread > 0 else 0.0
@@ -123,6 +125,7 @@ def cramer(table: NDArray[np.float64]) -> float:
 
 def _ratio(table: NDArray[np.float64], numbers: NDArray[np.float64]) -> float:
     """How much of the variance of the column side the row side explains, as a root."""
+    numbers = in_range(numbers)
     rows = table.sum(axis=1)
     held = rows > 0
     inside = (table[held] @ numbers) / rows[held]

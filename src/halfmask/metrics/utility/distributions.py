@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,9 +106,24 @@ def joint_distances(sides: Sides, *, largest: int = 6, each: int = 6) -> tuple[J
     names = list(sides.columns)
     chosen: list[tuple[str, ...]] = []
     for size in range(2, min(largest, len(names)) + 1):
-        sets = list(combinations(names, size))
-        if size > 2 and len(sets) > each:
-            picked = np.linspace(0, len(sets) - 1, each).astype(int)
-            sets = [sets[i] for i in picked]
-        chosen += sets
+        count = comb(len(names), size)
+        if size == 2 or count <= each:
+            chosen += combinations(names, size)
+        else:  # there may be billions: only those that are evenly chosen are made
+            places = [i * (count - 1) // (each - 1) for i in range(each)]
+            chosen += [_combination(names, size, place) for place in places]
     return tuple(joint_distance(sides, one) for one in chosen)
+
+
+def _combination(names: Sequence[str], size: int, place: int) -> tuple[str, ...]:
+    """The set of ``size`` names at ``place`` in the order of ``itertools.combinations``."""
+    out: list[str] = []
+    for i, name in enumerate(names):
+        with_it = comb(len(names) - i - 1, size - len(out) - 1)
+        if place < with_it:
+            out.append(name)
+            if len(out) == size:
+                break
+        else:
+            place -= with_it
+    return tuple(out)

@@ -18,7 +18,7 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import Estimate, exact, failed
-from halfmask.metrics.weighted import mean, rows_of, tally
+from halfmask.metrics.weighted import in_range, mean, rows_of, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,8 +44,15 @@ class Moment:
 
 
 def moments(sides: Sides) -> tuple[Moment, ...]:
-    """Compare the statistics of the numeric columns; empty where there are none."""
-    columns = [c for c in sides.columns.values() if c.numbers is not None]
+    """Compare the statistics of the numeric columns; empty where there are none.
+
+    Columns of numbers so large that their squares are none are left out.
+    """
+    columns = [
+        c
+        for c in sides.columns.values()
+        if c.numbers is not None and in_range(c.numbers) is c.numbers
+    ]
     if not columns:
         return ()
     before = np.stack([c.numbers[c.before] for c in columns if c.numbers is not None])

@@ -18,6 +18,7 @@ import pyarrow as pa
 from halfmask.errors import HalfmaskError, InputError
 from halfmask.metrics.estimate import Estimate, failed, mean
 from halfmask.table.names import told
+from halfmask.table.numbers import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -198,10 +199,7 @@ def _figures(query: Any, schema: pa.Schema) -> list[bool]:
     """Which columns of an answer are compared: numbers, and of groups only their aggregates."""
     from sqlglot import exp
 
-    numeric = [
-        pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
-        for f in schema
-    ]
+    numeric = [is_number(f.type) for f in schema]
     counted = [one.find(exp.AggFunc) is not None for one in query.selects]
     if len(counted) != len(numeric) or not any(counted):
         return numeric

@@ -14,7 +14,7 @@ import numpy as np
 
 from halfmask.errors import RoomError, TamperedMessageError
 from halfmask.protocol import merkle, records
-from halfmask.protocol.crypto import OPEN, OVERHEAD, Address, FrameKey, place
+from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
 from halfmask.protocol.merge import swap
 from halfmask.protocol.schedule import PIECE
 
@@ -72,10 +72,6 @@ class Bench:
         """Records sealed for one address."""
         where = place(self.query, self.bound, address)
         return self.key.seal(where, self.blueprint.layout.bytes_of(content))
-
-    def sealed_size(self) -> int:
-        """Bytes of a sealed frame."""
-        return self.blueprint.layout.size * self.schedule.terms.frame + OVERHEAD
 
 
 def fold(

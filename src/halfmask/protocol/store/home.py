@@ -53,20 +53,17 @@ class FileSpill:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the task
         self._places: list[tuple[int, int]] = []
-        self.written = self.read_back = 0
 
     def append(self, frame: bytes) -> None:
         """Keep one more."""
         self._file.seek(0, os.SEEK_END)
         self._places.append((self._file.tell(), len(frame)))
         self._file.write(frame)
-        self.written += len(frame)
 
     def read(self, index: int) -> bytes:
         """Give one back."""
         start, length = self._places[index]
         self._file.seek(start)
-        self.read_back += length
         return self._file.read(length)
 
     def close(self) -> None:

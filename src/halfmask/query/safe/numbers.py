@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from halfmask.query.planning.refusals import fail
 from halfmask.query.safe.typed import LEAST, MOST, MOST_FACTORS, MOST_WHOLE, Typed, double
-from halfmask.query.scope import fail
 
 if TYPE_CHECKING:
     from halfmask.query.safe.rows import SafeRows

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from halfmask.query.planning.refusals import fail
 from halfmask.query.safe.typed import DATES, Typed, dated
-from halfmask.query.scope import fail
 
 if TYPE_CHECKING:
     from halfmask.query.safe.rows import SafeRows

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.query.collect import DROPPED, add
 from halfmask.query.filter import Choice
+from halfmask.query.groups import DROPPED, add
 from halfmask.query.semantics import program, repair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.query.collect import Groups
+    from halfmask.query.groups import Groups
 
 
 def choose(groups: Groups, *, time_limit: float | None = None) -> Choice:

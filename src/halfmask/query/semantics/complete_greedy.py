@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.query.collect import DROPPED, add
 from halfmask.query.filter import Choice
+from halfmask.query.groups import DROPPED, add
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.query.collect import Groups
+    from halfmask.query.groups import Groups
 
 
 def choose(groups: Groups) -> Choice:

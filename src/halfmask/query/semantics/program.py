@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.query.collect import Distinct
+from halfmask.query.groups import Distinct
 from halfmask.query.semantics.rows import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.query.collect import Groups
+    from halfmask.query.groups import Groups
 
 OPTIMAL, INFEASIBLE = 0, 2
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.query.collect import Groups
+    from halfmask.query.groups import Groups
 
 
 def repaired(

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.query.collect import DROPPED
 from halfmask.query.filter import Choice
+from halfmask.query.groups import DROPPED
 
 if TYPE_CHECKING:
-    from halfmask.query.collect import Groups
+    from halfmask.query.groups import Groups
 
 
 def choose(groups: Groups) -> Choice:

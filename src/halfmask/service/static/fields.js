@@ -9,6 +9,7 @@ const FIELDS = {
     { name: "limit", label: "Highest acceptable risk, in %", kind: "share", min: 0.1, max: 99, value: 9, more: true },
     { name: "fraction", label: "Share of the population in the table, in %", kind: "share", min: 0, max: 100,
       hint: "not known", more: true },
+    { name: "weights", label: "Column of sampling weights", kind: "text", hint: "none", more: true },
   ],
   promises: [
     { name: "k", label: "k: each person hides among at least", kind: "whole", min: 2, value: 5,
@@ -34,6 +35,8 @@ const FIELDS = {
     { name: "seed", label: "Seed, to repeat a search that draws lots", kind: "whole", min: 0, hint: "none", more: true },
   ],
   risks: [
+    { name: "k_map", label: "k-map: people of the population in each class", kind: "whole", min: 1, hint: "no promise" },
+    { name: "delta_presence", label: "delta-presence: share of the population, from, to", kind: "text", hint: "such as 0, 0.5" },
     { name: "average_risk", label: "Highest mean risk, in %", kind: "share", min: 0, max: 100, hint: "no promise" },
     { name: "sample_uniques", label: "Most rows alone in a class, in %", kind: "share", min: 0, max: 100, hint: "no promise" },
   ],

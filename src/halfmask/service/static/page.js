@@ -11,7 +11,7 @@ const WORDS = {
   open: "Reading and describing the table", table: "Sending the table", schema: "Reading the table with this schema",
   assess: "Measuring who stands out", anonymize: "Searching the recoding that loses least",
   frontier: "Searching every setting", compare: "Comparing the release with the original", query: "Answering",
-  synthesize: "Learning a model of the rows",
+  synthesize: "Learning a model of the rows", population: "Reading the population",
 };
 const CHANGED = "Roles were changed and are not in use yet: press 'Use these roles' first.";
 let choices, described;
@@ -109,6 +109,7 @@ async function showTable(found) {
   drawPromises(found.schema);
   drawDomains(found.schema);
   await showBudget();
+  showPopulation((await ask("GET", "/api/state")).population);
   if (!filled("sql")) place("sql").value = example(found.schema);
   for (const part of document.querySelectorAll("section.later")) part.classList.remove("later");
 }
@@ -129,9 +130,12 @@ function drawPromises(now) {
 
 // The promises of the form with several k in place of one.
 function alternatives() {
-  const { k, average_risk: mean, sample_uniques: alone, ...others } = fields.read(place("promises"));
-  const text = (one) => (one === undefined ? undefined : String(one));
-  return { ...others, average_risk: text(mean), sample_uniques: text(alone), ...fields.read(place("frontier-form")) };
+  const { k, delta_presence: presence, ...asked } = fields.read(place("promises"));
+  for (const name of ["k_map", "average_risk", "sample_uniques"]) {
+    if (asked[name] !== undefined) asked[name] = String(asked[name]);
+  }
+  if (presence) asked.delta_presence = [presence];
+  return { ...asked, ...fields.read(place("frontier-form")) };
 }
 
 function example(now) {
@@ -172,7 +176,7 @@ function domains() {
   return Object.keys(found).length ? found : null;
 }
 
-const SHOW = { open: showTable, schema: showTable, assess: show.showAssessment, anonymize: show.showRelease,
+const SHOW = { open: showTable, population: showPopulation, schema: showTable, assess: show.showAssessment, anonymize: show.showRelease,
   frontier: show.showFrontier, compare: show.showComparison, query: show.showAnswer, synthesize: show.showSynthetic };
 const VERBS = ["assess", "anonymize", "frontier", "compare", "query", "synthesize"];
 
@@ -183,6 +187,26 @@ async function showBudget() {
   show.showBudget(budget);
 }
 
+// Send the file of an input; it can be cancelled on its way.
+async function send(input, verb) {
+  const file = place(input).files[0];
+  if (!file) throw { message: "No file is chosen: choose one first." };
+  sending = new AbortController();
+  busy({ verb, seconds: 0 });
+  try {
+    return await ask("POST", `/api/${verb}?name=${encodeURIComponent(file.name)}`, file, sending.signal);
+  } finally {
+    sending = undefined;
+  }
+}
+
+// What is promised against a population is asked for only where there is one.
+function showPopulation(found) {
+  for (const id of ["risks-k-map-field", "risks-delta-presence-field"]) place(id).hidden = !found;
+  place("population-result").replaceChildren(found
+    ? draw.element("p", {}, `${found.name}: ${draw.count(found.rows)} people. Assess again to count the risk in it.`) : "");
+}
+
 function listen() {
   window.addEventListener("beforeunload", (event) => {
     if (changed) event.preventDefault();
@@ -190,17 +214,8 @@ function listen() {
   place("synthesize-epsilon").addEventListener("input", () => {
     place("synthesize-k-field").hidden = Boolean(filled("synthesize-epsilon"));
   });
-  on("table-form", "table", async () => {
-    const file = place("file").files[0];
-    if (!file) throw { message: "No file is chosen: choose one, or take the sample." };
-    sending = new AbortController();
-    busy({ verb: "table", seconds: 0 });
-    try {
-      return await ask("POST", `/api/table?name=${encodeURIComponent(file.name)}`, file, sending.signal);
-    } finally {
-      sending = undefined;
-    }
-  }, showTable);
+  on("table-form", "table", () => send("file", "table"), showTable);
+  on("population-form", "population", () => send("population", "population"), showPopulation);
   place("sample").addEventListener("click", () => step("table", () => ask("POST", "/api/sample", {}), showTable));
   place("schema-form").addEventListener("input", () => {
     changed = true;
@@ -252,6 +267,7 @@ async function start() {
     listen();
     place("version").textContent = `halfmask ${now.version}`;
     if (now.table) await showTable(await ask("GET", "/api/schema"));
+    showPopulation(now.population);
     for (const verb of now.results) await SHOW[verb](await ask("GET", `/api/results/${verb}`));
     if (now.job) {
       const verb = now.job.verb === "open" ? "table" : now.job.verb;

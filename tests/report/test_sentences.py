@@ -1,0 +1,377 @@
+"""Verdicts and figures as a reader meets them, on documents made by hand."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.report import attacks, frontier_words, population
+from halfmask.report.comparison_plots import comparison
+from halfmask.report.discrimination import need_lines
+from halfmask.report.pages import estimate, render_page
+from halfmask.report.sentences import (
+    assessment_outcome,
+    common_notes,
+    comparison_outcome,
+    comparison_steps,
+    mark,
+    next_steps,
+    own_notes,
+    style,
+    verdicts,
+)
+
+
+def criterion(name, outcome, column=None, control=None, notes=()):
+    return {
+        "name": name, "outcome": outcome, "column": column, "control": control,
+        "notes": list(notes),
+    }  # fmt: skip
+
+
+def figure(value, low=None, high=None, **more):
+    ends = (value, value) if low is None else (low, high)
+    plain = {"value": value, "low": ends[0], "high": ends[1], "n": 9, "trusted": True, "reason": ""}
+    return plain | more
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word", "shown"),
+    [("met", "✓ met", "holds"), ("not met", "✗ not met", "fails"),
+     ("undecided", "? undecided", "open")],
+)  # fmt: skip
+def test_an_outcome_has_its_word_and_its_style(outcome, word, shown):
+    one = criterion("linkability", outcome)
+    assert (mark(one), style(one)) == (word, shown)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "worst"),
+    [("met", "met", "met"), ("met", "undecided", "undecided"), ("undecided", "met", "undecided"),
+     ("undecided", "not met", "not met"), ("not met", "undecided", "not met"),
+     ("met", "not met", "not met"), ("not met", "met", "not met")],
+)  # fmt: skip
+def test_a_verdict_is_the_worst_of_its_attacks(one, two, worst):
+    document = {
+        "criteria": [
+            criterion("singling out", one),
+            criterion("singling out, by any column", two),
+            criterion("inference", "met", "ill"),
+        ]
+    }
+    assert verdicts(document) == [
+        {"name": "singling out", "outcome": worst},
+        {"name": "inference", "outcome": "met"},
+    ]
+
+
+def assessed(*outcomes, rows=10, alone=2, smallest=1):
+    names = ("singling out", "linkability", "inference")
+    criteria = [criterion(n, o) for n, o in zip(names, outcomes, strict=False)]
+    return {"rows": rows, "unique_rows": alone, "smallest": smallest, "criteria": criteria}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        (("met", "met", "met"), "All criteria are met."),
+        (("met", "undecided", "met"), "Not every criterion could be decided."),
+        (("met", "not met", "undecided"), "the table fails on linkability."),
+        (("not met", "not met", "met"), "the table fails on singling out, linkability."),
+    ],
+)
+def test_an_assessment_is_summed_up_by_its_worst(outcomes, said):
+    assert assessment_outcome(assessed(*outcomes)).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"rows": 1, "alone": 1}, "The table has one row"),
+        ({"alone": 10}, "Every one of the 10 rows"),
+        ({"alone": 1}, "1 of 10 rows is the only one"),
+        ({"alone": 3}, "3 of 10 rows (30.0%) are the only ones"),
+        ({"alone": 0, "smallest": 4}, "No row stands alone: everybody hides among at least 4."),
+    ],
+)
+def test_who_stands_alone_is_counted_in_words(facts, said):
+    assert assessment_outcome(assessed("met", **facts)).startswith(said)
+
+
+def compared(*criteria, **more):
+    plain = {
+        "criteria": list(criteria), "counting": {"median": 0.125}, "loss": 0.25, "made_up": False,
+        "differencing": None, "disclosures": [], "generalized": [],
+    }  # fmt: skip
+    return plain | more
+
+
+SAFE = criterion("linkability", "met", control={"n": 9})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        (("met", "met"), "None of the attacks that were tried gets above the limit."),
+        (("met", "undecided"), "No attack surely gets above the limit, but not all could"),
+        (("met", "not met"), "The attacks that were tried succeed on linkability."),
+        (("not met", "undecided"), "The attacks that were tried succeed on singling out."),
+    ],
+)
+def test_a_comparison_is_summed_up_by_its_worst(outcomes, said):
+    both = zip(("singling out", "linkability"), outcomes, strict=True)
+    document = compared(*(criterion(name, outcome) for name, outcome in both))
+    assert comparison_outcome(document).startswith(said)
+    assert comparison_outcome(document).endswith(
+        "25.0% of the detail in the known columns is lost. A typical count on the release is off "
+        "by 12.5%."
+    )
+    assert "detail" not in comparison_outcome(document | {"loss": None})
+
+
+def test_what_is_to_be_done_follows_from_what_is_not_met():
+    assert comparison_steps(compared(SAFE)) == []
+    assert comparison_steps(compared(SAFE | {"outcome": "undecided"})) == []
+    (one,) = comparison_steps(compared(SAFE | {"outcome": "not met"}))
+    assert one == "Raise k, or generalize further, to bring linkability below the limit."
+    (one,) = comparison_steps(compared(criterion("inference", "not met", "ill", {"n": 9})))
+    assert one.startswith("ill can be guessed")
+    assert "control" not in one
+    (one,) = comparison_steps(
+        compared(criterion("singling out, by any column", "not met", None, {"n": 9}))
+    )
+    assert one.startswith("Sensitive or other columns make rows unique")
+    (one,) = comparison_steps(compared(SAFE | {"control": None}))
+    assert "--control" in one
+
+
+def test_what_is_lost_or_certain_is_pointed_out():
+    (one,) = comparison_steps(compared(SAFE, differencing={"alone": figure(0.125)}))
+    assert "12.5% of the people stand alone" in one
+    assert comparison_steps(compared(SAFE, differencing={"alone": figure(0.0)})) == []
+    lost = [{"name": "age", "loss": 1.0}, {"name": "sex", "loss": 0.5}, {"name": "x", "loss": None}]
+    (one,) = comparison_steps(compared(SAFE, generalized=lost))
+    assert one.startswith("age: nothing is left of it.")
+    certain = [{"after": {"column": "ill", "homogeneity": 0.5}}, {"after": None}]
+    (one,) = comparison_steps(compared(SAFE, disclosures=certain))
+    assert one.startswith("ill is certain for 50.0% of released rows")
+    assert comparison_steps(compared(SAFE, disclosures=certain, made_up=True)) == []
+
+
+def test_notes_that_all_criteria_share_are_told_once():
+    document = {"criteria": [criterion("linkability", "met", notes=["all", "own"]),
+                             criterion("inference", "met", notes=["all"])]}  # fmt: skip
+    assert common_notes(document) == ["all"]
+    assert [own_notes(document, one) for one in document["criteria"]] == [["own"], []]
+
+
+def test_next_steps_count_who_stays_alone():
+    document = {
+        "unique_rows": 8,
+        "advice": [
+            {"column": "age", "unique_rows": 8, "one_level": 3, "removed": 1, "levels": 4},
+            {"column": "sex", "unique_rows": 8, "one_level": 5, "removed": 5, "levels": 1},
+            {"column": "zip", "unique_rows": 8, "one_level": 8, "removed": 8, "levels": 2},
+        ],
+        "way": [],
+        "special_uniques": {"by_set": [{"columns": ["age", "zip"], "rows": 6},
+                                       {"columns": ["sex"], "rows": 1}]},
+        "reidentification": {"thresholds": [{"limit": 0.2, "rows": 7}, {"limit": 0.5, "rows": 5}]},
+        "disclosures": [{"column": "ill", "homogeneity": 0.25}, {"column": "p", "homogeneity": 0}],
+    }  # fmt: skip
+    first, second, third, fourth, fifth, last = next_steps(document)
+    assert first == "Generalizing age by one level leaves 3 rows alone instead of 8 (5 fewer)."
+    assert second == "Removing sex leaves 5 rows alone instead of 8 (3 fewer)."
+    assert third == "age, zip: this combination alone singles out 6 rows, more than others."
+    assert fourth.startswith("Fewer than five people share the class of 7 rows")
+    assert fifth.startswith("ill is certain for 25.0% of the rows")
+    assert last.startswith("Anonymize it")
+
+
+def test_needs_are_said_to_be_met_only_where_they_are():
+    asked = {"name": "n", "before": 0.5, "rows_before": 9, "rows_after": 8, "reason": "",
+             "notes": [], "at_least": 0.25, "at_most": 0.75}  # fmt: skip
+    needs = [asked | {"after": 0.5, "met": True}, asked | {"after": 0.1, "met": False},
+             asked | {"after": None, "met": None, "at_least": None, "at_most": None}]  # fmt: skip
+    lines = need_lines({"needs": needs})
+    assert [(one["verdict"], one["style"]) for one in lines] == [
+        ("met", "holds"), ("not met", "fails"), ("", "open"),
+    ]  # fmt: skip
+    assert lines[0]["asked"] == "at least 0.25 and at most 0.75"
+    assert (lines[0]["before"], lines[1]["after"], lines[2]["after"]) == (
+        "0.5000", "0.1000", "not known",
+    )  # fmt: skip
+    assert lines[0]["rows"] == "9 → 8"
+
+
+def estimated(**more):
+    plain = {"model": "pitman", "unique": figure(0.05), "span": [0.05, 0.07], "agree": True,
+             "bounds": [0.01, 0.6]}  # fmt: skip
+    return plain | more
+
+
+def test_a_guess_about_the_population_is_as_sure_as_it_is():
+    doubted = figure(0.05, trusted=False)
+    assert population.outcome(estimated()).startswith("About 5.0% of the population are unique.")
+    assert "between 1.0% and 60.0% of it" in population.outcome(estimated())
+    assert "at most 60.0% of it" in population.outcome(estimated(bounds=[0.0, 0.6]))
+    few = population.outcome(estimated(unique=doubted))
+    assert few.startswith("The best guess is 5.0%, on too few people to rely on.")
+    assert "do not sign on it" in population.outcome(estimated(unique=doubted, agree=False))
+    counted = estimated(model="counted", bounds=[0.25, 0.25], span=[0.25, 0.25])
+    assert population.outcome(counted) == (
+        "The table is the population: 25.0% of the people in it are unique."
+    )
+    assert population.agreement(counted) == ""
+    alone = estimated(span=[0.05, 0.05])
+    assert "confirms it" in population.agreement(alone)
+    assert "nothing confirms it" in population.agreement(alone | {"agree": False})
+
+
+def attacked(**more):
+    unknown = figure(None, reason="why")
+    plain = {
+        "made_up": False,
+        "disclosures": [
+            {
+                "before": {"column": "ill", "homogeneity": 1.0, "background": 1.0,
+                           "skewness": 0.5, "similarity": None},
+                "after": {"column": "ill", "homogeneity": 0.25, "background": 0.5,
+                          "skewness": 0.125, "similarity": None},
+            }
+        ],
+        "linkage": {
+            "distance": figure(0.5), "assignment": figure(0.25), "probabilistic": figure(0.125),
+            "interval": unknown,
+            "bands": {"links": 9, "correct_links": 4, "possible": 7, "correct_possible": 2},
+        },
+        "membership": {"area": figure(0.6, 0.5, 0.7),
+                       "attribution": {"copies": 0.3, "ratio": 0.2}},
+        "minimality": figure(0.4),
+        "differencing": {"alone": figure(0.01), "smaller": figure(0.02),
+                         "disclosed": [{"column": "ill", "share": figure(0.03)}]},
+    }  # fmt: skip
+    return plain | more
+
+
+def figures_of(document):
+    return {(one["attack"], one["meaning"].split(",")[0].split(".")[0]): one["figure"]
+            for one in attacks.lines(document, estimate)}  # fmt: skip
+
+
+def test_every_attack_has_its_own_figure_before_and_after():
+    seen = figures_of(attacked())
+    assert seen["homogeneity: ill", "rows whose value is certain"] == "100.0% → 25.0%"
+    assert seen["background knowledge: ill", "rows whose value is then certain"] == "100.0% → 50.0%"
+    assert seen["skewness: ill", "largest gain of a value"] == "50.0% → 12.5%"
+    assert seen["similarity: ill", "rows whose values mean the same"].startswith("not known")
+    right = "rows matched rightly"
+    assert seen["record linkage, by the nearest row", right] == "50.0%"
+    assert seen["record linkage, in the best matching of all", right] == "25.0%"
+    assert seen["record linkage, by where rows agree (Fellegi and Sunter)", right] == "12.5%"
+    assert seen["record linkage, with a person who decides", "pairs of rows"] == (
+        "9 links, 4 of them right; 7 possible, 2 of them right"
+    )
+    assert seen["membership", "right answers (50 % is guessing)"] == "60.0% (50.0% to 70.0%)"
+    assert seen["copies", "released rows that equal an original one"] == "30.0%"
+    assert seen["attribution", "released rows that are left for this one"] == "20.0%"
+    assert seen["differencing", "people left alone"] == "1.0%"
+    assert seen["differencing", "people in smaller classes than in either release"] == "2.0%"
+    assert seen["differencing: ill", "people whose value becomes certain"] == "3.0%"
+
+
+def test_what_was_not_measured_is_not_said_to_be_nothing():
+    seen = figures_of(attacked(made_up=True, differencing=None))
+    assert seen["homogeneity: ill", "rows whose value is certain"] == "100.0% → not known"
+    assert seen["differencing", ""].startswith("not measured")
+    unknown = attacked()["linkage"] | {"distance": figure(None, reason="why")}
+    linked = [one for key, one in figures_of(attacked(linkage=unknown)).items() if "link" in key[0]]
+    assert linked == ["not known: why"]
+
+
+def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1):
+    return {"name": name, "highest_risk": highest, "loss": loss, "distance": loss, "risk": risk,
+            "best": best, "epsilon": epsilon}  # fmt: skip
+
+
+def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
+    points = [
+        settled("k = 2", 0.5, 0.1, best=True), settled("k = 5", 0.2, 0.3, best=True),
+        settled("k = 5, worse", 0.2, 0.4), settled("k = 12", 1 / 12, 0.6),
+        settled("private", 0.01, 0.0, epsilon=1.0), settled("unknown", 0.01, None),
+    ]  # fmt: skip
+    document = {"points": points, "impossible": ["a"], "undecided": ["b", "c"], "risk": "highest",
+                "utility": "loss"}  # fmt: skip
+    found = {one["people"]: one["point"] and one["point"]["name"]
+             for one in frontier_words.choices(document)}  # fmt: skip
+    assert found == {5: "k = 5", 11: "k = 12", 20: None}
+    assert frontier_words.outcome(document) == (
+        "6 settings were tried; 2 of them not beaten: no other has less risk without more loss. "
+        "1 more cannot be satisfied. 2 more were not decided within the time limit."
+    )
+    twice = [settled(name, 0.2, 0.3, best=True) for name in "ab"]
+    assert "1 different ones are left" in frontier_words.outcome(document | {"points": twice})
+    nothing = frontier_words.outcome(document | {"points": []})
+    assert nothing.startswith("None of the 3 settings can be satisfied")
+
+
+@pytest.fixture(scope="module")
+def document():
+    rows = {"age": [30, 31, 41, 42, 43, 44], "ill": ["flu", "cold", "flu", "gout", "gout", "flu"]}
+    tree = {"tree": {"30-39": ["30", "31"], "40-49": ["41", "42", "43", "44"]}}
+    schema = {"age": {"role": "quasi", "hierarchy": tree}, "ill": "sensitive"}
+    people = hm.read(pa.table(rows), schema=schema)
+    release = pa.table(rows | {"age": ["30-39"] * 2 + ["40-49"] * 4})
+    return hm.compare(people, hm.read(release), weaker=people, learn=False, attacks=20).to_dict()
+
+
+def text_of(page):
+    page = page[page.index("<body") : page.index('<script type="application/json"')]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+@pytest.mark.parametrize("outcome", ["met", "not met", "undecided"])
+def test_a_page_shows_no_outcome_that_the_document_does_not_have(document, outcome):
+    criteria = [one | {"outcome": outcome} for one in document["criteria"]]
+    page = render_page(document | {"criteria": criteria})
+    words = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"}
+    styles = {"met": "holds", "not met": "fails", "undecided": "open"}
+    for one, word in words.items():
+        count = len(criteria) + 3 if one == outcome else 0  # and once for each of the three
+        assert page.count(word) == count
+        assert page.count(f'<span class="{styles[one]}">') == count
+
+
+def test_a_page_shows_the_risks_of_both_sides(document):
+    text = text_of(render_page(document))
+    # Six people alone; then two and four of them share a class.
+    assert "highest risk 100.0% → 50.0%" in text
+    assert "mean risk 100.0% → 33.3%" in text
+    assert "20% to 34% 0 4 34% to 50% 0 2 50% to 100% 6 0" in text
+    assert "Nowhere does it tell more than the weaker release." in text
+    worse = {"attack": "homogeneity", "target": "ill", "keys": ["age"], "rate": 0.5, "weaker": 0.25}
+    rates = document["discrimination"] | {"inversions": [worse]}
+    text = text_of(render_page(document | {"discrimination": rates}))
+    assert "It tells more than the weaker release in 1 case." in text
+    assert "homogeneity: ill age 0.5000 0.2500" in text
+
+
+def test_plots_show_the_risks_of_both_sides(document):
+    drawn = comparison(document)["plot-risk"]["data"]["values"]
+    assert {(one["risk"], one["table"]): one["rows"] for one in drawn if one["rows"]} == {
+        ("50% to 100%", "original"): 6, ("34% to 50%", "release"): 2, ("20% to 34%", "release"): 4,
+    }  # fmt: skip
+
+
+def test_a_control_stands_beside_the_attack_where_there_is_one(document):
+    criteria = [one | {"control": figure(0.4321), "baseline": figure(0.1234)}
+                for one in document["criteria"]]  # fmt: skip
+    text = text_of(render_page(document | {"criteria": criteria}))
+    assert text.count("43.2% control 12.3% guessing") == len(criteria)
+    alone = [one | {"control": None} for one in criteria]
+    text = text_of(render_page(document | {"criteria": alone}))
+    assert text.count("12.3% guessing") == len(criteria)
+    assert "control" not in text.split("What to do next")[0]
