@@ -15,6 +15,7 @@ ROUTES = [
     ("GET", "/api/schema"),
     ("PUT", "/api/schema"),
     ("POST", "/api/table"),
+    ("POST", "/api/population"),
     ("POST", "/api/sample"),
     ("POST", "/api/assess"),
     ("POST", "/api/anonymize"),
