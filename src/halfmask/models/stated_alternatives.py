@@ -30,7 +30,7 @@ def stated_alternatives(
 
     Example:
         >>> stated_alternatives({"k": "2,5", "average_risk": "0.1"})
-        [[KAnonymity(k=2), KAnonymity(k=5)], [AverageRisk(risk=0.1)]]
+        [[KAnonymity(k=2), KAnonymity(k=5)], [AverageRisk(limit=0.1)]]
     """
     out = _counting(given, mark)
     for option in _PER_COLUMN:
