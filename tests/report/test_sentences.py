@@ -304,9 +304,9 @@ def test_what_was_not_measured_is_not_said_to_be_nothing():
     assert linked == ["not known: why"]
 
 
-def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1):
-    return {"name": name, "highest_risk": highest, "loss": loss, "distance": loss, "risk": risk,
-            "best": best, "epsilon": epsilon}  # fmt: skip
+def settled(name, highest, loss, *, best=False, epsilon=None, same=None):
+    return {"name": name, "highest_risk": highest, "loss": loss, "distance": loss, "risk": 0.1,
+            "best": best, "epsilon": epsilon, "same_as": same}  # fmt: skip
 
 
 def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
@@ -321,11 +321,15 @@ def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
              for one in frontier_words.choices(document)}  # fmt: skip
     assert found == {5: "k = 5", 11: "k = 12", 20: None}
     assert frontier_words.outcome(document) == (
-        "6 settings were tried; 2 of them not beaten: no other has less risk without more loss. "
-        "1 more cannot be satisfied. 2 more were not decided within the time limit."
+        "6 settings were tried; 2 not dominated: no other has less risk without more loss. 1 more "
+        "cannot be satisfied. 2 more were not decided within the time limit."
     )
-    twice = [settled(name, 0.2, 0.3, best=True) for name in "ab"]
-    assert "1 different ones are left" in frontier_words.outcome(document | {"points": twice})
+    again = settled("k = 5, again", 0.2, 0.3, best=True, same="k = 5")
+    twice = document | {"points": [*points, again]}
+    assert frontier_words.outcome(twice).startswith(
+        "7 settings were tried and give 6 different results; 2 not dominated"
+    )
+    assert frontier_words.choices(twice)[0]["point"]["same"] == ["k = 5, again"]
     nothing = frontier_words.outcome(document | {"points": []})
     assert nothing.startswith("None of the 3 settings can be satisfied")
 
