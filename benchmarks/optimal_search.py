@@ -20,7 +20,7 @@ import pyarrow as pa
 import halfmask as hm
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.problem import Problem
-from halfmask.metrics.registry import METRICS
+from halfmask.metrics.cost.registry import METRICS
 from halfmask.models.needs import statistics
 
 COLUMNS = (

@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.anonymize.problem import Problem
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics.loss import Loss
+from halfmask.metrics.cost.loss import Loss
 from halfmask.table.classes import classes_of
 
 FRAME = pd.DataFrame({"a": [1, 1]})

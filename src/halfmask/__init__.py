@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from halfmask.models.check import check
     from halfmask.query.explain import explain
-    from halfmask.query.ledger import Ledger
+    from halfmask.query.history.ledger import Ledger
     from halfmask.query.policies import Policies
     from halfmask.query.run import query
     from halfmask.query.suggest import suggest
@@ -119,7 +119,7 @@ _HOMES = {
     "Column": "halfmask.table.schema",
     "Cuts": "halfmask.metrics.discrimination.partition",
     "HalfmaskError": "halfmask.errors",
-    "Ledger": "halfmask.query.ledger",
+    "Ledger": "halfmask.query.history.ledger",
     "Need": "halfmask.metrics.discrimination.need",
     "Partition": "halfmask.metrics.discrimination.partition",
     "Policies": "halfmask.query.policies",

@@ -11,7 +11,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InternalError, ParameterError, PrivacyError, UnsatisfiableError
-from halfmask.release.hybrid import HybridCandidate, seal_hybrid
+from halfmask.release.seal_hybrid import HybridCandidate, seal_hybrid
 
 IRIS = Path(__file__).parents[1] / "coclustering" / "iris.csv"
 COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")

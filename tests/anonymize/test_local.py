@@ -14,7 +14,7 @@ from halfmask.anonymize import optimal
 from halfmask.anonymize.incumbent import greedy
 from halfmask.anonymize.local import _all, _block, _part
 from halfmask.anonymize.problem import Problem
-from halfmask.metrics.registry import METRICS
+from halfmask.metrics.cost.registry import METRICS
 from halfmask.models.needs import statistics
 
 VALUES = [f"v{i}" for i in range(8)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from halfmask.anonymize import branch, optimal
 from halfmask.anonymize.problem import Problem
-from halfmask.metrics.registry import METRICS
+from halfmask.metrics.cost.registry import METRICS
 from halfmask.models.alpha_k_anonymity import AlphaKAnonymity
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.l_diversity import LDiversity

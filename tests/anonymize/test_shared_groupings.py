@@ -14,7 +14,7 @@ from halfmask.anonymize.bounds import Bounds
 from halfmask.anonymize.groupings import Groupings
 from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.shared_groupings import SharedGroupings
-from halfmask.metrics.registry import METRICS
+from halfmask.metrics.cost.registry import METRICS
 from halfmask.models.needs import statistics
 
 

@@ -243,6 +243,20 @@ def test_a_release_is_no_control():
         hm.compare(original(), release, control=release, learn=False)
 
 
+def test_sensitive_values_that_were_generalized_are_alike_to_nothing():
+    tree = {"tree": {"lung": ["flu", "cold"], "joint": ["gout"]}}
+    schema = {"sex": "quasi", "disease": {"role": "sensitive", "hierarchy": tree}}
+    rows = {"sex": list("ffmm"), "disease": ["flu", "cold", "cold", "gout"]}
+    people = hm.read(pa.table(rows), schema=schema)
+    kept = hm.compare(people, hm.read(pa.table(rows)), learn=False).disclosures[0]
+    # Both of f have lungs: their values differ and mean the same.
+    assert [one.similarity for one in kept] == [0.5, 0.5]
+    labels = hm.read(pa.table(rows | {"disease": ["lung", "lung", "lung", "joint"]}))
+    before, after = hm.compare(people, labels, learn=False).disclosures[0]
+    assert (before.homogeneity, after.homogeneity) == (0, 0.5)
+    assert (before.similarity, after.similarity) == (0.5, None)
+
+
 def test_numbers_whose_squares_are_none_are_compared_and_rendered(tmp_path):
     rows = {
         "a": [0.0, -0.0, float("nan"), 1e300, -1e300, float("inf")] * 10,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import halfmask as hm
-from halfmask.assessment.points import Point, marked, utility_of
+from halfmask.assessment.dominance import marked, utility_of
+from halfmask.assessment.points import Frontier, Point
+from halfmask.assessment.settings import Setting, at_least
 from halfmask.errors import InputError
 from halfmask.sample import write
 
@@ -74,6 +78,7 @@ def test_finished_tables_stand_beside(people, tmp_path):
         ([hm.KAnonymity(2)], {"seed": -1}, "at least 0"),
         ([hm.KAnonymity(2)], {"epsilons": [0]}, "above 0"),
         ([hm.KAnonymity(2)], {"epsilons": 1.0}, "a list of budgets"),
+        ([hm.KAnonymity(2)], {"epsilons": [1.0], "draws": 1}, "at least 2"),
         ([hm.KAnonymity(2)], {"releases": {"a": None}}, "table"),
         ([hm.KAnonymity(2)], {"releases": ["a"]}, "by name"),
         ([hm.LDiversity(2, "nosuch")], {}, "is not in the table"),
@@ -144,9 +149,39 @@ def test_time_that_is_up_is_no_proof(people, monkeypatch):
     assert found.points[0].gap > 0
     assert any("time limit" in note for note in found.notes)
     monkeypatch.setattr(incumbent.Incumbent, "see", lambda self, outcome: None)
-    found = hm.frontier(people, [hm.KAnonymity(2)], suppression=[0.0], time_limit=1e-9)
-    assert found.undecided
+    ks = [hm.KAnonymity(2), hm.KAnonymity(3)]
+    found = hm.frontier(people, ks, suppression=[0.0], time_limit=1e-9)
+    assert len(found.undecided) == 2
     assert not found.impossible
+
+
+def test_what_cannot_be_rules_out_only_what_asks_for_more():
+    rows = {"a": [1, 1, 2, 2, 3, 3], "s": list("xyxyxy")}
+    table = hm.read(rows, schema={"a": "quasi", "s": "sensitive"})
+    promises = [hm.AlphaKAnonymity(0.3, 2, "s"), hm.AlphaKAnonymity(0.9, 3, "s"),
+                hm.AlphaKAnonymity(0.2, 3, "s")]  # fmt: skip
+    found = hm.frontier(table, promises, suppression=[0.0])
+    # One of two values is always held by half of the rows; at most nine tenths is no matter.
+    assert [(p.models[0]["alpha"], p.models[0]["k"]) for p in found.points] == [(0.9, 3)]
+    assert len(found.impossible) == 2
+
+
+@pytest.mark.parametrize(
+    ("strong", "weak", "holds"),
+    [
+        ((0.0, hm.KAnonymity(5)), (0.1, hm.KAnonymity(2)), True),
+        ((0.1, hm.KAnonymity(5)), (0.0, hm.KAnonymity(2)), False),
+        ((0.0, hm.KAnonymity(2)), (0.0, hm.KAnonymity(5)), False),
+        ((0.0, hm.TCloseness(0.1, "s")), (0.0, hm.TCloseness(0.2, "s")), True),
+        ((0.0, hm.TCloseness(0.2, "s")), (0.0, hm.TCloseness(0.1, "s")), False),
+        ((0.0, hm.LDiversity(3, "s")), (0.0, hm.LDiversity(2, "s")), True),
+        ((0.0, hm.LDiversity(3, "s")), (0.0, hm.LDiversity(2, "r")), False),
+        ((0.0, hm.AlphaKAnonymity(0.9, 5, "s")), (0.0, hm.AlphaKAnonymity(0.5, 2, "s")), False),
+    ],
+)
+def test_a_setting_implies_another_only_if_it_promises_as_much(strong, weak, holds):
+    one, two = (Setting("optimal", share, (model,)) for share, model in (strong, weak))
+    assert at_least(one, two) == holds
 
 
 def point(risk=0.1, loss=0.1, highest=0.5, distance=0.1, inference=None, name="p"):
@@ -178,6 +213,48 @@ def test_points_without_the_figure_are_shown_and_not_compared():
     assert [p.name for p in marked([unknown, known], "mean", "loss")] == ["known", "unknown"]
 
 
+def test_settings_with_the_same_figures_are_one_result_named_by_the_strongest():
+    def of(name, k, share, **figures):
+        made = point(name=name, **figures)
+        return replace(made, suppression=share, models=({"model": "k-anonymity", "k": k},))
+
+    points = [
+        of("k = 2, 5 %", 2, 0.05), of("k = 5, 5 %", 5, 0.05), of("k = 5, none", 5, 0.0),
+        of("k = 3", 3, 0.0, distance=0.2), of("worse", 2, 0.0, loss=0.2), of("worse too", 9, 0.0,
+        loss=0.2 + 1e-15),
+    ]  # fmt: skip
+    found = Frontier(9, tuple(marked(points, "mean", "loss")))
+    same = {one.name: one.same_as for one in found.points}
+    assert same == {
+        "k = 5, none": None, "k = 2, 5 %": "k = 5, none", "k = 5, 5 %": "k = 5, none",
+        "k = 3": None,  # the same risk and loss, and another distance
+        "worse too": None, "worse": "worse too",
+    }  # fmt: skip
+    assert [one.name for one in found.best] == ["k = 3", "k = 5, none"]
+    assert [one.best for one in found.points] == [True] * 4 + [False] * 2
+    assert "6 settings, 3 different results, 2 not dominated" in repr(found)
+
+
+def drawn(risk, distance, name):
+    """A private table whose figures are means: risk and distance with their upper ends."""
+    ends = {"risk": (0.0, risk[1]), "distance": (0.0, distance[1])}
+    made = point(risk[0], None, distance=distance[0], name=name)
+    return replace(made, epsilon=1.0, draws=5, intervals=ends)
+
+
+def test_a_lucky_draw_is_not_better():
+    sure = point(0.2, None, distance=0.2, name="sure")
+    # Better by its means, not by the upper ends: it neither stands nor strikes out.
+    lucky = drawn((0.1, 0.3), (0.1, 0.3), "lucky")
+    assert best([sure, lucky], risk="mean", utility="distance") == ["sure"]
+    safer = drawn((0.1, 0.15), (0.1, 0.3), "safer")
+    assert best([sure, safer], risk="mean", utility="distance") == ["safer", "sure"]
+    clear = drawn((0.1, 0.15), (0.1, 0.19), "clear")
+    assert best([sure, clear], risk="mean", utility="distance") == ["clear"]
+    # Figures without an interval are compared as they are.
+    assert best([sure, lucky], risk="highest", utility="distance") == ["sure"]
+
+
 def test_a_loss_of_nothing_is_less_than_any_other():
     none, some = point(loss=0.0, name="none"), point(loss=0.05, distance=0.0, name="some")
     assert [p.name for p in marked([some, none], "mean", "loss")] == ["none", "some"]
@@ -191,11 +268,13 @@ def test_the_axes_stand_in_the_document(people, tmp_path):
     assert (document["risk"], document["utility"]) == ("highest", "distance")
     assert set(document["points"][0]) == {
         "name", "method", "suppression", "models", "risk", "highest_risk", "inference", "loss",
-        "distance", "suppressed", "classes", "epsilon", "gap", "best",
+        "distance", "suppressed", "classes", "epsilon", "gap", "best", "same_as", "draws",
+        "intervals",
     }  # fmt: skip
     table = found.to_arrow()
     assert table["name"].to_pylist() == [one.name for one in found.points]
     assert table["highest_risk"].to_pylist() == [one.highest_risk for one in found.points]
+    assert table["same_as"].to_pylist() == [one.same_as for one in found.points]
     assert found.to_pandas()["best"].tolist() == [one.best for one in found.points]
     for one in found.points:
         beaten = any(
@@ -227,5 +306,35 @@ def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
     assert all(point.loss is None for point in private)
     assert all(point.suppressed == 0.0 for point in private)
     assert any(point.best for point in found.points)
+    for point in private:
+        assert (point.draws, point.same_as) == (5, None)
+        for name in ("risk", "highest_risk", "distance", "inference"):
+            low, high = point.intervals[name]
+            assert low <= getattr(point, name) <= high
+    assert any("drawn several times" in note for note in found.notes)
     found.report(tmp_path / "frontier.html")
-    assert "epsilon = 4" in (tmp_path / "frontier.html").read_text()
+    text = (tmp_path / "frontier.html").read_text()
+    assert "epsilon = 4" in text
+    assert "Bars are the intervals of private tables" in text
+
+
+def test_figures_of_private_tables_are_means_over_draws(monkeypatch):
+    from halfmask.assessment import drawn as module
+    from halfmask.assessment.figures import Figures
+
+    seen = iter([(0.1, 0.5, None), (0.2, 0.5, -0.2), (0.6, 0.5, 0.4)])
+
+    def figures(table, made, made_up):
+        risk, highest, inference = next(seen)
+        return Figures(risk, highest, inference, None, 0.25, 0.0, 4)
+
+    monkeypatch.setattr(module, "finished_figures", figures)
+    table = hm.read({"a": ["x", "y"] * 20}, schema={"a": "quasi"})
+    found = module.private_point(table, 1, "histogram", {"a": ["x", "y"]}, 3)
+    assert (found.risk, found.highest_risk, found.distance) == pytest.approx((0.3, 0.5, 0.25))
+    assert found.inference == pytest.approx(0.1)
+    assert found.intervals["highest_risk"] == (0.5, 0.5)
+    # 0.3 +- 4.3027 (Student, two degrees) * 0.26458 / sqrt(3), and no risk is below 0.
+    assert found.intervals["risk"] == pytest.approx((0.0, 0.3 + 4.302653 * 0.2645751 / 3**0.5))
+    # 0.1 +- 12.7062 * 0.42426 / sqrt(2): a guess can be worse than none.
+    assert found.intervals["inference"] == pytest.approx((0.1 - 12.7062047 * 0.3, 1.0))

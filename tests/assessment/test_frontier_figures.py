@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.registry import METRICS
+from halfmask.metrics.cost.registry import METRICS
 from halfmask.sample import write
 
 QUASI = ("age", "sex", "zip")
@@ -185,3 +185,25 @@ def test_a_release_given_as_a_table_is_the_same_point(method):
         assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-9), name
     assert one.best
     assert other.best
+
+
+def test_guesses_through_a_made_up_table_are_held_against_true_values():
+    original = hm.read(
+        {"q": list("aaabcc"), "s": list("yyxxxz")}, schema={"q": "quasi", "s": "sensitive"}
+    )
+    made = hm.read({"q": list("aaabb"), "s": list("yyxxx")})
+    (point,) = hm.frontier(original, releases={"drawn": made}).points
+    # a is guessed y (2 of 3), b x (1 of 1), c as everybody x (1 of 2); x for all is right 3 times.
+    assert point.inference == pytest.approx((4 - 3) / (6 - 3))
+    assert point.risk == pytest.approx((3 * 1 / 3 + 1 / 2 + 0) / 6)
+    assert point.suppressed == pytest.approx(1 / 6)
+
+
+def test_a_seed_is_that_of_the_release():
+    people, losses = table(rows=80), []
+    for seed in (0, 7):
+        found = hm.frontier(people, hm.KAnonymity(3), methods=["k-member"], seed=seed)
+        release = hm.anonymize(people, hm.KAnonymity(3), method="k-member", seed=seed)
+        assert found.points[0].loss == pytest.approx(release.loss)
+        losses.append(release.loss)
+    assert losses[0] != losses[1]

@@ -160,3 +160,19 @@ def test_too_many_pairs_of_rows_are_not_looked_at(monkeypatch):
     found = hm.compare(people(), made("optimal"), learn=False, attacks=60).partition
     assert found.dbil is None
     assert found.sbil > 0
+
+
+def test_a_seed_repeats_what_is_drawn_and_another_draws_anew():
+    pytest.importorskip("sklearn")
+    some = hm.Table(people().arrow.slice(0, 150), people().schema)
+    release = hm.anonymize(some, hm.KAnonymity(3), method="mondrian", seed=0)
+    one, same, other = (
+        hm.compare(some, release, attacks=40, seed=seed).to_dict() for seed in (1, 1, 2)
+    )
+    assert one == same
+    for drawn in ("criteria", "counting", "likeness"):
+        assert one[drawn] != other[drawn], drawn
+    for drawn in ("distance", "assignment"):
+        assert one["linkage"][drawn] != other["linkage"][drawn], drawn
+    for counted in ("loss", "before", "after", "finding", "disclosures", "distances", "partition"):
+        assert one[counted] == other[counted], counted

@@ -62,8 +62,12 @@ def groups(rows, names):
     """The rows of each combination of values."""
     out = defaultdict(list)
     for row in rows:
-        out[tuple(row[1 + QUASI.index(name)] for name in names)].append(row)
+        out[values_of(row, names)].append(row)
     return list(out.values())
+
+
+def values_of(row, names):
+    return tuple(row[1 + QUASI.index(name)] for name in names)
 
 
 def people(group):
@@ -118,15 +122,60 @@ def test_columns_sets_and_advice(rows):
         one = by_set[frozenset(names)]
         assert one.unique_rows == alone(rows, names)
         assert one.classes == len(groups(rows, names))
-        pairs = math.comb(len(rows), 2)
-        same = sum(math.comb(len(group), 2) for group in groups(rows, names))
-        assert one.separation == pytest.approx(1 - same / pairs if pairs else 1.0)
+        entries = {(row[0], values_of(row, names)) for row in rows}
+        assert one.distinction == pytest.approx(len(groups(rows, names)) / len(entries))
+        pairs = [(a[1], b[1]) for a, b in itertools.combinations(entries, 2) if a[0] != b[0]]
+        apart = sum(a != b for a, b in pairs)
+        assert one.separation == pytest.approx(apart / len(pairs) if pairs else 1.0)
     singling = [set(names) for names in sets() if alone(rows, names)]
     minimal = [names for names in singling if not any(other < names for other in singling)]
     assert sorted(map(sorted, found.minimal)) == sorted(map(sorted, minimal))
     for one in found.advice:
         assert one.unique_rows == alone(rows, QUASI)
         assert one.removed == alone(rows, [name for name in QUASI if name != one.column])
+
+
+def minimal_sets(rows, row):
+    """The minimal sets on which no other person shares the values of ``row``."""
+    others = [other for other in rows if other[0] != row[0]]
+    unique = [
+        set(names)
+        for names in sets()
+        if all(values_of(other, names) != values_of(row, names) for other in others)
+    ]
+    return [names for names in unique if not any(other < names for other in unique)]
+
+
+@given(rows_of_people)
+@settings(max_examples=60, deadline=None)
+def test_special_uniques(rows):
+    whole = table(rows)
+    found = hm.assess(whole).special
+    mine = [minimal_sets(rows, row) for row in rows]
+    worth = {1: 2, 2: 1, 3: 1}  # A = M = 3: (3 - 1)(3 - 2), 3 - 2, 1
+    scores = [sum(worth[len(one)] for one in held) for held in mine]
+    assert found.scores.tolist() == scores
+    for row, held in enumerate(mine):
+        assert sorted(map(sorted, found.sets_of(row))) == sorted(map(sorted, held))
+    smallest = [min(map(len, held), default=0) for held in mine]
+    assert found.smallest().tolist() == smallest
+    assert found.special_rows == sum(map(bool, mine))
+    # Rows of a person that agree are one: their sets count once, their rows each.
+    tuples = {(row[0], values_of(row, QUASI)): held for row, held in zip(rows, mine, strict=True)}
+    for size, count, held in found.by_size:
+        assert count == sum(len(one) == size for sets_ in tuples.values() for one in sets_)
+        assert held == smallest.count(size)
+    by_set = Counter(frozenset(one) for held in mine for one in held)
+    assert {frozenset(names): count for names, count in found.by_set} == by_set
+    every = [one for sets_ in tuples.values() for one in sets_]
+    for column in found.contributions:
+        assert column.sets == sum(column.name in one for one in every)
+        score = sum(worth[len(one)] for one in every if column.name in one)
+        total = sum(worth[len(one)] for one in every)
+        assert column.score == pytest.approx(score / total if total else 0)
+    risks = hm.row_risks(whole)
+    assert risks.special_score.tolist() == scores
+    assert risks.special_size.tolist() == smallest
 
 
 @given(rows_of_people)
@@ -158,8 +207,10 @@ def test_rows_of_one_person_that_agree_are_alone_in_every_figure():
     assert found.unique_rows == 2
     assert {c.name: c.unique_rows for c in found.columns} == {"born": 2, "weight": 0, "city": 2}
     assert any("several rows" in note for note in found.notes)
-    # A walk over rows sees two that are equal; the note says so.
-    assert found.special.special_rows == 0
+    assert found.special.special_rows == 2
+    # By born and by city, each worth 2; both rows are one.
+    assert found.special.by_size == ((1, 2, 2), (2, 0, 0), (3, 0, 0))
+    assert found.special.scores.tolist() == [4, 4, 0, 0]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

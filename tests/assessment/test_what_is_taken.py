@@ -76,3 +76,12 @@ def test_a_release_of_twice_as_many_rows_counts_as_the_original_does(people):
     found = hm.compare(people, twice, learn=False)
     assert found.counting.error.value == pytest.approx(0)
     assert any("scaled" in note for note in found.notes)
+
+
+def test_other_people_need_neither_names_nor_demands():
+    rows = ROWS | {"who": [1, 1, 2, 3, 4, 5], "least": [2] * 6}
+    schema = {"table": {"person": "who"}, "columns": SCHEMA, "policy": {"k": "least"}}
+    people = hm.read(rows, schema=schema)
+    found = hm.compare(people, pa.table(ROWS), control=pa.table(ROWS), learn=False)
+    assert all(one.control.n == 6 for one in found.criteria if one.control is not None)
+    assert any(one.control is not None for one in found.criteria)

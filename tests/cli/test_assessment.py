@@ -62,11 +62,50 @@ def test_frontier_lists_settings_and_writes_a_plot(halfmask, sample, tmp_path):
     assert len(outcome.json()["points"]) == 1
 
 
+def test_frontier_prints_the_same_result_once(halfmask, tmp_path):
+    rows = tmp_path / "few.csv"
+    rows.write_text("a,s\n" + "1,x\n1,y\n1,x\n2,x\n2,y\n2,y\n" * 2)
+    options = ("--quasi", "a", "--sensitive", "s", "--k", "2,3,6,7", "--suppression", "0")
+    outcome = halfmask("frontier", rows, *options)
+    assert outcome.out.count("; optimal") == 2  # k = 2, 3 and 6 change nothing, k = 7 everything
+    assert "k = 6" in outcome.out
+    assert "(and 2" in outcome.out
+    assert "✓ not dominated" in outcome.out
+    assert "the same figures" in outcome.err
+    points = halfmask("frontier", rows, *options, "--json").json()["points"]
+    assert [one["same_as"] for one in points if one["classes"] == 2] == [
+        None, "k = 6; optimal, none suppressed", "k = 6; optimal, none suppressed",
+    ]  # fmt: skip
+    assert len(points) == 4
+
+
+def test_frontier_takes_promises_about_a_population(halfmask, tmp_path):
+    rows, everybody = tmp_path / "few.csv", tmp_path / "all.csv"
+    rows.write_text("a\n1\n1\n2\n2\n")
+    everybody.write_text("a\n" + "1\n" * 3 + "2\n" * 6)
+    about = ("--quasi", "a", "--population", everybody, "--suppression", "0", "--json")
+    found = halfmask("frontier", rows, "--k-map", "3,4", *about)
+    assert found.code == 0, found.err
+    classes = {one["name"]: one["classes"] for one in found.json()["points"]}
+    # Three people of the population have 1: k = 3 keeps both values apart, k = 4 does not.
+    assert classes == {"k-map k = 3; optimal, none suppressed": 2,
+                       "k-map k = 4; optimal, none suppressed": 1}  # fmt: skip
+    bounds = ("--delta-presence", "0,0.7", "--delta-presence", "0,0.5")
+    found = halfmask("frontier", rows, *bounds, *about).json()
+    # Two of the three with 1 are in the table: above 0.5, so that both values become one.
+    assert {one["models"][0]["upper"]: one["classes"] for one in found["points"]} == {
+        0.7: 2,
+        0.5: 1,
+    }
+
+
 @pytest.mark.parametrize(
     "options",
-    [(), ("--k", "two"), ("--l", "disease"), ("--k", "2", "--method", "magic")],
-    ids=["no promise", "no number", "no value", "no method"],
-)
+    [(), ("--k", "two"), ("--l", "disease"), ("--k", "2", "--method", "magic"), ("--k-map", "2"),
+     ("--delta-presence", "0.5", "--population", "x.csv"), ("--k", "2", "--draws", "1")],
+    ids=["no promise", "no number", "no value", "no method", "no population", "no bounds",
+         "one draw"],
+)  # fmt: skip
 def test_bad_settings_are_the_users_fault(halfmask, sample, options):
     assert halfmask("frontier", sample, *options).code == 1
 
@@ -95,6 +134,27 @@ def test_compare_counts_by_an_engine_what_it_reads(halfmask, sample, tmp_path):
     assert refused.code == 1
     assert "have no order" in refused.err
     assert halfmask("compare", sample, tmp_path / "all.duckdb").code == 1
+
+
+def test_a_survey_is_weighed(halfmask, tmp_path):
+    path = tmp_path / "survey.csv"
+    path.write_text("age,job,weight\n30,a,50\n30,a,70.5\n41,b,9\n52,c,2\n")
+    roles = ("--quasi", "age,job", "--weights", "weight")
+    outcome = halfmask("assess", path, *roles, "--limit", 0.3)
+    assert outcome.code == 0, outcome.err
+    assert "expected number found" in outcome.out
+    assert "stand for 132 people" in outcome.err
+    assert "The chance of 1 row is above 30.0%" in outcome.err
+    found = halfmask("assess", path, *roles, "--json").json()["survey"]
+    counted = halfmask("assess", path, *roles, "--engine", "duckdb", "--json").json()["survey"]
+    assert found == counted
+    assert found["population"] == 131.5
+    risks = halfmask("risks", path, *roles, "--json").json()["risks"]
+    assert [one["risk"] for one in risks] == ["prosecutor", "individual", "weighted", "special_dis"]
+    assert risks[1]["highest"] == pytest.approx(0.6931, abs=1e-4)  # p = 1/2 alone: log 2
+    refused = halfmask("risks", path, "--quasi", "age", "--weights", "job")
+    assert refused.code == 1
+    assert "holds text, not weights" in refused.err
 
 
 def test_compare_shows_the_risks_of_both_sides(halfmask, tmp_path):

@@ -16,8 +16,9 @@ from halfmask.protocol.commons import read_commons
 from halfmask.protocol.keys import AskerKey, new_issuer, read_key
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.store.key_file import read_key_file
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.store.vault import Vault, read_key_file
+from halfmask.protocol.store.vault import Vault
 from halfmask.protocol.transport.http import RelayServer, Sender
 from halfmask.protocol.transport.memory import drive
 

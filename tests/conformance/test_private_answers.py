@@ -10,9 +10,9 @@ import pytest
 
 import halfmask as hm
 from halfmask.engines.reference import Reference
-from halfmask.query.private_clause import parse_private
-from halfmask.query.private_groups import collected
-from halfmask.query.private_plan import plan_private
+from halfmask.query.private.clause import parse_private
+from halfmask.query.private.groups import collected
+from halfmask.query.private.plan import plan_private
 from halfmask.query.run import Session
 
 SCHEMA = hm.Schema.from_dict(

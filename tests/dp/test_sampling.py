@@ -148,7 +148,7 @@ def test_no_public_function_takes_a_seed_for_noise() -> None:
         "dp.answers",
         "synthesize.run",
         "synthesize.private",
-        "query.private",
+        "query.private.answer",
         "query.run",
         "dp.personal.table",
     ):

@@ -8,7 +8,8 @@ from noise import repeatable
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Concentrated, Pure
 from halfmask.dp.domain import public_domains
-from halfmask.dp.vault import Guess, bounded_rows, choice, noise, vault
+from halfmask.dp.noisy_views import Guess
+from halfmask.dp.vault import bounded_rows, choice, noise, vault
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
+from halfmask.engines.counted import counted
+from halfmask.engines.source import Source
 from halfmask.errors import EngineError, InputError, ParameterError, SchemaError
 
 SCHEMA = {
@@ -225,6 +227,44 @@ def test_a_declared_delimiter_and_encoding_hold(tmp_path, capfd):
     assert "holds" in capfd.readouterr().out
 
 
+def test_how_a_file_is_written_may_stand_in_the_schema(tmp_path):
+    # Commas and semicolons would both do: a schema tells which is meant.
+    (tmp_path / "odd.csv").write_bytes("age,x;city\n30,1;M\xfcnster\n30,1;Bonn\n".encode("latin-1"))
+    schema = {
+        "table": {"delimiter": ";", "encoding": "latin-1"},
+        "columns": {"age,x": "quasi", "city": "quasi"},
+    }
+    found = hm.assess(tmp_path / "odd.csv", schema=schema, engine="duckdb")
+    same(hm.assess(hm.read(tmp_path / "odd.csv", schema)), found)
+    assert [(one.name, one.distinct) for one in found.columns] == [("age,x", 1), ("city", 2)]
+
+
+@pytest.mark.parametrize(
+    ("said", "classes", "missing"),
+    [
+        ({}, 3, 2),
+        ({"missing": ["NA"]}, 3, 1),
+        ({"missing": ["", "NA"]}, 2, 3),
+        ({"missing": []}, 3, 0),
+    ],
+)
+def test_what_is_missing_in_a_text_file_is_what_the_schema_says(tmp_path, said, classes, missing):
+    (tmp_path / "people.csv").write_text('age,city\n30,""\n30,\n30,NA\n30,Bonn\n')
+    schema = {"table": said, "columns": {"age": "quasi", "city": "quasi"}}
+    found = hm.assess(tmp_path / "people.csv", schema=schema, engine="duckdb")
+    same(hm.assess(hm.read(tmp_path / "people.csv", schema)), found)
+    assert (found.classes, found.columns[1].missing) == (classes, missing)
+
+
+def test_columns_that_must_not_leave_are_not_counted_along(sources):
+    schema = {"age": "quasi", "note": "identifier"}
+    source = Source(sources / "people.parquet", schema, "duckdb")
+    found = counted(source, lambda _: ["age"], ["note", "ill", "nothing"])
+    assert found.table.arrow.column_names == ["age", "ill"]
+    assert found.left_out == ("sex", "zip", "note")
+    assert found.private == ("note",)
+
+
 def test_the_memory_limit_also_holds_for_a_database(sources):
     with pytest.raises(ParameterError, match="500MB"):
         hm.assess(
@@ -239,10 +279,29 @@ def test_a_memory_limit_has_duckdb_count(sources):
         hm.assess(sources / "people.duckdb", schema=SCHEMA, engine="memory")
 
 
+def test_a_database_is_only_read(sources):
+    import duckdb
+
+    from halfmask.engines.large import open_large
+
+    with (
+        open_large(str(sources / "people.duckdb"), table="people") as (engine, _),
+        pytest.raises(duckdb.Error, match="read-only"),
+    ):
+        engine._connection.execute("CREATE TABLE given.more (a INT)")
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "broken.duckdb").write_text("canary")
     with pytest.raises(EngineError, match="cannot read") as caught:
         hm.check(tmp_path / "broken.duckdb", hm.KAnonymity(2), schema=SCHEMA, source_table="t")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_line_that_duckdb_cannot_read_is_not_told(tmp_path):
+    (tmp_path / "broken.csv").write_bytes(b"age,sex\ncanary,f\n31\xff,m\n")
+    with pytest.raises(EngineError, match="cannot read") as caught:
+        hm.assess(tmp_path / "broken.csv", schema={"age": "quasi"}, engine="duckdb")
     assert "canary" not in str(caught.value)
 
 
@@ -253,11 +312,14 @@ def test_checks_name_what_the_schema_lacks(sources):
         hm.discrimination_rate(sources / "people.parquet", "nothing", "age", engine="duckdb")
 
 
-def test_a_small_file_is_read(sources):
-    same(
-        hm.assess(sources / "people.csv", schema=SCHEMA),
-        hm.assess(hm.read(sources / "people.csv", SCHEMA)),
-    )
+def test_a_small_file_is_read(sources, monkeypatch):
+    found = hm.assess(sources / "people.csv", schema=SCHEMA)
+    same(found, hm.assess(hm.read(sources / "people.csv", SCHEMA)))
+    assert not any("counted by" in note for note in found.notes)
+    monkeypatch.setattr("halfmask.engines.source.LARGE", 1000)
+    large = hm.assess(sources / "people.csv", schema=SCHEMA)
+    same(found, large)
+    assert "counted by duckdb" in large.notes[0]
 
 
 def test_the_command_counts_with_roles_from_options(sources, capfd):
@@ -360,3 +422,100 @@ def test_a_table_larger_than_the_memory_limit_is_counted_in_bounded_memory(tmp_p
     size = 3_000_000 * 8 * 8 / 2**20  # 183 MB in memory, three times the limit
     assert counted["grown"] < size
     assert counted["grown"] < read["grown"]
+
+
+WEIGHED = {"columns": {"age": "quasi", "sex": "quasi", "ill": "sensitive"}}
+
+
+def weighed(size=300):
+    random = np.random.default_rng(5)
+    weights = random.choice([1.0, 2.5, 40.25, 7.0], size)
+    return rows(size).append_column("w", pa.array(weights)), weights
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "comma", "duckdb"])
+def test_weights_are_added_up_by_the_engine(tmp_path, kind):
+    import duckdb
+
+    table, weights = weighed()
+    schema, options = WEIGHED, {"engine": "duckdb"}
+    path = tmp_path / f"people.{'csv' if kind == 'comma' else kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "csv":
+        csv.write_csv(table, path)
+    elif kind == "comma":
+        texts = pa.array([str(one).replace(".", ",") for one in weights.tolist()])
+        place = table.column_names.index("w")
+        options |= {"delimiter": ";"}
+        csv.write_csv(table.set_column(place, "w", texts), path, csv.WriteOptions(delimiter=";"))
+        schema = {"table": {"decimal": ","}, **WEIGHED}
+    else:
+        options = {"source_table": "people"}
+        with duckdb.connect(str(path)) as database:
+            database.register("arrow", table)
+            database.execute("CREATE TABLE people AS SELECT * FROM arrow")
+    read = hm.assess(hm.read(table, WEIGHED), weights="w")
+    found = hm.assess(path, schema=schema, weights="w", **options)
+    assert found.survey.population == pytest.approx(weights.sum())
+    same(read, found)
+
+
+def test_people_of_an_engine_stand_for_their_weight_once(tmp_path):
+    table = pa.table(
+        {"id": [1, 1, 1, 2, 3], "age": [30, 30, 41, 30, 41], "w": [5.0, 5.0, 5.0, 2.0, 9.0]}
+    )
+    schema = {"table": {"person": "id"}, "columns": {"age": "quasi"}}
+    pq.write_table(table, tmp_path / "people.parquet")
+    read = hm.assess(hm.read(table, schema), weights="w")
+    found = hm.assess(tmp_path / "people.parquet", schema=schema, weights="w", engine="duckdb")
+    assert found.survey.population == 16
+    assert found.survey.plain.highest == pytest.approx(1 / 7)
+    same(read, found)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["5", "", "5"], r"1 row\(s\) have no weight"),
+        (["5", "Canaria", "Canaria"], r"2 row\(s\) have no weight"),
+        (["5", "0.5", "-1"], r"2 weight\(s\) are below 1"),
+        (["5", "inf", "5"], r"1 weight\(s\) are not finite"),
+        (["5", "nan", "5"], r"1 weight\(s\) are not finite"),
+    ],
+    ids=["missing", "text", "below 1", "infinite", "not a number"],
+)
+def test_an_engine_refuses_what_is_no_weight(tmp_path, values, words):
+    path = tmp_path / "people.csv"
+    lines = [f"{age},{weight}" for age, weight in zip((30, 30, 41), values, strict=True)]
+    path.write_text("\n".join(["age,w", *lines]) + "\n")
+    with pytest.raises(SchemaError, match=words) as told:
+        hm.assess(path, schema={"age": "quasi"}, weights="w", engine="duckdb")
+    assert "Canaria" not in str(told.value)
+    with pytest.raises(InputError, match="'nobody'"):
+        hm.assess(path, schema={"age": "quasi"}, weights="nobody", engine="duckdb")
+
+
+def test_an_engine_refuses_texts_of_a_typed_column(tmp_path):
+    pq.write_table(pa.table({"age": [30, 41], "w": ["5", "5"]}), tmp_path / "people.parquet")
+    with pytest.raises(SchemaError, match="holds text, not weights"):
+        hm.assess(
+            tmp_path / "people.parquet", schema={"age": "quasi"}, weights="w", engine="duckdb"
+        )
+
+
+@pytest.mark.parametrize("kind", ["numeric(8,2)", "real", "bigint"])
+def test_postgres_adds_weights_up_where_the_rows_are(postgres, kind):
+    import psycopg
+
+    table = pa.table({"age": [30, 30, 41, 52], "w": [5, 7, 2, 9]})
+    with psycopg.connect(postgres) as database, database.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS weighed_people")
+        cursor.execute(f"CREATE TABLE weighed_people (age int, name text, w {kind})")
+        for age, weight in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            cursor.execute("INSERT INTO weighed_people VALUES (%s, 'x', %s)", [age, weight])
+    how = {"schema": {"age": "quasi"}, "source_table": "weighed_people"}
+    same(hm.assess(hm.read(table, {"age": "quasi"}), weights="w"),
+         hm.assess(postgres, weights="w", **how))  # fmt: skip
+    with pytest.raises(SchemaError, match="holds text, not weights"):
+        hm.assess(postgres, weights="name", **how)

@@ -26,11 +26,20 @@ def test_nested_labels_become_ranges():
     assert sorted(found.number.tolist()) == list(range(6))
     assert under(found) == [{int(found.number[leaf]) for leaf in one} for one in labels]
     assert found.gaps == 0
+    # Two wide labels that take turns, with a narrower one in each.
+    deep = [{0, 1, 4, 5}, {0, 4}, {2, 3, 6, 7}, {2, 6}]
+    assert in_order(8, *chained(deep)).gaps == 0
     # 0 and 3 stand under the same labels, and so do 1 and 4.
     one = merged(in_order(5, *chained([{0, 3}, {1, 2, 4}])))
     assert one.count == 2
     assert one.number[0] == one.number[3] != one.number[1] == one.number[2] == one.number[4]
     assert under(one) == [{int(one.number[0])}, {int(one.number[1])}]
+
+
+def test_an_order_that_makes_more_gaps_is_not_taken():
+    found = in_order(5, *chained([{2, 3}, {0}, {0, 1, 3, 4}, {1, 2, 3, 4}]))
+    assert found.number.tolist() == [0, 1, 2, 3, 4]
+    assert found.gaps == 1
 
 
 @given(st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=5))

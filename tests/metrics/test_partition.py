@@ -65,11 +65,6 @@ def test_the_tree_loss_refers_to_the_hierarchy_and_the_span_loss_to_the_table():
     assert measures.span_loss(space, np.zeros(3, dtype=np.int64)) == pytest.approx(3.0)
 
 
-def test_contingency_cells_are_compared_one_by_one():
-    before, after = ["a", "a", "b", None], ["a", "c", "c", None]
-    assert measures.contingency_loss(before, after) == 1 + 1 + 2
-
-
 @pytest.mark.parametrize("k", [6, 7, 10])
 def test_the_bound_of_the_number_of_classes_is_exact(k):
     assert measures.class_limit(np.full(k, k)) == 1

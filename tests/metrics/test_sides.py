@@ -183,6 +183,11 @@ def test_rare_values_share_a_bin_in_pairs_of_columns():
     assert not set(alone) & set(frequent.tolist())
 
 
+def test_new_values_are_counted_by_rows():
+    assert column([1, 2], [7, 7, 1]).foreign == 2
+    assert column([1, 2], [1, 1, 2]).foreign == 0
+
+
 def test_a_value_beside_ranges_is_a_value():
     one = column(list(range(20, 30)), ["20-24", "26"])
     assert one.level.tolist()[1] == 0

@@ -28,8 +28,9 @@ from halfmask.models import (
 )
 from halfmask.models.check import check
 from halfmask.models.needs import statistics
-from halfmask.table.classes import Classes, Histogram
+from halfmask.table.classes import Classes
 from halfmask.table.hierarchy import from_levels
+from halfmask.table.histogram import Histogram
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 

@@ -14,7 +14,8 @@ from halfmask.errors import AuthenticationError, InputError, SchemaError
 from halfmask.protocol.keys import new_issuer
 from halfmask.protocol.ledger import Entry
 from halfmask.protocol.policy import Policy
-from halfmask.protocol.store.vault import Vault, new_key_file, read_key_file
+from halfmask.protocol.store.key_file import new_key_file, read_key_file
+from halfmask.protocol.store.vault import Vault
 
 if TYPE_CHECKING:
     from pathlib import Path

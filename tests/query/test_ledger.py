@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, LedgerError
-from halfmask.query.cuts import smallest_cut
-from halfmask.query.ledger import Ledger
+from halfmask.query.history.cuts import smallest_cut
+from halfmask.query.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path

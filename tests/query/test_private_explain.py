@@ -10,7 +10,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
-from halfmask.query import private_groups
+from halfmask.query.private import groups as private_groups
 
 SCHEMA = {
     "table": {"person": "id"},

@@ -14,9 +14,9 @@ import halfmask as hm
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
-from halfmask.query.private_clause import parse_private
-from halfmask.query.private_personal import Personal, personal
-from halfmask.query.private_plan import plan_private
+from halfmask.query.private.clause import parse_private
+from halfmask.query.private.personal import Personal, personal
+from halfmask.query.private.plan import plan_private
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def test_engines_count_the_same_cells(kind: str, request) -> None:
 def test_audit_of_a_cautious_person_and_of_a_sample_that_keeps_everybody() -> None:
     """One person who allows 0.5 joins others; the noise is drawn at 2."""
     from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-    from halfmask.query.private_personal import _thinned
+    from halfmask.query.private.personal import _thinned
 
     def run_with(*, broken: bool):
         def run(with_person: bool, times: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from noise import repeatable
 import halfmask as hm
 from halfmask.dp import Approximate, BudgetLedger, Pure
 from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-from halfmask.query import private_groups
+from halfmask.query.private import groups as private_groups
 from halfmask.query.run import Session
 
 CITIES = ("Arras", "Calais", "Lille", "Nice")
@@ -314,8 +314,8 @@ def test_no_value_of_a_cell_in_words() -> None:
     assert "secret" not in repr(answer)
     assert "secret" not in str(answer.to_dict())
     with Session(TABLE) as session:
-        from halfmask.query.private_clause import parse_private
-        from halfmask.query.private_plan import plan_private
+        from halfmask.query.private.clause import parse_private
+        from halfmask.query.private.plan import plan_private
 
         plan = plan_private(
             parse_private("SELECT note, COUNT(*) FROM p GROUP BY note"),

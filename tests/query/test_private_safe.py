@@ -12,9 +12,9 @@ import pytest
 import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
 from halfmask.engines.duckdb import DuckDB
-from halfmask.query.private_clause import parse_private
-from halfmask.query.private_groups import collected
-from halfmask.query.private_plan import plan_private
+from halfmask.query.private.clause import parse_private
+from halfmask.query.private.groups import collected
+from halfmask.query.private.plan import plan_private
 from halfmask.query.run import Session
 
 BIG = 2**63 - 1

@@ -89,6 +89,21 @@ def test_a_label_that_does_not_cover_its_value_never_leaves(name):
         seal(replace(candidate(table), recoding=bad))
 
 
+@pytest.mark.parametrize("name", ["zip", "age"])
+def test_a_label_of_another_class_never_leaves(name):
+    table = hm.Table(PEOPLE, SCHEMA)
+    right = Partition.of(table, IDS, ORDERED)
+    labels = right.labels[name]
+    if isinstance(labels, Ranges):
+        wrong = Ranges(np.roll(labels.low, 1), np.roll(labels.high, 1))
+    else:
+        wrong = Nodes(labels.level, np.roll(labels.value, 1))
+    bad = replace(right, labels={**right.labels, name: wrong})
+    # Told in counts: no value and no label.
+    with pytest.raises(InternalError, match=rf"Column '{name}': \d published labels do not cover"):
+        seal(replace(candidate(table), recoding=bad))
+
+
 def test_a_class_that_is_too_small_never_leaves():
     ids = np.array([0, 0, 1, 1, 1, 1, 2, 2, 2], dtype=np.int32)
     with pytest.raises(InternalError, match="break"):

@@ -14,8 +14,9 @@ from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.k_map import KMap
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.personal_k_anonymity import PersonalKAnonymity
+from halfmask.models.verdict import Verdict
 from halfmask.release import Recoding, Step, seal
-from halfmask.release.seal import require_declared
+from halfmask.release.seal import hold, require_declared
 from halfmask.table.incoming import incoming
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
@@ -139,6 +140,33 @@ def test_the_loss_of_either_aggregate_is_accepted(lab):
     assert seal(lab.candidate(loss=math.sqrt(1.68) - 1)).loss == pytest.approx(0.2961481)
     assert seal(lab.candidate(loss=0.3)).loss == pytest.approx(0.3)
     assert seal(lab.candidate(loss=17.0, metric="height")).loss == pytest.approx(0.2961481)
+
+
+def test_a_loss_that_is_claimed_is_the_loss_of_the_rows(lab):
+    for wrong in (1e-6, -1e-6):
+        with pytest.raises(InternalError, match="another loss"):
+            seal(lab.candidate(loss=math.sqrt(1.68) - 1 + wrong))
+
+
+def test_as_many_rows_may_go_as_were_allowed_and_no_more(lab):
+    # One of five is a fifth.
+    assert seal(lab.candidate(parameters={"suppression": 0.2})).suppressed == 1
+    with pytest.raises(InternalError, match="more rows than allowed"):
+        seal(lab.candidate(parameters={"suppression": 0.199}))
+
+
+def test_a_promise_that_was_not_checked_on_all_rows_is_not_kept():
+    kept = Verdict("k-anonymity", True, 2, 3, 0, 0, 2, rows=6)
+    hold([kept], expected=6)
+    for wrong in (replace(kept, rows=5), replace(kept, holds=False, failing_classes=1)):
+        with pytest.raises(InternalError, match="break k-anonymity"):
+            hold([kept, wrong], expected=6)
+
+
+def test_a_column_that_is_declared_and_not_there_is_named(lab):
+    table = lab.people()
+    with pytest.raises(SchemaError, match="'weight'"):
+        seal(lab.candidate(Table(table.arrow.drop_columns(["weight"]), table.schema)))
 
 
 def test_undeclared_columns_are_all_named(lab):

@@ -49,6 +49,8 @@ def test_test_noise_does_not() -> None:
 def test_a_large_delta_is_told() -> None:
     made = seal_private(DRAFT, paid(Approximate(1, "0.5")).receipt())
     assert any("Delta" in note for note in made.notes)
+    made = seal_private(DRAFT, paid(Approximate(1, "0.3")).receipt())  # three rows: below a third
+    assert not any("Delta" in note for note in made.notes)
 
 
 def test_a_release_is_not_copied() -> None:

@@ -8,6 +8,7 @@ import re
 
 import pyarrow as pa
 import pytest
+from drawing import assert_drawn_quietly
 
 import halfmask as hm
 from halfmask.assessment.discriminate import discriminate
@@ -30,6 +31,7 @@ def pages():
     release = hm.anonymize(people, hm.KAnonymity(2))
     documents = {
         "assessment": hm.assess(people, fraction=0.5),
+        "survey": hm.assess(people, weights=HOSTILE),
         "comparison": hm.compare(people, release, learn=False),
         "frontier": hm.frontier(people, [hm.KAnonymity(2), hm.KAnonymity(3)]),
         "rate": discriminate(people, "disease", [HOSTILE], values=True, permutations=2),
@@ -38,7 +40,7 @@ def pages():
     return {name: render_page(one.to_dict()) for name, one in documents.items()}
 
 
-@pytest.mark.parametrize("name", ["assessment", "comparison", "frontier", "rate", "sets"])
+@pytest.mark.parametrize("name", ["assessment", "survey", "comparison", "frontier", "rate", "sets"])
 def test_names_cannot_break_out(pages, name):
     assert "<script>alert(1)" not in pages[name]
     assert "<b>&" not in pages[name]
@@ -48,6 +50,8 @@ def test_definitions_are_one_click_away(pages):
     for word in ("prosecutor", "singling out", "special unique"):
         assert f"<summary>{word}</summary>" in pages["assessment"]
         assert TERMS[word].split(".")[0][:40] in pages["assessment"]
+    for word in ("sampling weight", "individual risk", "DIS-SUDA"):
+        assert f"<summary>{word}</summary>" in pages["survey"]
     for word in ("discrimination rate", "identity", "information loss", "semantic partition"):
         assert f"<summary>{word}</summary>" in pages["comparison"]
     for name in ("rate", "sets"):
@@ -79,20 +83,7 @@ def test_an_estimate_that_failed_says_why():
 def test_the_page_draws_its_plots_and_is_quiet(browser, pages, tmp_path, name, width):
     path = tmp_path / "page.html"
     path.write_text(pages[name], encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
-    page.on("request", lambda asking: asked.append(asking.url))
-    page.goto(path.as_uri())
-    for plot in page.query_selector_all(".plot"):
-        page.wait_for_selector(f"#{plot.get_attribute('id')} svg path", state="attached")
-    assert said == []
-    assert asked == [path.as_uri()]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+    assert_drawn_quietly(browser, path, width)
 
 
 ODD = {

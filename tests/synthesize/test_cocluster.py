@@ -17,7 +17,8 @@ from halfmask.errors import (
     PrivacyError,
     UnsatisfiableError,
 )
-from halfmask.release.synthetic import SyntheticDraft, SyntheticRelease, seal_synthetic
+from halfmask.release.seal_synthetic import SyntheticDraft, seal_synthetic
+from halfmask.release.synthetic import SyntheticRelease
 
 IRIS = Path(__file__).parents[1] / "coclustering" / "iris.csv"
 COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.dp.vault import Measured
+from halfmask.dp.noisy_views import Measured
 from halfmask.synthesize.consistent import rows_from, shrunk, simplex
 from halfmask.synthesize.grouping import joined, pooled
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.classes import classes_of, distinct, value_facts
+from halfmask.table.classes import classes_of, distinct
+from halfmask.table.histogram import value_facts
 from halfmask.table.population import widen
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table

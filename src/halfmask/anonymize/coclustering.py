@@ -24,7 +24,7 @@ from halfmask.coclustering.signatures import LINKS, meetings
 from halfmask.coclustering.simplify import merge_small
 from halfmask.errors import ParameterError, PrivacyError, UnsatisfiableError
 from halfmask.models.needs import prepare, statistics
-from halfmask.release.hybrid import HybridCandidate, seal_hybrid
+from halfmask.release.seal_hybrid import HybridCandidate, seal_hybrid
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.release import Release
 
-METHODS = ("cocluster", "cocluster-sets", "cocluster-mode")
 OPTIONS = ("bins", "intervals", "link")
 _CLASS = "class"
 _ROUNDS = 2

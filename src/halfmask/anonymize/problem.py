@@ -16,14 +16,14 @@ import numpy as np
 from halfmask.anonymize.groupings import Groupings
 from halfmask.anonymize.outcome import Outcome
 from halfmask.errors import SchemaError
-from halfmask.metrics.metric import CellMetric, Grouping
+from halfmask.metrics.cost.metric import CellMetric, Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.metric import ClassMetric, Metric
+    from halfmask.metrics.cost.metric import ClassMetric, Metric
     from halfmask.models.verdict import Model
     from halfmask.table.classes import Classes
     from halfmask.table.hierarchy import Hierarchy

@@ -11,8 +11,8 @@ from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.unsatisfiable import unsatisfiable
 from halfmask.errors import ParameterError
-from halfmask.metrics.metric import CellMetric, ClassMetric
-from halfmask.metrics.registry import METRICS, metric_named
+from halfmask.metrics.cost.metric import CellMetric, ClassMetric
+from halfmask.metrics.cost.registry import METRICS, metric_named
 from halfmask.models.exact import require_number, require_whole
 from halfmask.models.needs import prepare, statistics
 from halfmask.models.verdict import Model
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.anonymize.solution import Solution
-    from halfmask.metrics.metric import Metric
+    from halfmask.metrics.cost.metric import Metric
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 

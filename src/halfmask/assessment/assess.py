@@ -12,26 +12,33 @@ import numpy as np
 
 from halfmask.assessment.advice import advice, way
 from halfmask.assessment.assessment import Assessment, ColumnRisk
-from halfmask.assessment.parameters import require_everybody, require_fraction, require_limit
-from halfmask.assessment.people_sets import by_people
+from halfmask.assessment.notes import notes
+from halfmask.assessment.parameters import (
+    known_fraction,
+    require_everybody,
+    require_fraction,
+    require_limit,
+    require_weights_within,
+)
 from halfmask.assessment.table_criteria import table_criteria
 from halfmask.engines.counted import Counted, counted
 from halfmask.engines.source import Source
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
+from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.disclosure import disclosure
+from halfmask.metrics.risk.intrusion import by_class, intrusion
 from halfmask.metrics.risk.rarity import rarity
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.special_uniques import special_uniques
+from halfmask.metrics.risk.survey import survey_risk
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
 from halfmask.models.exact import require_whole
-from halfmask.table.classes import classes_of
-from halfmask.table.decimal_comma import HINT, are_comma_numbers
-from halfmask.table.numbers import is_text
+from halfmask.table.classes import distinct
 from halfmask.table.population import widen
 from halfmask.table.read import rows_of
 
@@ -41,7 +48,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.discrimination.set_walk import SetRate
-    from halfmask.table.classes import Classes
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
@@ -60,6 +66,7 @@ def assess(
     encoding: str | None = None,
     population: Table | None = None,
     fraction: float | None = None,
+    weights: str | None = None,
     size: int = 3,
     k: int = 5,
     limit: float = LIMIT,
@@ -79,6 +86,7 @@ def assess(
         encoding: the character encoding of a text file; ``None``: detected.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
+        weights: a column that says how many people of the population each row stands for.
         size: the largest column sets that are looked at.
         k: fewer people than this are too few in the population.
         limit: the highest acceptable risk.
@@ -94,7 +102,7 @@ def assess(
     require_whole("size", size, 1)
     require_whole("k", k, 1)
     source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
-    held = counted(source, _read)
+    held = counted(source, _read, weights=weights)
     return _assessed(held, population, fraction, size, k, limit)
 
 
@@ -119,16 +127,26 @@ def _assessed(
     population = None if population is None else rows_of(population)
     quasi, sensitive = table.schema.quasi, table.schema.sensitive
     ready = table if population is None else widen(table, population, quasi)
-    classes = classes_of(ready, quasi, columns=sensitive, population=population, counts=counts)
+    classes, of_row = distinct(
+        ready, quasi, columns=sensitive, population=population, counts=counts
+    )
     if population is not None:
         require_everybody(classes, len(population))
-    if population is not None and fraction is None:
-        fraction = min(1.0, held.rows / len(population))
+    survey = None
+    if held.weights is not None:
+        require_weights_within(held.weights, population, fraction)
+        survey = survey_risk(held.weights, classes, of_row, (limit,))
+    fraction = known_fraction(fraction, held.rows, population, held.weights)
     own = classes.select(classes.rows > 0)
     size = affordable(len(quasi), size)
-    sets = by_people(column_sets(table, quasi, size=size, counts=counts), own, ready)
+    sets = column_sets(table, quasi, size=size, counts=counts)
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
-    disclosures = tuple(disclosure(own, name) for name in sensitive)
+    special = special_uniques(table, quasi, size=size, counts=counts)
+    scores = by_class(classes, special.scores, of_row)[classes.rows > 0]
+    disclosures = tuple(
+        disclosure(own, name, original_blocks(ready, name, meaning_of(ready, name)))
+        for name in sensitive
+    )
     rows, people = own.rows, own.people
     alone = int(rows[people == 1].sum())
     smallest = int(people.min())
@@ -146,7 +164,9 @@ def _assessed(
         reidentification=reidentification(classes.rows, classes.people, classes.population),
         rarity=None if population is None else rarity(classes),
         uniqueness=None if fraction is None else uniqueness(people, fraction, k=k),
-        special=special_uniques(table, quasi, size=size, counts=counts),
+        survey=survey,
+        special=special,
+        intrusion=None if fraction is None else intrusion(own, scores, len(quasi), fraction),
         sets=sets[:10],
         minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
         disclosures=disclosures,
@@ -155,7 +175,7 @@ def _assessed(
         advice=advice(ready, own),
         way=way(ready, own),
         limit=limit,
-        notes=(*_notes(held, own, size, fraction), *_strangers(own)),
+        notes=notes(held, own, size, fraction, survey),
     )
 
 
@@ -176,45 +196,6 @@ def _require(table: Table) -> None:
     table.schema.require_quasi()
     if not len(table):
         raise InputError("The table has no rows: there is nothing to assess.")
-
-
-def _notes(held: Counted, classes: Classes, size: int, fraction: float | None) -> tuple[str, ...]:
-    notes = [held.note] if held.note else []
-    if classes.members is not None:
-        notes.append(
-            "People have several rows. Who is alone is counted by people; special uniques (SUDA2) "
-            "and distinction count rows, so that somebody whose rows agree does not show there."
-        )
-    commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
-    if commas:
-        notes.append(f"Read as text: {', '.join(commas)}.{HINT}")
-    if size < len(held.table.schema.quasi):
-        notes.append(f"Column sets of up to {size} columns were looked at; larger ones tell more.")
-    if fraction is None:
-        notes.append(
-            "Nothing is said about the population: give the share of it that is in the table "
-            "(fraction), or a table of it (population)."
-        )
-    return tuple(notes)
-
-
-def _with_commas(table: Table, name: str) -> bool:
-    values = table.encode(name).values
-    return is_text(values.type) and are_comma_numbers(values.drop_null())
-
-
-def _strangers(classes: Classes) -> tuple[str, ...]:
-    """What is to be said where the population does not hold everybody of the table."""
-    if classes.population is None:
-        return ()
-    few = classes.population < classes.people
-    if not few.any():
-        return ()
-    return (
-        f"The population holds fewer people than the table in {int(few.sum()):,} classes of the "
-        f"table, with {int(classes.people[few].sum()):,} people: it is not everybody. There, the "
-        "journalist's risk is that of the table alone.",
-    )
 
 
 def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[str, int, int], ...]:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.column_sets import ColumnSet
     from halfmask.metrics.risk.criterion import Criterion
     from halfmask.metrics.risk.disclosure import Disclosure
+    from halfmask.metrics.risk.intrusion import Intrusion
     from halfmask.metrics.risk.rarity import Rarity
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.metrics.risk.special_uniques import SpecialUniques
+    from halfmask.metrics.risk.survey import SurveyRisk
     from halfmask.metrics.risk.uniqueness import Uniqueness
 
 FORMAT = "halfmask.assessment/1"
@@ -53,7 +55,10 @@ class Assessment:
         reidentification: prosecutor, journalist and marketer, with thresholds.
         rarity: who is unique here and in the population; None where no population is given.
         uniqueness: estimates for the population; None where its size is not known.
+        survey: the risk in the population by sampling weights; None where none are named.
         special: who stands out through how few columns.
+        intrusion: how likely a row that alone fits somebody is the right one (DIS, DIS-SUDA); None
+            where nothing is known of the population.
         sets: the column sets that tell most people apart; ``minimal`` those that begin to.
         disclosures: what the classes give away, per sensitive column.
         discrimination: per sensitive column, the sets that tell most about it.
@@ -77,7 +82,9 @@ class Assessment:
     reidentification: Reidentification
     rarity: Rarity | None
     uniqueness: Uniqueness | None
+    survey: SurveyRisk | None
     special: SpecialUniques
+    intrusion: Intrusion | None
     sets: tuple[ColumnSet, ...]
     minimal: tuple[tuple[str, ...], ...]
     disclosures: tuple[Disclosure, ...]
@@ -116,7 +123,9 @@ class Assessment:
                 "reidentification": self.reidentification.to_dict(),
                 "rarity": None if self.rarity is None else self.rarity.to_dict(),
                 "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
+                "survey": None if self.survey is None else self.survey.to_dict(),
                 "special_uniques": self.special.to_dict(),
+                "intrusion": None if self.intrusion is None else self.intrusion.to_dict(),
                 "column_sets": [one.to_dict() for one in self.sets],
                 "minimal_quasi_identifiers": [list(names) for names in self.minimal],
                 "disclosures": [one.to_dict() for one in self.disclosures],

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
     from halfmask.table.hierarchy import Hierarchy
+    from halfmask.table.histogram import Histogram
     from halfmask.table.table import Table
 
     Part = tuple[Sequence[int], Classes]  # the levels of some classes, and the classes

@@ -1,8 +1,8 @@
-"""Tables that were made row by row, as points of a frontier: divided, perturbed, private, given."""
+"""Tables that were made row by row, as points of a frontier: divided, perturbed, given."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,24 +53,11 @@ def divided_point(
     return Point.of(setting, measure.divided(found.recoding, found.step), found.gap)
 
 
-def private_point(table: Table, epsilon: float, method: str, domains: Any) -> Point:
-    """Draw a private table with ``epsilon``, measure it and forget it."""
-    from halfmask.synthesize.run import synthesize
-
-    made: Any = synthesize(table, method, epsilon=epsilon, domains=domains)
-    name = f"epsilon = {epsilon:g}; {made.method}"
-    figures = finished_figures(table, made, made_up=True)
-    return _point(name, made.method, figures, epsilon=float(epsilon))
-
-
 def given_point(table: Table, name: str, release: Published | Table) -> Point:
     """A finished table as a point."""
-    return _point(name, "given", finished_figures(table, release))
-
-
-def _point(name: str, method: str, figures: Figures, epsilon: float | None = None) -> Point:
+    figures = finished_figures(table, release)
     stated = {key: getattr(figures, key) for key in figures.__slots__}
-    return Point(name=name, method=method, suppression=0.0, models=(), epsilon=epsilon, **stated)
+    return Point(name=name, method="given", suppression=0.0, models=(), **stated)
 
 
 def finished_figures(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from halfmask.assessment.dominance import marked, require_axes, utility_of
+from halfmask.assessment.drawn import private_point
 from halfmask.assessment.figures import Measure
-from halfmask.assessment.finished import divided_point, given_point, private_point
+from halfmask.assessment.finished import divided_point, given_point
 from halfmask.assessment.frontier_source import (
     by_value,
     columns_read,
@@ -18,12 +20,13 @@ from halfmask.assessment.frontier_source import (
     require_no_rows,
     require_tables,
 )
-from halfmask.assessment.points import Frontier, Point, marked, require_axes, utility_of
+from halfmask.assessment.points import Frontier, Point
 from halfmask.assessment.settings import chains, require_effort
 from halfmask.assessment.shared_search import SharedSearch
 from halfmask.engines.counted import counted
 from halfmask.engines.source import Source
 from halfmask.errors import ParameterError
+from halfmask.models.exact import require_whole
 from halfmask.models.needs import prepare
 from halfmask.table.classes import classes_of
 from halfmask.table.hierarchies.auto import settled
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 SUPPRESSION = (0.0, 0.02, 0.05)
+DRAWS = 5
 
 
 def frontier(
@@ -57,6 +61,7 @@ def frontier(
     epsilons: Sequence[float] = (),
     synthesizer: str = "auto",
     domains: Any = None,
+    draws: int = DRAWS,
     releases: Mapping[str, Published | Table] | None = None,
     schema: object = None,
     engine: str | None = None,
@@ -66,7 +71,7 @@ def frontier(
     encoding: str | None = None,
     progress: Progress | None = None,
 ) -> Frontier:
-    """Try all combinations of settings and mark those that no other beats.
+    """Try all combinations of settings and mark those that none dominates.
 
     Args:
         table: rows with quasi-identifiers and hierarchies; or, for recodings, a file or the address
@@ -86,6 +91,7 @@ def frontier(
             points are read from the original: they are for the controller only.
         synthesizer: the method of private tables.
         domains: their public domains.
+        draws: how many private tables are drawn for each budget, at least 2; figures are means.
         releases: finished tables (perturbed, synthetic) to put beside them, by name.
         schema: the schema of a file or database, as for ``read``.
         engine: ``"duckdb"`` counts a file within ``memory_limit``; ``"memory"`` reads it.
@@ -99,13 +105,14 @@ def frontier(
         >>> import halfmask as hm
         >>> people = hm.read({"age": [30, 30, 41, 41]}, schema={"age": "quasi"})
         >>> hm.frontier(people, [hm.KAnonymity(k) for k in (2, 3)], suppression=[0.0])
-        Frontier(2 settings, 2 not dominated)
+        Frontier(2 settings, 2 different results, 2 not dominated)
     """
     if not models and not releases and not epsilons:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
     require_axes(risk, utility)
     require_effort(seed, time_limit)
     require_tables(epsilons, releases)
+    require_whole("draws", draws, 2)
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
@@ -117,7 +124,7 @@ def frontier(
     done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
     _promise(held, wanted, metric, seed, time_limit, done)
     for epsilon in epsilons:
-        done.add(private_point(held.table, epsilon, synthesizer, domains))
+        done.add(private_point(held.table, epsilon, synthesizer, domains, draws))
     for name, made in (releases or {}).items():
         done.add(given_point(held.table, name, made))
     compared = utility or utility_of(done.points)
@@ -197,6 +204,11 @@ def _notes(held: Counted, points: Sequence[Point], utility: str) -> tuple[str, .
         )
     elif lacking:
         notes.append(f"{lacking} settings without a known loss are shown and not compared.")
+    if any(point.draws is not None for point in points):
+        notes.append(
+            "Private tables were drawn several times: their figures are means with 95 % intervals. "
+            "They are compared at the upper ends, so that a lucky draw does not count as better."
+        )
     if any(point.gap for point in points):
         notes.append(
             "The search for some settings stopped at its time limit: they may lose more than "

@@ -9,6 +9,10 @@ from halfmask.models.exact import require_number
 
 if TYPE_CHECKING:
     from halfmask.table.classes import Classes
+    from halfmask.table.table import Table
+    from halfmask.table.weights import Weights
+
+_MORE = 1.01
 
 
 def require_limit(limit: float) -> None:
@@ -32,3 +36,32 @@ def require_everybody(classes: Classes, population: int) -> None:
             f"The population has {population:,} rows and the table {people:,} people: give a table "
             "of everybody, those of the table among them, or leave it out."
         )
+
+
+def known_fraction(
+    fraction: float | None, rows: int, population: Table | None, weights: Weights | None
+) -> float | None:
+    """The share of the population that a table of ``rows`` holds, as stated or as it follows."""
+    if fraction is not None:
+        return fraction
+    if population is not None:
+        return min(1.0, rows / len(population))
+    return None if weights is None else weights.fraction
+
+
+def require_weights_within(
+    weights: Weights, population: Table | None, fraction: float | None
+) -> None:
+    """Refuse weights that stand for more people than were said to be.
+
+    Weights are estimates and fractions are rounded: 1 % more is taken.
+    """
+    stated = [] if population is None else [len(population)]
+    stated += [] if fraction is None else [round(weights.people / fraction)]
+    for people in stated:
+        if weights.total > _MORE * people:
+            raise InputError(
+                f"The weights in column '{weights.column}' add up to more people than the "
+                f"population has by what was said ({people:,}): check that they are weights of "
+                "people (not of households), or correct the population or the fraction."
+            )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.write import write
-from halfmask.errors import ParameterError
 from halfmask.release.document import plain, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from os import PathLike
 
     import pandas as pd
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.settings import Setting
 
 FORMAT = "halfmask.frontier/1"
-RISKS = {"mean": "risk", "highest": "highest_risk", "inference": "inference"}
-UTILITIES = ("loss", "distance")
-_DIGITS = 12  # figures that agree so far are equal
+_NESTED = ("models", "intervals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,12 @@ class Point:
         epsilon: the privacy budget of a private table; None for others.
         gap: how far the optimum can be below what the search minimized; 0: proven; None where the
             method proves nothing.
-        best: whether no other point has less of one of risk and utility lost and as little of the
-            other.
+        best: whether it is not dominated: no other point has less of one of risk and utility lost
+            and as little of the other.
+        same_as: the name of the point that stands for all with the same figures; None for that one.
+        draws: how many private tables were drawn, of whose figures these are the means; None for
+            others.
+        intervals: by figure, where its mean lies with 95 % confidence; None without draws.
     """
 
     name: str
@@ -62,6 +63,9 @@ class Point:
     epsilon: float | None = None
     gap: float | None = None
     best: bool = False
+    same_as: str | None = None
+    draws: int | None = None
+    intervals: Mapping[str, tuple[float, float]] | None = None
 
     @classmethod
     def of(cls, setting: Setting, figures: Figures, gap: float | None = None) -> Point:
@@ -104,12 +108,20 @@ class Frontier:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Frontier({len(self.points)} settings, {len(self.best)} not dominated)"
+        return (
+            f"Frontier({len(self.points)} settings, {len(self.different)} different results, "
+            f"{len(self.best)} not dominated)"
+        )
+
+    @property
+    def different(self) -> tuple[Point, ...]:
+        """One point for each result: settings with the same figures are one."""
+        return tuple(point for point in self.points if point.same_as is None)
 
     @property
     def best(self) -> tuple[Point, ...]:
-        """The points that no other beats in both risk and utility."""
-        return tuple(point for point in self.points if point.best)
+        """The different points that are not dominated in risk and utility."""
+        return tuple(point for point in self.different if point.best)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -133,9 +145,9 @@ class Frontier:
         import pyarrow as pa
 
         rows = [point.to_dict() for point in self.points]
-        kinds = {"classes": pa.int64(), "best": pa.bool_(), "name": pa.string()}
-        kinds |= {"method": pa.string()}
-        names = [name for name in Point.__slots__ if name != "models"]
+        kinds = dict.fromkeys(("name", "method", "same_as"), pa.string())
+        kinds |= {"classes": pa.int64(), "draws": pa.int64(), "best": pa.bool_()}
+        names = [name for name in Point.__slots__ if name not in _NESTED]
         return pa.table(
             {
                 name: pa.array([row[name] for row in rows], kinds.get(name, pa.float64()))
@@ -150,40 +162,3 @@ class Frontier:
     def report(self, path: str | PathLike[str]) -> None:
         """Write the points as ``.json`` or as a page with an interactive plot."""
         write(self.to_dict(), path)
-
-
-def require_axes(risk: str, utility: str | None) -> None:
-    """Refuse figures that points cannot be compared by."""
-    if risk not in RISKS:
-        raise ParameterError("risk", risk, "one of " + ", ".join(RISKS))
-    if utility is not None and utility not in UTILITIES:
-        raise ParameterError("utility", utility, "loss, distance or None")
-
-
-def utility_of(points: Sequence[Point]) -> str:
-    """Loss, or distance where the loss of a point is not known."""
-    return "loss" if all(point.loss is not None for point in points) else "distance"
-
-
-def marked(points: Sequence[Point], risk: str, utility: str) -> list[Point]:
-    """Mark the points that no other beats, safest first.
-
-    A point beats another if it is no worse in both figures and better in one. Points that lack one
-    of them are not compared.
-    """
-    placed = [(point, _place(point, risk, utility)) for point in points]
-    known = [place for _, place in placed if place is not None]
-    out = []
-    for point, place in placed:
-        beaten = place is None or any(
-            other != place and other[0] <= place[0] and other[1] <= place[1] for other in known
-        )
-        out.append((place or (2.0, 2.0), replace(point, best=not beaten)))
-    return [point for _, point in sorted(out, key=lambda pair: (*pair[0], pair[1].name))]
-
-
-def _place(point: Point, risk: str, utility: str) -> tuple[float, float] | None:
-    chance, cost = getattr(point, RISKS[risk]), getattr(point, utility)
-    return (
-        None if chance is None or cost is None else (round(chance, _DIGITS), round(cost, _DIGITS))
-    )

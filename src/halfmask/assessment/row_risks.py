@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.assessment.parameters import require_everybody, require_fraction
+from halfmask.assessment.parameters import (
+    known_fraction,
+    require_everybody,
+    require_fraction,
+    require_weights_within,
+)
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.individual import household_risks, individual_risks
+from halfmask.metrics.risk.intrusion import by_class, dis_scores
 from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
 from halfmask.metrics.risk.special_uniques import special_uniques
+from halfmask.metrics.risk.survey import class_chances
 from halfmask.metrics.walk import affordable
 from halfmask.models.exact import require_whole
 from halfmask.release.write import write_table
@@ -23,15 +30,18 @@ from halfmask.table.classes import distinct
 from halfmask.table.population import widen
 from halfmask.table.read import rows_of
 from halfmask.table.table import require_table
+from halfmask.table.weights import weights_of
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
 
+    from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+    from halfmask.table.weights import Weights
 
-_CHANCES = ("prosecutor", "journalist", "individual", "household")
+_CHANCES = ("prosecutor", "journalist", "individual", "weighted", "special_dis", "household")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -44,8 +54,14 @@ class RowRisks:
         special_score: the SUDA score; 0 for rows that no small column set singles out.
         special_size: how many columns suffice to single the row out; 0 where none were found.
         journalist: 1 / people of the population who share them; None where no population is given.
-        individual: the expected chance in a population of unknown rows; None without a fraction.
+        individual: the expected chance in a population of unknown rows, by the weights of the class
+            or else by the fraction; None without either.
         household: the chance that somebody of the household is found; None where none is named.
+        represented: how many people of the population the people of the class stand for by their
+            weights; None without weights.
+        weighted: 1 / represented.
+        special_dis: the DIS-SUDA score, the chance that the row is the right one where it alone
+            fits somebody; None where nothing is known of the population.
     """
 
     people: NDArray[np.int64]
@@ -55,6 +71,9 @@ class RowRisks:
     journalist: NDArray[np.float64] | None = None
     individual: NDArray[np.float64] | None = None
     household: NDArray[np.float64] | None = None
+    represented: NDArray[np.float64] | None = None
+    weighted: NDArray[np.float64] | None = None
+    special_dis: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.people)
@@ -105,6 +124,7 @@ def row_risks(
     *,
     population: Table | None = None,
     fraction: float | None = None,
+    weights: str | None = None,
     household: str | None = None,
     size: int = 3,
 ) -> RowRisks:
@@ -114,6 +134,7 @@ def row_risks(
         table: rows with a schema that names the quasi-identifiers.
         population: the table of everybody, if there is one.
         fraction: the share of the population that the table holds, if it is known.
+        weights: a column that says how many people of the population each row stands for.
         household: a column that says which rows belong together.
         size: the largest column sets that are looked at for special uniques; smaller ones where
             there are very many columns.
@@ -129,6 +150,7 @@ def row_risks(
     table.schema.require_quasi()
     require_fraction(fraction)
     require_whole("size", size, 1)
+    weighed = None if weights is None else weights_of(table, weights)
     if household is not None and household not in table.arrow.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
     population = None if population is None else rows_of(population)
@@ -136,31 +158,31 @@ def row_risks(
     classes, of_row = distinct(ready, quasi, population=population)
     if population is not None:
         require_everybody(classes, len(population))
-    people = classes.people[of_row]
-    prosecutor = prosecutor_risks(classes.people, of_row)
+    people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
     special = special_uniques(table, quasi, size=affordable(len(quasi), size))
-    journalist = individual = None
+    found: dict[str, NDArray[np.float64]] = {}
     if classes.population is not None:
-        journalist = 1.0 / np.maximum(classes.population[of_row], people)
-    if fraction is not None:
-        individual = individual_risks(people, fraction)
-    chosen = journalist if journalist is not None else individual
-    return RowRisks(
-        people,
-        prosecutor,
-        special.scores,
-        special.smallest(),
-        journalist,
-        individual,
-        None if household is None else _household(table, household, chosen, prosecutor),
-    )
+        found["journalist"] = 1.0 / np.maximum(classes.population[of_row], people)
+    if weighed is not None:
+        require_weights_within(weighed, population, fraction)
+        found |= _by_weights(weighed, classes, of_row)
+    elif fraction is not None:
+        found["individual"] = individual_risks(people, fraction)
+    share = known_fraction(fraction, len(table), population, weighed)
+    if share is not None:
+        scores = by_class(classes, special.scores, of_row)
+        found["special_dis"] = dis_scores(classes, scores, len(quasi), share)[of_row]
+    if household is not None:
+        chances = found.get("journalist", found.get("individual", prosecutor))
+        found["household"] = household_risks(chances, table.encode(household).codes)
+    return RowRisks(people, prosecutor, special.scores, special.smallest(), **found)
 
 
-def _household(
-    table: Table,
-    name: str,
-    chosen: NDArray[np.float64] | None,
-    prosecutor: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The households' risks by the population where it is known; else by the table."""
-    return household_risks(prosecutor if chosen is None else chosen, table.encode(name).codes)
+def _by_weights(
+    weighed: Weights, classes: Classes, of_row: NDArray[np.int32]
+) -> dict[str, NDArray[np.float64]]:
+    """What the weights say of each row."""
+    represented = weighed.by_class(classes, of_row)
+    individual, weighted = class_chances(np.maximum(classes.people, 1), represented)
+    figures = {"individual": individual, "represented": represented, "weighted": weighted}
+    return {name: figure[of_row] for name, figure in figures.items()}

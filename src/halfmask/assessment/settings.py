@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -103,8 +103,12 @@ def _kind(model: Model) -> tuple[Any, ...]:
 
 
 def _strength(model: Model) -> tuple[float, ...]:
-    facts = model.to_dict()
-    return tuple(sign * facts[key] for key, sign in _STRONGER.items() if key in facts)
+    return strength([model.to_dict()])
+
+
+def strength(models: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+    """The parameters of models given as plain values, so that more is stronger."""
+    return tuple(sign * m[key] for m in models for key, sign in _STRONGER.items() if key in m)
 
 
 def _runs(models: Sequence[Model]) -> list[list[Model]]:

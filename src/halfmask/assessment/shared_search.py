@@ -16,7 +16,7 @@ from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.shared_groupings import SharedGroupings
 from halfmask.assessment.figures import Figures, Measure, level_map
 from halfmask.assessment.settings import at_least
-from halfmask.metrics.registry import metric_named
+from halfmask.metrics.cost.registry import metric_named
 from halfmask.models.needs import statistics
 from halfmask.table.classes import distinct
 

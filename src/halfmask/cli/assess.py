@@ -16,6 +16,7 @@ from halfmask.cli.options import (
     report_option,
     rows_or_place,
     source,
+    weights_option,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @source
 @click.option("--population", type=click.Path(), help="The population table's file.")
 @click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
+@weights_option
 @click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
 @click.option("--limit", type=float, default=0.09, show_default=True,
               help="Highest acceptable risk of a criterion.")  # fmt: skip
@@ -47,6 +49,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             table,
             population=population,
             fraction=given["fraction"],
+            weights=given["weights"],
             size=given["size"],
             limit=given["limit"],
             **how,
@@ -85,7 +88,9 @@ def show_assessment(found: Assessment) -> None:
         steps,
     )
     _show_secrets(found)
+    _show_survey(found)
     _show_population(found)
+    _show_intrusion(found)
     for note in found.notes:
         show.say(note)
 
@@ -127,6 +132,31 @@ def _show_secrets(found: Assessment) -> None:
         )
 
 
+def _show_survey(found: Assessment) -> None:
+    if found.survey is None:
+        return
+    from halfmask.report import survey
+
+    facts = found.survey.to_dict()
+    kinds = (facts["individual"], facts["plain"])
+    show.table(
+        "Found in the population, estimated from the weights",
+        ("", "individual risk", "1 / people stood for"),
+        [
+            ("highest chance", *(show.percent(one["highest"]) for one in kinds)),
+            ("global risk (mean)", *(show.percent(one["mean"]) for one in kinds)),
+            ("expected number found", *(survey.people(one["expected"]) for one in kinds)),
+            (
+                f"rows above {show.percent(found.limit)}",
+                *(show.number(survey.rows_above(one, found.limit)) for one in kinds),
+            ),
+        ],
+    )
+    show.say(survey.outcome(facts, found.limit))
+    models = None if found.uniqueness is None else found.uniqueness.to_dict()
+    show.say(survey.lean(facts, models))
+
+
 def _show_population(found: Assessment) -> None:
     if found.uniqueness is None:
         return
@@ -149,3 +179,20 @@ def _show_population(found: Assessment) -> None:
     for line in (population.outcome(facts), facts["why"], population.agreement(facts)):
         if line:
             show.say(line)
+
+
+def _show_intrusion(found: Assessment) -> None:
+    if found.intrusion is None or found.intrusion.chance.value is None:
+        return
+    from halfmask.report import survey
+    from halfmask.report.risk_plots import band
+
+    facts = found.intrusion.to_dict()
+    held = [(band(one), one["rows"]) for one in facts["distribution"] if one["rows"]]
+    if held:
+        show.table(
+            "Rows that few columns single out, by the chance that a match is right (DIS-SUDA)",
+            ("chance", "rows"),
+            held,
+        )
+    show.say(survey.intrusion(facts))

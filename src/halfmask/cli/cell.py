@@ -42,7 +42,8 @@ def init(home: str, group: str, commons: str) -> None:
 
     from halfmask.protocol.commons import read_commons
     from halfmask.protocol.keys import GroupKey, read_key
-    from halfmask.protocol.store.vault import Vault, new_key_file
+    from halfmask.protocol.store.key_file import new_key_file
+    from halfmask.protocol.store.vault import Vault
 
     read_commons(commons)
     enrolled = read_key(group, GroupKey)
@@ -212,7 +213,8 @@ def log(home: str, revoke: str | None, as_json: bool) -> None:
 
 
 def _vault(home: str) -> Vault:
-    from halfmask.protocol.store.vault import Vault, read_key_file
+    from halfmask.protocol.store.key_file import read_key_file
+    from halfmask.protocol.store.vault import Vault
 
     if not Path(home).exists():
         raise InputError(f"There is no cell {Path(home).name}: make one with cell init.")

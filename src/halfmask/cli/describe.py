@@ -11,7 +11,7 @@ from halfmask.cli import show
 from halfmask.cli.options import STDOUT, as_json, bare_source, output, refuse_two_documents
 
 if TYPE_CHECKING:
-    from halfmask.table.describe import Description
+    from halfmask.table.description import Description
 
 
 @click.command("describe")

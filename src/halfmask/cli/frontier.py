@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from halfmask.cli import show
-from halfmask.cli.alternatives import alternatives, choices, numbers
+from halfmask.cli.alternatives import alternatives, choices
 from halfmask.cli.options import (
     as_json,
     engine_options,
@@ -21,6 +22,8 @@ from halfmask.cli.options import (
 from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from halfmask.assessment.points import Frontier, Point
 
 _SHOWN = 40  # settings that are printed; --json and -o hold all
@@ -39,6 +42,8 @@ _SHOWN = 40  # settings that are printed; --json and -o hold all
 @click.option("--utility", help="Compare by loss or distance; default: loss where it is known.")
 @click.option("--epsilon", metavar="0.5,1,2", help="Private tables with each of these budgets.")
 @click.option("--domains", type=click.Path(), help="Their public values or bounds: .toml.")
+@click.option("--draws", type=int, default=5, show_default=True,
+              help="Private tables drawn for each budget; figures are means.")  # fmt: skip
 @click.option("--release", multiple=True, type=click.Path(), help="A finished table to add.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For random methods.")
 @click.option("--time-limit", type=float, help="Seconds for each search.")
@@ -51,6 +56,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
     Example: halfmask frontier people.csv --k 2,5,10,20 -o frontier.html
     """
     from halfmask.assessment.frontier import frontier
+    from halfmask.models.stated_alternatives import stated_numbers
 
     refuse_bad_outputs(file, None, output)
     wanted = choices(given)
@@ -65,14 +71,15 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
             table,
             *wanted,
             methods=names(given["method"]),
-            suppression=numbers("suppression", given["suppression"]),
+            suppression=stated_numbers("suppression", given["suppression"], "--"),
             metric=given["metric"],
             risk=given["risk"],
             utility=given["utility"],
             seed=given["seed"],
             time_limit=given["time_limit"],
-            epsilons=numbers("epsilon", given["epsilon"]) if given["epsilon"] else (),
+            epsilons=stated_numbers("epsilon", given["epsilon"], "--") if given["epsilon"] else (),
             domains=given["domains"],
+            draws=given["draws"],
             releases=finished,
             progress=progress,
             **how,
@@ -82,22 +89,28 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
 
 
 def show_frontier(found: Frontier) -> None:
-    """Print the points for people; where they are many, those worth a choice."""
-    points = found.points if len(found.points) <= _SHOWN else found.best
+    """Print one line per result for people; where they are many, those worth a choice."""
+    points = found.different if len(found.different) <= _SHOWN else found.best
     if not points:
         show.say(
             "No setting can be satisfied: promise less, let more rows be suppressed "
             "(--suppression), or give hierarchies that generalize further."
         )
         return
-    headings = ("setting", "best", "mean risk", "highest risk", "inference", "loss", "distance",
+    headings = ("setting", "✓", "mean risk", "highest risk", "inference", "loss", "distance",
                 "suppressed")  # fmt: skip
     what = {"mean": "mean risk", "highest": "highest risk", "inference": "inference"}[found.risk]
-    title = f"Risk and utility (best: none is better in {what} and as good in {found.utility})"
-    show.table(title, headings, [_row(point) for point in points])
-    if len(points) < len(found.points):
+    title = (
+        f"Risk and utility (✓ not dominated: none is better in {what} or {found.utility} and as "
+        "good in the other)"
+    )
+    same = Counter(point.same_as for point in found.points if point.same_as is not None)
+    show.table(title, headings, [_row(point, same[point.name]) for point in points])
+    if same:
+        show.say("Settings with the same figures stand in one line: --json or -o names all.")
+    if len(points) < len(found.different):
         show.say(
-            f"{len(found.points) - len(points)} settings that others beat are not shown: "
+            f"{len(found.different) - len(points)} results that others dominate are not shown: "
             "--json or -o gives all."
         )
     for names_, what in ((found.impossible, "cannot be satisfied"),
@@ -111,12 +124,24 @@ def show_frontier(found: Frontier) -> None:
         show.say(note)
 
 
-def _row(point: Point) -> tuple[str, ...]:
-    shares = (point.risk, point.highest_risk, point.inference, point.loss)
+def _row(point: Point, same: int) -> tuple[str, ...]:
+    more = "" if not same else f" (and {same} more)"
     return (
-        point.name,
-        "yes" if point.best else "",
-        *("" if share is None else show.percent(share) for share in shares),
-        show.number(round(point.distance, 4)),
+        point.name + more,
+        "✓" if point.best else "",
+        *(_figure(point, name, show.percent) for name in ("risk", "highest_risk", "inference")),
+        _figure(point, "loss", show.percent),
+        _figure(point, "distance", lambda value: show.number(round(value, 4))),
         show.percent(point.suppressed),
     )
+
+
+def _figure(point: Point, name: str, written: Callable[[float], str]) -> str:
+    """A figure, with its interval where it is a mean of draws."""
+    value = getattr(point, name)
+    if value is None:
+        return ""
+    if point.intervals is None or name not in point.intervals:
+        return written(value)
+    low, high = point.intervals[name]
+    return written(value) + ("" if low == high else f" ({written(low)} to {written(high)})")

@@ -55,6 +55,10 @@ def output(help_text: str) -> Decorator:
     return click.option("-o", "--output", type=click.Path(allow_dash=True), help=help_text)
 
 
+weights_option = click.option(
+    "--weights", metavar="COLUMN", help="How many people of the population a row stands for."
+)
+
 _ENGINE = (
     click.option("--engine", help="duckdb: count FILE without reading it into memory."),
     click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB."),

@@ -24,7 +24,7 @@ def refuse_noise(given: dict[str, Any]) -> None:
 
 def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json: bool) -> None:
     """Answer under differential privacy, print the figures and what they cost."""
-    from halfmask.query.private import answer_privately
+    from halfmask.query.private.answer import answer_privately
     from halfmask.release.document import plain_rows
 
     for name in ("suggest", "policies"):
@@ -58,8 +58,8 @@ def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json
 
 
 def _explain(session: Any, text: str, options: dict[str, Any], *, as_json: bool) -> None:
-    from halfmask.query.private_explain import explained_privately
-    from halfmask.query.private_prepare import prepare_privately
+    from halfmask.query.private.explain import explained_privately
+    from halfmask.query.private.prepare import prepare_privately
 
     plan = explained_privately(prepare_privately(session, text, **options), session)
     if as_json:

@@ -45,8 +45,8 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
     WITH EPSILON 1.0 DELTA 1e-6"
     """
     from halfmask.query.explain import explained
-    from halfmask.query.parse import parse
-    from halfmask.query.private_clause import is_private
+    from halfmask.query.parsing.parse import parse
+    from halfmask.query.private.clause import is_private
     from halfmask.query.run import Session
 
     text = _text(sql, given["sql_file"])
@@ -79,7 +79,7 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
 
 
 def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) -> None:
-    from halfmask.query.ledger import Ledger
+    from halfmask.query.history.ledger import Ledger
     from halfmask.release.document import plain_rows
 
     ledger = Ledger.read(given["ledger"]) if given["ledger"] else None

@@ -7,13 +7,21 @@ from typing import Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, output, refuse_bad_outputs, source
+from halfmask.cli.options import (
+    as_json,
+    load,
+    output,
+    refuse_bad_outputs,
+    source,
+    weights_option,
+)
 
 
 @click.command("risks")
 @source
 @click.option("--population", type=click.Path(), help="The population table's file.")
 @click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
+@weights_option
 @click.option("--household", metavar="COLUMN", help="Which rows belong together.")
 @click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
 @click.option("--limit", type=float, default=0.09, show_default=True,
@@ -37,6 +45,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             table,
             population=population,
             fraction=given["fraction"],
+            weights=given["weights"],
             household=given["household"],
             size=given["size"],
         )

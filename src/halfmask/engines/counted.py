@@ -11,17 +11,22 @@ import pyarrow.compute as pc
 
 from halfmask.engines.open import is_address
 from halfmask.errors import InputError
+from halfmask.table.bind import bind, typed
+from halfmask.table.decimal_comma import has_comma
 from halfmask.table.normalize import normalize
-from halfmask.table.read import bind, typed
+from halfmask.table.weights import checked, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+    from sqlglot import exp
 
+    from halfmask.engines.request import Engine
     from halfmask.engines.source import Source
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+    from halfmask.table.weights import Weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +41,7 @@ class Counted:
         left_out: the columns of the source that were not counted.
         private: the columns of the source that must not leave.
         source: opens the rows again, where they stayed there.
+        weights: how many people of the population the rows stand for, where that was asked.
     """
 
     table: Table
@@ -45,6 +51,7 @@ class Counted:
     left_out: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
     source: Source | None = field(default=None, repr=False)
+    weights: Weights | None = field(default=None, repr=False)
 
     @property
     def each(self) -> NDArray[np.int64]:
@@ -70,12 +77,15 @@ class Counted:
 
             with self.source.open() as (running, table):
                 values, whole = distinct_values(running, table, name, most)
-        found = pc.drop_null(pc.cast(values, pa.string()))
-        return found.filter(pc.not_equal(found, "")), whole
+        return pc.drop_null(pc.cast(values, pa.string())), whole
 
 
 def counted(
-    source: Source, columns: Callable[[Schema], Sequence[str]], optional: Sequence[str] = ()
+    source: Source,
+    columns: Callable[[Schema], Sequence[str]],
+    optional: Sequence[str] = (),
+    *,
+    weights: str | None = None,
 ) -> Counted:
     """Read a small source; have DuckDB or PostgreSQL count a large one.
 
@@ -84,11 +94,14 @@ def counted(
         columns: which columns are counted. People count one by one where their column is among
             them, so that every distinct tuple of a person comes back.
         optional: columns that are counted too where the source has them and they may leave.
+        weights: a column whose numbers are added up beside the counts.
     """
     if not source.stays:
         table = source.read()
-        return Counted(table, private=table.schema.private)
+        known = None if weights is None else weights_of(table, weights)
+        return Counted(table, private=table.schema.private, weights=known)
     from halfmask.engines.large import counted_tuples
+    from halfmask.engines.weighed import split_off
 
     declared = source.declared
     source = replace(source, schema=declared)
@@ -102,10 +115,29 @@ def counted(
         used = _used(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
             names = [one for one in names if one not in used.policy.values()]
-        tuples, counts = counted_tuples(running, name, names)
-    found = _bound(source.place, used, tuples, counts, running.name)
+        sums = [] if weights is None else _sums(source.place, declared, running, name, weights)
+        tuples, counts = counted_tuples(running, name, names, more=sums)
+    if weights is None:
+        found = _bound(source.place, used, tuples, counts, running.name)
+    else:
+        tuples, tallied = split_off(tuples, counts)
+        found = _bound(source.place, used, tuples, counts, running.name)
+        found = replace(found, weights=checked(found.table, weights, tallied, found.rows))
     left_out = tuple(one for one in there if one not in names)
     return replace(found, left_out=left_out, private=declared.private, source=source)
+
+
+def _sums(place: str, schema: Schema, engine: Engine, table: str, weights: str) -> list[exp.Expr]:
+    """The aggregates of the weights of a source."""
+    from halfmask.engines.weighed import weight_sums
+
+    return weight_sums(engine, table, weights, written=_is_csv(place), comma=has_comma(schema))
+
+
+def _is_csv(place: str) -> bool:
+    from halfmask.engines.large import is_parquet
+
+    return not is_address(place) and not is_parquet(place)
 
 
 def _used(schema: Schema, names: Sequence[str]) -> Schema:
@@ -124,11 +156,10 @@ def _bound(
     place: str, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64], engine: str
 ) -> Counted:
     """Make a table of distinct tuples, with the types that its rows would have."""
-    from halfmask.engines.large import is_parquet
-
     texts = schema.missing or ()
-    if not is_address(place) and not is_parquet(place):
-        tuples = typed(normalize(tuples, texts or ("",)), schema)  # CSV
+    if _is_csv(place):
+        texts = ("",) if schema.missing is None else texts
+        tuples = typed(normalize(tuples, texts), schema)
     found = bind(normalize(tuples, texts), schema, "arrow")
     return Counted(
         found,

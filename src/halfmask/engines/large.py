@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from numpy.typing import NDArray
+    from sqlglot import exp
 
     from halfmask.engines.request import Engine
 
 MEMORY = "1GB"
 MOST = 50_000_000  # distinct tuples that come back at most
 _NAME = "halfmask_rows"
+_NO_TEXT = "\x01halfmask\x01"  # DuckDB would read empty texts as missing, whatever the schema says
 
 
 @contextmanager
@@ -77,9 +79,16 @@ def limited(memory_limit: str | None = None) -> Iterator[Any]:
 
 
 def counted_tuples(
-    engine: Engine, table: str, columns: Sequence[str], *, most: int = MOST
+    engine: Engine,
+    table: str,
+    columns: Sequence[str],
+    *,
+    most: int = MOST,
+    more: Sequence[exp.Expr] = (),
 ) -> tuple[pa.Table, NDArray[np.int64]]:
     """The distinct tuples of ``columns`` in order, and how many rows hold each.
+
+    With ``more``, these aggregates of the rows behind each tuple stand beside the columns.
 
     In order, because engines group in any, and what is drawn from tuples would not repeat.
 
@@ -94,7 +103,7 @@ def counted_tuples(
     require_known(columns, known)
     names = [exp.column(name, quoted=True) for name in columns]
     counted = exp.Count(this=exp.Star()).as_(_NAME)
-    query = exp.select(*names, counted).from_(exp.to_table(table, quoted=True))
+    query = exp.select(*names, counted, *more).from_(exp.to_table(table, quoted=True))
     tuples = query.group_by(*names).limit(most + 1).subquery("tuples")
     found = engine.run(exp.select("*").from_(tuples).order_by(*names))
     if found.num_rows > most:
@@ -153,7 +162,8 @@ def _shown(
         origin = f"read_parquet({path})"
     else:  # texts become what they are afterwards, as for a table that is read
         options = [f"{key} = {_literal(text)}" for key, text in written.items() if text]
-        origin = f"read_csv({', '.join([path, 'all_varchar = true', 'header = true', *options])})"
+        texts = ["all_varchar = true", "header = true", f"nullstr = {_literal(_NO_TEXT)}"]
+        origin = f"read_csv({', '.join([path, *texts, *options])})"
     try:
         if is_database(source):
             connection.execute(f"ATTACH {path} AS given (READ_ONLY)")

@@ -56,7 +56,9 @@ def proportion(hits: float, n: int, reason: str = "") -> Estimate:
 
 
 def mean(values: Any, reason: str = "") -> Estimate:
-    """The mean of independent figures with its normal interval."""
+    """The mean of independent figures with Student's interval, which fits few of them too."""
+    from scipy.special import stdtrit
+
     n = len(values)
     if n == 0:
         return failed(reason or "There was nothing to average.")
@@ -64,7 +66,8 @@ def mean(values: Any, reason: str = "") -> Estimate:
     if n == 1:
         return Estimate(middle, None, None, 1, trusted=False, reason="It rests on one figure.")
     spread = math.sqrt(math.fsum((v - middle) ** 2 for v in values) / (n - 1) / n)
-    return Estimate(middle, middle - _Z * spread, middle + _Z * spread, n, reason=reason)
+    half = float(stdtrit(n - 1, 0.975)) * spread
+    return Estimate(middle, middle - half, middle + half, n, reason=reason)
 
 
 def wilson(hits: float, n: int) -> tuple[float, float]:

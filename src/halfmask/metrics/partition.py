@@ -23,7 +23,7 @@ from halfmask.metrics.codes import joint, pairs
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -164,19 +164,6 @@ def entropy_loss(
         )
         terms += (held * np.log2(sizes[group] / held)).tolist()
     return math.fsum(terms)
-
-
-def contingency_loss(before: Sequence[Hashable], after: Sequence[Hashable]) -> int:
-    """CTBIL of one contingency table: the sum over its cells of |before - after|.
-
-    Args:
-        before: the cell of each row of the original.
-        after: the cell of each row of the release.
-    """
-    from collections import Counter
-
-    old, new = Counter(before), Counter(after)
-    return sum(abs(old[cell] - new[cell]) for cell in old.keys() | new.keys())
 
 
 def generalized_cells(space: Space, ids: NDArray[np.int64], counts: Counts = None) -> int:

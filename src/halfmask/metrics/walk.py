@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.table.classes import Layout
 from halfmask.table.names import require_known
+from halfmask.table.packed_key import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -31,7 +31,8 @@ from halfmask.models.verdict import Verdict, judge
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
+    from halfmask.table.histogram import Histogram
 
 KINDS = ("basic", "enhanced")
 

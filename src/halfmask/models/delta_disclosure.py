@@ -34,7 +34,8 @@ from halfmask.models.verdict import Verdict, judge
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
+    from halfmask.table.histogram import Histogram
 
 ABSENT = ("fails", "ignored")
 _ONE = (Fraction(1), Fraction(1))

@@ -8,12 +8,13 @@ import numpy as np
 
 from halfmask.errors import SchemaError
 from halfmask.models.statistics import POLICY, histogram, reduce
-from halfmask.table.classes import value_facts
+from halfmask.table.histogram import value_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
+    from halfmask.table.histogram import Histogram
     from halfmask.table.table import Table
 
 

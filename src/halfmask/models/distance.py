@@ -17,7 +17,7 @@ from halfmask.models.statistics import reduce
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Histogram
+    from halfmask.table.histogram import Histogram
 
 _SAFE = 2**62
 

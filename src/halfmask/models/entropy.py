@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Histogram
+    from halfmask.table.histogram import Histogram
 
 _INTEGERS_UP_TO = 200_000
 

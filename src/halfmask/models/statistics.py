@@ -11,7 +11,8 @@ from halfmask.errors import InternalError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.classes import Classes
+    from halfmask.table.histogram import Histogram
 
 POLICY = "policy."
 _SQUARES_FIT = 2**31

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Key
     from halfmask.protocol.commons import Commons
-    from halfmask.query.planned import Plan, PlannedAggregate
+    from halfmask.query.planning.planned import Plan, PlannedAggregate
 
 _PACKINGS: dict[str, Packing] = {
     "integer": "number",
@@ -69,8 +69,8 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
     from sqlglot import exp
 
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.query.parse import parse
-    from halfmask.query.plan import plan
+    from halfmask.query.parsing.parse import parse
+    from halfmask.query.planning.plan import plan
 
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.filter import Published
     from halfmask.query.groups import Groups
-    from halfmask.query.planned import Plan, PlannedAggregate
+    from halfmask.query.planning.planned import Plan, PlannedAggregate
 
 
 def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:

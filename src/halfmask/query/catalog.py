@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from halfmask.query.chain import folded
+from halfmask.query.parsing.chain import folded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine, Key
-    from halfmask.query.planned import Plan, PlannedKey
+    from halfmask.query.planning.planned import Plan, PlannedKey
 
 
 def collect(plan: Plan, engine: Engine) -> Groups:

@@ -11,8 +11,8 @@ from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
     from halfmask.dp.budget import Number
-    from halfmask.query.planned import Plan
-    from halfmask.query.private_explain import PrivateExplanation
+    from halfmask.query.planning.planned import Plan
+    from halfmask.query.private.explain import PrivateExplanation
 
 MEANINGS = {
     "selective": "what meets its guarantee is published where it stands, the rest moves up",
@@ -90,12 +90,12 @@ def explain(
         ...                           "GUARANTEE k = 5")).splitlines()[0])
         Level 0: as grouped; by city; k >= 5, l >= 1
     """
-    from halfmask.query.private_clause import is_private
+    from halfmask.query.private.clause import is_private
 
     with Session(table, engine=engine, schema=schema) as session:
         if epsilon is not None or is_private(sql):
-            from halfmask.query.private_explain import explained_privately
-            from halfmask.query.private_prepare import prepare_privately
+            from halfmask.query.private.explain import explained_privately
+            from halfmask.query.private.prepare import prepare_privately
 
             return explained_privately(
                 prepare_privately(session, sql, epsilon=epsilon, **private), session

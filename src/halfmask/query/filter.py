@@ -13,8 +13,8 @@ from halfmask.query.groups import DROPPED
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.query.chain import Semantics
     from halfmask.query.groups import Groups
+    from halfmask.query.parsing.chain import Semantics
 
 
 @dataclass(frozen=True, slots=True, eq=False)

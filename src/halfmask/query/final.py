@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.query.refusals import fail
+from halfmask.query.planning.refusals import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.query.planned import PlannedKey
+    from halfmask.query.planning.planned import PlannedKey
 
 
 class Final:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.engines.request import Engine
     from halfmask.query.catalog import Catalog
-    from halfmask.query.ledger import Ledger
-    from halfmask.query.planned import Plan
+    from halfmask.query.history.ledger import Ledger
+    from halfmask.query.planning.planned import Plan
     from halfmask.query.policies import Policies
     from halfmask.release.answer import Answer
     from halfmask.release.private import PrivateRelease
@@ -76,11 +76,11 @@ def query(
         >>> answer.to_arrow().to_pylist()
         [{'city': 'Bourges', 'mean': 3.5, 'level': 0, 'guarantee': 'k>=5, l>=3'}]
     """
-    from halfmask.query.private_clause import is_private
+    from halfmask.query.private.clause import is_private
 
     with Session(table, engine=engine, schema=schema) as session:
         if epsilon is not None or is_private(sql):
-            from halfmask.query.private import answer_privately
+            from halfmask.query.private.answer import answer_privately
 
             return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
         if private:
@@ -113,9 +113,9 @@ class Session:
 
     def prepare(self, sql: str, policies: object = None) -> Work:
         """Parse and plan a query and join the policies to it."""
-        from halfmask.query.demands import with_demands
-        from halfmask.query.parse import parse
-        from halfmask.query.plan import plan
+        from halfmask.query.parsing.parse import parse
+        from halfmask.query.planning.demands import with_demands
+        from halfmask.query.planning.plan import plan
         from halfmask.query.policies import policies_of
 
         if not isinstance(sql, str) or not sql.strip():
@@ -134,13 +134,16 @@ class Session:
         recheck: Literal["groups", "rows"] = "groups",
     ) -> Answer:
         """Run the stages: collect, filter, aggregate, check, seal."""
+        from halfmask.models.exact import require_number
         from halfmask.query.aggregate import aggregate
         from halfmask.query.collect import collect
         from halfmask.query.filter import choose, publish
+        from halfmask.query.history.told import told
         from halfmask.query.sealing import candidate_of
-        from halfmask.query.told import told
         from halfmask.release.seal_answer import seal_answer
 
+        if time_limit is not None:
+            require_number("time_limit", time_limit, 0, open_low=True)
         if recheck not in ("groups", "rows"):
             raise ParameterError("recheck", recheck, "'groups' or 'rows'")
         plan = work.plan
@@ -236,8 +239,8 @@ def _listed(engine: Engine, table: object, schema: object) -> Catalog:
 
 
 def _schema_of(schema: object, name: str) -> Any:
-    from halfmask.table.read import _schema
+    from halfmask.table.read import as_schema
 
     if isinstance(schema, Mapping) and "columns" not in schema and name in schema:
         schema = schema[name]
-    return None if schema is None else _schema(schema)
+    return None if schema is None else as_schema(schema)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.filter import Choice, Published
     from halfmask.query.groups import Groups
-    from halfmask.query.planned import Plan
+    from halfmask.query.planning.planned import Plan
 
 
 def candidate_of(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.query.groups import Groups
-    from halfmask.query.planned import Plan
+    from halfmask.query.planning.planned import Plan
 
 Chain = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
@@ -209,7 +209,7 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
 
 
 def _plain_key(name: str) -> Any:
-    from halfmask.query.planned import PlannedKey
+    from halfmask.query.planning.planned import PlannedKey
 
     return PlannedKey(name, generalized=False)
 

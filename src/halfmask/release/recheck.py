@@ -13,8 +13,9 @@ import pyarrow as pa
 from halfmask.errors import InternalError
 from halfmask.release.labels import as_text, label_texts
 from halfmask.release.partition import Partition
-from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.classes import Classes
 from halfmask.table.hierarchy import TOP
+from halfmask.table.histogram import Histogram, value_facts
 from halfmask.table.ranges import ends, places
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ def assessment(document: dict[str, Any]) -> dict[str, Any]:
         out["plot-advice"] = _advice(document)
     if document["special_uniques"]["special_rows"]:
         out["plot-columns"] = _contributions(document)
+    if document["survey"]:
+        out["plot-survey"] = _risk(document["survey"]["individual"]["distribution"])
     return out
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.report import attacks, discrimination, frontier_words, population, sentences
+from halfmask.report import (
+    attacks,
+    discrimination,
+    frontier_words,
+    population,
+    sentences,
+    survey,
+)
 from halfmask.report.assessment_plots import MOST_BARS, assessment
 from halfmask.report.comparison_plots import comparison
 from halfmask.report.figures import percent, score
@@ -43,6 +50,7 @@ def render_page(document: dict[str, Any]) -> str:
         rates=discrimination,
         say=sentences,
         population=population,
+        survey=survey,
         band=band,
         most_bars=MOST_BARS,
         frontier=frontier_words,

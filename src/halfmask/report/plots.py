@@ -31,7 +31,13 @@ _CONFIG = {
         "titleFontWeight": "normal",
         "labelLimit": 140,
     },
-    "legend": {**_TEXT, "labelFontSize": 12, "titleFontSize": 12, "orient": "bottom"},
+    "legend": {
+        **_TEXT,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "orient": "bottom",
+        "layout": {"bottom": {"direction": "vertical"}},  # beside each other they leave a phone
+    },
     "bar": {"color": _ACCENT},
     "text": {"color": "currentColor", "fontSize": 12},
 }

@@ -28,7 +28,8 @@ TERMS: dict[str, str] = {
     "interval": "With 95 % confidence the true figure lies between these ends. A figure without "
     "an interval was counted on all rows, unless its text names a sample.",
     "special unique": "Somebody who is unique already through few columns. A minimal unique set is "
-    "a set of columns that singles a row out while no part of it does (SUDA2).",
+    "a set of columns that singles a row out while no part of it does (SUDA2): no other person "
+    "shares the values.",
     "population uniqueness": "How many people of the whole population are unique, estimated from "
     "this table, which must be a random part of it. Models of class sizes give different answers; "
     "one that fails says so. Up to a tenth of the population Pitman's model is relied on, above it "
@@ -36,12 +37,24 @@ TERMS: dict[str, str] = {
     "bounds under any model": "Who is unique in the population is alone in every part of it, so no "
     "more can be unique than are alone here. And people who share their class meet in a random "
     "part of it with a known chance, so that few meetings mean that few share.",
+    "sampling weight": "How many people of the population somebody in a survey stands for, the "
+    "person included. The weights of a class together estimate how many people of the population "
+    "share it.",
+    "individual risk": "How likely a person of the table is found among the whole population, by "
+    "an attacker who does not know who is in the table. How many people F share the class there is "
+    "not known: the risk is the expected value of 1 / F, given the people of the class here and "
+    "their weights (Benedetti and Franconi, 1998; the same as in sdcMicro and mu-Argus). It is "
+    "higher than 1 / the people stood for, because F may be smaller than the weights say.",
+    "DIS-SUDA": "Data intrusion simulation (DIS) asks how often a match is right when one row fits "
+    "somebody: with U people alone, P in classes of two and the share d of the population in the "
+    "table, U d / (U d + P (1 - d)). DIS-SUDA gives special uniques with a high SUDA score more of "
+    "it and others less (Skinner and Elliot, 2002; Elliot and Manning, 2003; as in sdcMicro).",
     "k-map": "How many people of the population share the class of somebody in the table, by the "
     "Poisson model. It takes everybody who is alone here to be alone in the population with the "
     "same chance, the share of the population that is in the table: too little for detailed "
     "tables.",
-    "distinction and separation": "Distinction: different combinations / rows. Separation: the "
-    "share of pairs of rows that differ.",
+    "distinction and separation": "Distinction: different combinations / people (somebody with two "
+    "combinations counts twice). Separation: the share of pairs of people that differ.",
     "discrimination rate": "1 - H(X | Y) / H(X): how far knowing Y shrinks what X can be. 0: not "
     "at all; 1: to one outcome.",
     "identity": "How far a published label gives the original value of its column away, as a "
@@ -62,7 +75,10 @@ TERMS: dict[str, str] = {
     "finding the row.",
     "background knowledge": "Ruling out one value is enough to know the sensitive value.",
     "skewness": "How much likelier a value is in a class than in the whole table.",
-    "similarity": "The values of a class differ but mean the same.",
+    "similarity": "The values of a class differ but mean the same: they stand in one block of a "
+    "given partition, else under one label of the first level of the hierarchy, else, being "
+    "numbers, in one tenth of their range. As a share, it counts the rows of such classes; as a "
+    "discrimination rate, it says how far the block of a row is told.",
     "loss": "The share of a column's values that a published label leaves open: 0 % as it was, "
     "100 % nothing left. A suppressed row counts as lost in full.",
     "Hellinger distance": "How far two distributions are apart, from 0 (the same) to 1 (nothing in "
@@ -93,7 +109,8 @@ TERMS: dict[str, str] = {
     "differencing": "Two releases of the same people, held against each other, leave fewer people "
     "and fewer values that fit both.",
     "not dominated": "No other setting has less risk and no more loss, or less loss and no more "
-    "risk.",
+    "risk. Private tables, which are drawn at random, are compared at the upper ends of their "
+    "intervals, so that a lucky draw does not count as better.",
     "gain of a guess": "(guess - prior) / (1 - prior): guess is how often the likeliest sensitive "
     "value of a class is right, prior how often the likeliest of all rows is. The column where it "
     "is largest counts.",

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, TooLargeError
 from halfmask.table import text_file
-from halfmask.table.read import file_kind
+from halfmask.table.raw_rows import file_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.dp.vault import Measured
+    from halfmask.dp.noisy_views import Measured
 
     Floats = NDArray[np.float64]
 

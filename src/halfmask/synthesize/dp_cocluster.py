@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.budget import Budget
-    from halfmask.dp.vault import NoisyViews
+    from halfmask.dp.noisy_views import NoisyViews
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

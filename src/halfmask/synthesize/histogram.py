@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.dp.vault import NoisyViews
+    from halfmask.dp.noisy_views import NoisyViews
 
 DENSE = 1 << 22  # cells up to which every count is listed
 

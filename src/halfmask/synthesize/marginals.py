@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
-from halfmask.dp.vault import Guess, noise
+from halfmask.dp.noisy_views import Guess
+from halfmask.dp.vault import noise
 from halfmask.synthesize.beliefs import Beliefs
 from halfmask.synthesize.consistent import rows_from, shrunk, simplex
 from halfmask.synthesize.draw import dealt, draw
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.dp.vault import Measured, NoisyViews
+    from halfmask.dp.noisy_views import Measured, NoisyViews
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

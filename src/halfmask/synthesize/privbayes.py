@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.budget import Budget
-    from halfmask.dp.vault import NoisyViews
+    from halfmask.dp.noisy_views import NoisyViews
 
 THETA = 4.0  # how many times the noise a typical cell must hold, as published
 STRUCTURE = Fraction(3, 10)  # the share of the budget that chooses the network, as published

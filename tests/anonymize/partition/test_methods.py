@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.anonymize.partition.run import METHODS
 from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
-from halfmask.kernels import grow
+from halfmask.kernels import k_member as kernel
 from halfmask.kernels.demands import Demands
 from halfmask.metrics.space import space_of
 
@@ -134,7 +134,7 @@ def test_the_improved_score_passes_over_a_near_row_that_demands_much():
     for improved in (False, True):
         reach, known = np.array([0.0, 1.0, 2.0]), np.ones(3, np.int64)
         empty = np.zeros(0, np.int64)
-        row, _ = grow._best(
+        row, _ = kernel._best(
             points, demands, np.array([1, 2]), 2, np.array([0]), 1, 2, 0.0, reach, known, improved,
             0, np.zeros((0, 1), np.int64), empty, empty, False, empty, 0.0, np.array([-1, 0, 1]),
         )  # fmt: skip

@@ -46,10 +46,10 @@ def test_the_risk_by_hand():
     assert excess(exact(0.1, 10), exact(0.2, 10)).value == 0
 
 
-def test_means_have_the_interval_of_the_normal_distribution():
+def test_means_have_the_interval_of_student():
     values = [1.0, 2.0, 4.0, 9.0]
     found = mean(values)
-    half = 1.959963984540054 * np.std(values, ddof=1) / 2
+    half = 3.182446305284263 * np.std(values, ddof=1) / 2  # 97.5 %, three degrees of freedom
     assert (found.value, found.high - found.value) == pytest.approx((4.0, half))
     assert found.value - found.low == pytest.approx(half)
 

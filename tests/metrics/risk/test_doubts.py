@@ -76,6 +76,13 @@ def test_sensitive_labels_that_cannot_be_read_withhold_what_is_said_of_them(peop
     assert any("'disease'" in note and "cannot be read" in note for note in found.notes)
 
 
+def test_empty_identifiers_name_nobody():
+    people = hm.read({**ROWS, "id": ["", *ROWS["id"][1:]]}, schema=SCHEMA)
+    found = compared(people, {**SAFE, "id": ["", *(f"p{i}" for i in range(799))]})
+    assert outcomes(found)["singling out"] == "undecided"
+    assert "with other values" in found.notes[0]
+
+
 def test_a_column_that_nobody_looked_at_withholds_every_criterion(people):
     found = compared(people, {**without(SAFE, "id"), "record": list(range(800))})
     assert set(outcomes(found).values()) == {"undecided"}

@@ -124,3 +124,17 @@ def test_groups_that_come_and_go_are_shares_of_either_answer(tmp_path):
     # 9 of 9 and 3 is gone, and its count with it; 5 and 7 of 3, 5 and 7 are new.
     assert (found.missing, found.added) == (pytest.approx(1 / 2), pytest.approx(2 / 3))
     assert found.error.value == pytest.approx((1 + 0) / 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["select 'canary' from people where (", "select sum(t) from people where t <> 'canary'"],
+    ids=["no SQL", "cannot be run"],
+)
+def test_the_text_of_a_query_is_not_told(tmp_path, text):
+    original = hm.read(pa.table({"n": [1, 3], "t": ["canary", "b"]}), schema={"n": "quasi"})
+    file = tmp_path / "own.sql"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        sql_queries(sides(original, original), statements(file))
+    assert "canary" not in str(caught.value)

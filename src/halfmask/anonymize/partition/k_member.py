@@ -31,8 +31,8 @@ def divide(task: Task) -> Division:
 
 
 def _grow(task: Task) -> NDArray[np.int64]:
-    from halfmask.kernels import grow
+    from halfmask.kernels import k_member as kernel
 
     draws = np.random.default_rng(task.seed).random(len(task) + 1)
     improved = task.options.get("score", "improved") == "improved"
-    return np.asarray(grow.k_member(task.space.points, task.demands, draws, improved))
+    return np.asarray(kernel.k_member(task.space.points, task.demands, draws, improved))

@@ -29,7 +29,7 @@ def divide(task: Task) -> Division:
 
 
 def _grow(task: Task) -> NDArray[np.int64]:
-    from halfmask.kernels import grow
+    from halfmask.kernels import mdav as kernel
 
     table = task.table
     categorical = [
@@ -38,4 +38,4 @@ def _grow(task: Task) -> NDArray[np.int64]:
     ordinal = [table.schema.columns[name].kind == "ordinal" for name in categorical]
     width = task.space.points.codes.shape[1]
     flags = np.array(ordinal[:width] + [False] * (width - len(ordinal)), dtype=np.bool_)
-    return np.asarray(grow.mdav(task.space.points, task.demands, flags))
+    return np.asarray(kernel.mdav(task.space.points, task.demands, flags))

@@ -19,7 +19,8 @@ from halfmask.models import (
     TCloseness,
 )
 from halfmask.models.statistics import POLICY
-from halfmask.table.classes import grouped, value_facts
+from halfmask.table.classes import grouped
+from halfmask.table.histogram import value_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

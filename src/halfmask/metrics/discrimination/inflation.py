@@ -138,7 +138,7 @@ def _one_more(drawn: list[float]) -> float:
     from scipy.special import stdtrit
 
     n, spread = len(drawn), float(np.std(drawn, ddof=1))
-    return float(np.mean(drawn)) + float(stdtrit(n - 1, 0.975)) * spread * (1 + 1 / n) ** 0.5
+    return float(np.mean(drawn) + stdtrit(n - 1, 0.975) * spread * np.sqrt(1 + 1 / n))
 
 
 def _adjusted(rate: float, chance: Estimate, most: float) -> Estimate:

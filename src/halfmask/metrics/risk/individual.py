@@ -19,44 +19,56 @@ from halfmask.errors import ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_SMALL = 60  # classes of fewer people go by the recurrence, which is stable for p below one half
-_HALF = 0.5
-_TERMS = 100
+_SMALL = (
+    60  # SciPy's function is exact to the last digits up to 99 people, infinite for some beyond
+)
+_TERMS = 40  # of the series for larger classes, whose terms fall faster than 1 / C(60 + n, n)
 
 
-def individual_risks(people: NDArray[np.int64], fraction: float) -> NDArray[np.float64]:
+def individual_risks(
+    people: NDArray[np.int64], fraction: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The expected chance to find a person of each sample class of ``people``.
+
+    Args:
+        people: per class, how many people of the sample it holds.
+        fraction: the share of the population that is in the sample, of all or of each class.
 
     Example:
         >>> individual_risks(np.array([1, 2]), 1.0)
         array([1. , 0.5])
     """
-    if not 0 < fraction <= 1:
-        raise ParameterError("fraction", fraction, "more than 0 and at most 1")
+    p = np.asarray(fraction, dtype=np.float64)
+    if not bool(((p > 0) & (p <= 1)).all()):
+        raise ParameterError("fraction", fraction if p.ndim == 0 else "per class",
+                             "more than 0 and at most 1")  # fmt: skip
+    if p.ndim:
+        return _expected(people.astype(np.float64), p)
     sizes, place = np.unique(people, return_inverse=True)
-    expected = _series(sizes.astype(np.float64), fraction)
-    if fraction < _HALF:
-        small = sizes < _SMALL
-        expected[small] = _recurrence(fraction)[sizes[small]]
-    return np.asarray(np.clip(expected, 0.0, 1.0 / sizes)[place], dtype=np.float64)
+    return _expected(sizes.astype(np.float64), np.full(len(sizes), float(p)))[place]
 
 
-def _series(f: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-    """The power series in 1 - p; quick where classes are large or p is."""
+def _expected(f: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import hyp2f1
+
+    out = p / f  # becomes the function's value times this
+    one, large = f == 1, f >= _SMALL
+    # 1 - p loses the last digits of a small p, which counts for people alone only: log(1 / p).
+    rest = np.where(p[one] < 1, 1 - p[one], 1.0)
+    out[one] *= np.where(p[one] < 1, -np.log(p[one]) / rest, 1.0)
+    some = ~one & ~large
+    out[some] *= hyp2f1(1.0, 1.0, f[some] + 1, 1 - p[some])
+    out[large] *= _series(f[large], p[large])
+    return np.asarray(np.clip(out, 0.0, 1.0 / f))
+
+
+def _series(f: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The power series of 2F1(1, 1; f + 1; 1 - p)."""
     term, total = np.ones(len(f)), np.ones(len(f))
     for n in range(_TERMS):
         term = term * ((n + 1) * (1 - p) / (f + 1 + n))
         total += term
-    return np.asarray(p / f * total)
-
-
-def _recurrence(p: float) -> NDArray[np.float64]:
-    """The product p I(f): I(1) = -log(p) / q, I(f + 1) = (1 / f - p I(f)) / q, q = 1 - p."""
-    out = np.zeros(_SMALL)
-    out[1] = -np.log(p) / (1 - p)
-    for f in range(1, _SMALL - 1):
-        out[f + 1] = (1 / f - p * out[f]) / (1 - p)
-    return p * out
+    return total
 
 
 def household_risks(

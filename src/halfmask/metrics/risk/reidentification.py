@@ -99,8 +99,8 @@ def reidentification(
         any_hit,
         journalist,
         share,
-        tuple(_above(rows, chance, limit) for limit in thresholds),
-        tuple(_bins(rows, chance)),
+        tuple(above(rows, chance, limit) for limit in thresholds),
+        tuple(bins(rows, chance)),
     )
 
 
@@ -109,15 +109,19 @@ def row_risks(people: NDArray[np.int64], of_row: NDArray[np.int32]) -> NDArray[n
     return np.asarray(1.0 / people[of_row])
 
 
-def _above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
+def above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
+    """How many rows have a chance above ``limit``."""
     count = int(rows[chance > limit].sum())
     return Threshold(limit, count, count / int(rows.sum()))
 
 
-def _bins(rows: NDArray[np.int64], chance: NDArray[np.float64]) -> list[RiskBin]:
-    place = np.searchsorted(_EDGES, chance, side="left") - 1
-    counts = np.bincount(place, weights=rows, minlength=len(_EDGES) - 1)
+def bins(
+    rows: NDArray[np.int64], chance: NDArray[np.float64], edges: Sequence[float] = _EDGES
+) -> list[RiskBin]:
+    """How many rows have which chance, all of them above 0."""
+    place = np.searchsorted(edges, chance, side="left") - 1
+    counts = np.bincount(place, weights=rows, minlength=len(edges) - 1)
     return [
         RiskBin(low, high, int(count))
-        for low, high, count in zip(_EDGES[:-1], _EDGES[1:], counts.tolist(), strict=True)
+        for low, high, count in zip(edges[:-1], edges[1:], counts.tolist(), strict=True)
     ]

@@ -1,11 +1,14 @@
 """Special uniques: people who stand out through few columns already (SUDA2).
 
-Definition: a minimal unique set of a row is a set of columns on which the row is unique, while it
-is unique on no part of the set. Its score is prod (A - i) for i from its size to M - 1, where A
-is the number of columns and M the largest size looked at; a row's score is the sum over its sets.
+Definition: a minimal unique set of a row is a set of columns on which the row is unique (no other
+person shares its values), while it is unique on no part of the set. Its score is prod (A - i) for i
+from its size to M - 1, where A is the number of columns and M the largest size looked at; a row's
+score is the sum over its sets.
 Source: Elliot, Manning and Ford, "A computational algorithm for handling the special uniques
 problem", 2002; Manning, Haglin and Keane, "A recursive search algorithm for statistical disclosure
 assessment", 2008.
+
+Rows of one person that agree are one: their sets and scores count once, their rows each.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import ParameterError
+from halfmask.metrics.owners import holders, owners
 from halfmask.metrics.walk import below, by_size, chosen_columns, units_of
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ class ColumnContribution:
 
     Attributes:
         name: the column.
-        sets: in how many minimal unique sets it stands, over all rows.
+        sets: in how many minimal unique sets it stands, over all different tuples.
         share: the same as a share of all of them.
         score: the share of the total score that these sets carry.
     """
@@ -53,7 +57,8 @@ class SpecialUniques:
         rows: how many rows there are.
         size: the largest column set looked at; ``columns`` the columns.
         special_rows: rows that have a minimal unique set.
-        by_size: per set size, how many minimal unique sets and how many rows whose smallest it is.
+        by_size: per set size, how many minimal unique sets (of different tuples) and how many rows
+            whose smallest it is.
         by_set: the column sets that single out most rows: (columns, rows).
         contributions: per column, its part in it.
         scores: per row, its score; 0 for rows without a minimal unique set.
@@ -137,8 +142,9 @@ def special_uniques(
         raise ParameterError("columns", len(names), "at most 62 columns")
     size = min(size, len(names))
     units = units_of(table, by_size(table, names), counts=counts)
+    whose = owners(units, holders(table, units, counts))
     walk = _Walk(units, size)
-    walk.descend((units.keys, units.rows, np.arange(len(units), dtype=np.int32), units.start), 0)
+    walk.descend((units.keys, whose, np.arange(len(units), dtype=np.int32), units.start), 0)
     return _summary(units, tuple(names), size, walk, top)
 
 
@@ -154,18 +160,15 @@ class _Walk:
 
     def descend(self, grouping: tuple[Any, ...], mask: int) -> None:
         """Visit all sets that extend ``mask`` by lower columns."""
-        from halfmask.kernels import refine
+        from halfmask.kernels.owned import single_out
 
         if mask.bit_count() == self.size or not len(grouping[0]):
             return
         for column in below(mask, len(self.units.columns)):
             finer = mask | 1 << column
-            keys, rows, ids, starts, _, lone = refine.refine(
-                *(*grouping, *self.units.field(column))
-            )
-            lone = lone[self.units.rows[lone] == 1]
+            *kept, lone = single_out(*(*grouping, *self.units.field(column)))
             self.note(lone, finer)
-            self.descend((keys, rows, ids, starts), finer)
+            self.descend(tuple(kept), finer)
 
     def note(self, lone: NDArray[np.int32], mask: int) -> None:
         """Keep the set for the units it singles out first."""
@@ -195,15 +198,16 @@ def _summary(
     smallest = np.full(len(units), 99, dtype=np.int64)
     np.minimum.at(smallest, owner, counts)
     sets = np.bincount(counts, minlength=size + 1)
-    least = np.bincount(smallest[smallest < 99], minlength=size + 1)
-    different, rows = np.unique(masks, return_counts=True)
+    special = smallest < 99
+    least = np.bincount(smallest[special], weights=units.rows[special], minlength=size + 1)
+    different, place_of = np.unique(masks, return_inverse=True)
+    rows = np.bincount(place_of, weights=units.rows[owner], minlength=len(different))
     order = sorted(range(len(different)), key=lambda i: (-rows[i], int(different[i])))[:top]
     place = {name: i for i, name in enumerate(names)}
     by_set = tuple(
         (tuple(sorted(units.names(int(different[i])), key=place.__getitem__)), int(rows[i]))
         for i in order
     )
-    # A unit with a minimal unique set is one row.
     starts = np.zeros(len(units.of_row) + 1, dtype=np.int64)
     by_unit = np.bincount(owner, minlength=len(units))
     np.cumsum(by_unit[units.of_row], out=starts[1:])
@@ -214,7 +218,7 @@ def _summary(
         rows=units.total,
         size=size,
         columns=names,
-        special_rows=int((smallest < 99).sum()),
+        special_rows=int(units.rows[special].sum()),
         by_size=tuple((s, int(sets[s]), int(least[s])) for s in range(1, size + 1)),
         by_set=by_set,
         contributions=tuple(_contributions(units, names, masks, weights)),

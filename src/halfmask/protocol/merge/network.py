@@ -16,16 +16,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 
-def tasks(frames: int) -> int:
-    """Tasks to merge two partitions of so many frames.
-
-    Example:
-        >>> tasks(4)
-        10
-    """
-    return frames * (frames + 1) // 2
-
-
 @lru_cache(maxsize=64)
 def comparisons(frames: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Batcher's odd-even mergesort on any number of frames, in steps of disjoint pairs.

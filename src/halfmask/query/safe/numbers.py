@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from halfmask.query.refusals import fail
+from halfmask.query.planning.refusals import fail
 from halfmask.query.safe.typed import LEAST, MOST, MOST_FACTORS, MOST_WHOLE, Typed, double
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from halfmask.engines.request import kind_of
-from halfmask.query.refusals import fail
+from halfmask.query.planning.refusals import fail
 from halfmask.query.safe import logic, numbers, texts
 from halfmask.query.safe.typed import MOST_WHOLE, NUMBERS, Typed, double, ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from halfmask.query.scope import Scope
+    from halfmask.query.planning.scope import Scope
 
 
 class SafeRows:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from halfmask.query.refusals import fail
+from halfmask.query.planning.refusals import fail
 from halfmask.query.safe.typed import DATES, Typed, dated
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What a recoding costs: the metrics that a search minimizes, one a file."""

@@ -1,0 +1,1 @@
+"""From text to a statement: SQL, and the guarantees behind it."""

@@ -1,0 +1,1 @@
+"""From a statement to a plan: what its names mean, what is refused, what must hold."""

@@ -1,0 +1,160 @@
+"""The steps of a chain bound to the columns they generalize."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
+from halfmask.errors import QueryError
+from halfmask.query.parsing.chain import folded
+from halfmask.query.planning.planned import PlannedKey
+from halfmask.table.table import encode
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from halfmask.engines.request import Engine
+    from halfmask.query.catalog import Catalog
+    from halfmask.query.parsing.chain import Chain, Step
+    from halfmask.query.planning.scope import Scope
+    from halfmask.table.hierarchy import Hierarchy
+
+
+class Generalizations:
+    """Walks the chain; ``notes`` says what changes nothing."""
+
+    def __init__(self, text: str, scope: Scope, catalog: Catalog, engine: Engine) -> None:
+        self.text, self.scope, self.catalog, self.engine = text, scope, catalog, engine
+        self.notes: list[str] = []
+
+    def bind(
+        self, chain: Chain, keys: list[tuple[str, exp.Expr]], types: dict[str, Kind]
+    ) -> tuple[list[PlannedKey], list[Key]]:
+        """The keys as shown and as requested, with their rules per depth."""
+        depth = [0] * len(keys)
+        depths: list[list[int]] = [[] for _ in keys]
+        rules: list[list[Rule]] = [[] for _ in keys]
+        hierarchies: list[Hierarchy | None] = [None] * len(keys)
+        for level in chain.levels:
+            if level.step is not None:
+                at = self._key_of(level.step, keys)
+                kind = types[keys[at][1].sql()]
+                rule, hierarchies[at] = self._rule(
+                    level.step, keys[at], kind, rules[at], hierarchies[at]
+                )
+                if rules[at] and rules[at][-1] == rule and isinstance(rule, Interval):
+                    self.notes.append(
+                        f"{level.step} changes nothing: {keys[at][0]} has that width already."
+                    )
+                else:
+                    rules[at].append(rule)
+                    depth[at] += 1
+            for i, d in enumerate(depth):
+                depths[i].append(d)
+        planned = [
+            PlannedKey(name, bool(rules[i]), hierarchies[i]) for i, (name, _) in enumerate(keys)
+        ]
+        requests = [
+            Key(e, types[e.sql()], tuple(depths[i]), tuple(rules[i]))
+            for i, (_, e) in enumerate(keys)
+        ]
+        return planned, requests
+
+    def _key_of(self, step: Step, keys: list[tuple[str, exp.Expr]]) -> int:
+        from sqlglot import exp
+
+        for i, (name, expression) in enumerate(keys):
+            names = {folded(name)}
+            if isinstance(expression, exp.Column):
+                names.add(folded(expression.name))
+            if folded(step.column) in names:
+                return i
+        raise QueryError(
+            f"{step.column} is not grouped by; grouped by: {', '.join(n for n, _ in keys)}.",
+            text=self.text,
+            start=step.place.start,
+            length=step.place.length,
+        )
+
+    def _rule(
+        self,
+        step: Step,
+        key: tuple[str, exp.Expr],
+        kind: Kind,
+        before: list[Rule],
+        hierarchy: Hierarchy | None,
+    ) -> tuple[Rule, Hierarchy | None]:
+        last = before[-1] if before else None
+        if isinstance(last, Delete):
+            self._step_error(step, f"{step.column} has been taken away already")
+        if step.operation == "delete":
+            return Delete(), hierarchy
+        if step.operation == "interval":
+            if kind not in ("integer", "decimal", "float"):
+                self._step_error(
+                    step, f"{step.column} holds no numbers, so it has no intervals; use up or del"
+                )
+            if isinstance(last, Climb):
+                self._step_error(step, f"{step.column} climbs its hierarchy already")
+            if isinstance(last, Interval) and step.width % last.width:
+                self._step_error(
+                    step,
+                    f"intervals of {step.width} do not nest in those of "
+                    f"{last.width}: use a multiple",
+                )
+            return Interval(step.width), hierarchy
+        if isinstance(last, Interval):
+            self._step_error(step, f"{step.column} is in intervals already; widen them or use del")
+        if kind == "float":
+            self._step_error(step, f"{step.column} holds fractions; use intervals or del")
+        hierarchy = hierarchy or self._hierarchy(step, key[1])
+        height = len(before) + 1
+        if height > hierarchy.height:
+            self._step_error(step, f"{step.column} is at the top of its hierarchy already")
+        return climb(hierarchy, height), hierarchy
+
+    def _hierarchy(self, step: Step, expression: exp.Expr) -> Hierarchy:
+        from sqlglot import exp
+
+        if not isinstance(expression, exp.Column):
+            self._step_error(step, f"{step.column} is an expression and has no hierarchy; use del")
+        source = self.scope.tables[expression.table]
+        at = (source.name, expression.name)
+        if at not in self.catalog.hierarchies:
+            declared = source.schema.columns.get(expression.name) if source.schema else None
+            if declared is None or declared.hierarchy is None:
+                self._step_error(
+                    step, f"{step.column} has no hierarchy: declare one in the schema, or use del"
+                )
+            if source.table is not None:
+                built = source.table.hierarchy(expression.name)
+            else:
+                query = (
+                    exp.select(exp.column(expression.name, quoted=True))
+                    .distinct()
+                    .from_(exp.to_table(source.name))
+                )
+                values = encode(self.engine.run(query).column(0)).values
+                built = declared.hierarchy.build(expression.name, values)
+            self.catalog.hierarchies[at] = built
+        return self.catalog.hierarchies[at]
+
+    def _step_error(self, step: Step, message: str) -> NoReturn:
+        raise QueryError(
+            f"{message}.", text=self.text, start=step.place.start, length=step.place.length
+        )
+
+
+def climb(hierarchy: Hierarchy, height: int) -> Climb:
+    """The rule that goes up to one level of a hierarchy."""
+    values = hierarchy.labels[0]
+    codes = hierarchy.maps[height]
+    if len(hierarchy.labels[height]) == 1:
+        return Climb(dict.fromkeys(values))
+    first: dict[int, object] = {}
+    for value, code in zip(values, codes.tolist(), strict=True):
+        if value is not None:
+            first.setdefault(code, value)
+    return Climb(
+        {v: None if v is None else first[c] for v, c in zip(values, codes.tolist(), strict=True)}
+    )

@@ -1,0 +1,1 @@
+"""Answers under differential privacy: spend first, add up bounded contributions, add noise."""

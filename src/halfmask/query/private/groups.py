@@ -1,0 +1,140 @@
+"""From an engine's totals to one exact figure per group, empty public groups included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.dp.domain import Bins
+from halfmask.dp.questions import INTERVALS, Exact
+from halfmask.dp.sampling import Sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.engines.request import Engine
+    from halfmask.query.private.personal import Personal
+    from halfmask.query.private.plan import PrivateKey, PrivatePlan
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """The groups of a question: their keys as the answer shows them, and exact figures.
+
+    Attributes:
+        keys: per grouping column, the value of each group.
+        exact: figures that get noise before anything leaves.
+    """
+
+    keys: tuple[pa.Array, ...]
+    exact: Exact
+
+    def __repr__(self) -> str:
+        return f"Grouped({len(self.exact.counts)} groups)"
+
+
+def collected(plan: PrivatePlan, engine: Engine, own: Personal | None = None) -> Grouped:
+    """Ask the engine for the totals, of everybody or of a sample, and put them at their groups."""
+    bounded = replace(plan.tally, person=None) if plan.once else plan.tally
+    totals = engine.tally(bounded) if own is None else own.totals(bounded, engine, Sampler())
+    cells, keys = _cells(plan.keys, totals)
+    size = len(keys[0]) if keys else 1
+    exact = _summed(plan.labels, cells, totals, size)
+    histograms = {}
+    for label, place in plan.trees.items():
+        request = replace(bounded, keys=(*bounded.keys, place), parts=())
+        histograms[label] = _histogram(plan.keys, keys, engine.tally(request), size)
+    return Grouped(tuple(keys), replace(exact, histograms=histograms))
+
+
+def _summed(labels: Sequence[str], cells: Ints, totals: pa.Table, size: int) -> Exact:
+    def vector(name: str) -> Ints:
+        found = np.zeros(size, np.int64)
+        if totals.num_rows:
+            np.add.at(found, cells, totals[name].cast(pa.int64()).to_numpy())
+        return found
+
+    have = set(totals.column_names)
+    sums, squares, present = (
+        {label: vector(f"{kind}{i}") for i, label in enumerate(labels) if f"{kind}{i}" in have}
+        for kind in "sqn"
+    )
+    return Exact(vector("rows"), sums, squares, present)
+
+
+def _histogram(
+    keys: Sequence[PrivateKey], shown: Sequence[pa.Array], totals: pa.Table, size: int
+) -> Ints:
+    """Rows per group and interval; values that are missing are in none."""
+    places = totals[f"g{len(keys)}"].combine_chunks()
+    some = totals.filter(places.is_valid())
+    found = np.zeros((size, INTERVALS), np.int64)
+    if some.num_rows:
+        at = np.clip(some[f"g{len(keys)}"].cast(pa.int64()).to_numpy(), 0, INTERVALS - 1)
+        cells = _known(keys, shown, some)
+        rows = some["rows"].cast(pa.int64()).to_numpy()
+        # Rows of a person are drawn anew: a group may come up that has no count and stays hidden.
+        there = cells >= 0
+        np.add.at(found, (cells[there], at[there]), rows[there])
+    return found
+
+
+def _cells(keys: Sequence[PrivateKey], totals: pa.Table) -> tuple[Ints, list[pa.Array]]:
+    """The group of each total, and what the groups are called."""
+    codes, sizes, values = [], [], []
+    for i, key in enumerate(keys):
+        code, names = _coded(key, totals[f"g{i}"])
+        codes.append(code)
+        sizes.append(len(names))
+        values.append(names)
+    public = all(key.domain is not None for key in keys)
+    flat = np.zeros(totals.num_rows, np.int64)
+    for code, count in zip(codes, sizes, strict=True):
+        flat = flat * count + code
+    if public:
+        every = np.arange(prod(sizes))
+        cells = flat
+    else:
+        every, cells = np.unique(flat, return_inverse=True)
+    shown = []
+    for i in reversed(range(len(keys))):
+        every, code = np.divmod(every, sizes[i])
+        shown.append(values[i].take(pa.array(code)))
+    return cells.astype(np.int64), shown[::-1]
+
+
+def _known(keys: Sequence[PrivateKey], shown: Sequence[pa.Array], totals: pa.Table) -> Ints:
+    """The groups of totals among groups that were found before, by their names; -1 for others."""
+    place = {group: i for i, group in enumerate(zip(*(v.to_pylist() for v in shown), strict=True))}
+    named = []
+    for i, key in enumerate(keys):
+        code, names = _coded(key, totals[f"g{i}"])
+        named.append(names.take(pa.array(code)).to_pylist())
+    if not keys:
+        return np.zeros(totals.num_rows, np.int64)
+    return np.array([place.get(group, -1) for group in zip(*named, strict=True)], np.int64)
+
+
+def _coded(key: PrivateKey, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
+    """Per total the code of its key, and per code the value that the answer shows."""
+    whole = column.combine_chunks()
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.cast(whole.type.value_type)
+    if isinstance(key.domain, Bins):
+        return whole.cast(pa.int64()).to_numpy(), pa.array(key.domain.labels, pa.string())
+    if key.domain is not None:
+        names = key.domain.decode(np.arange(len(key.domain)), np.random.default_rng(0), key.kind)
+        return key.domain.encode(whole).astype(np.int64), names
+    # In the order of the values: the engine's own order would tell about groups that stay hidden.
+    names = pc.unique(whole)
+    names = names.take(pc.array_sort_indices(names))
+    return pc.index_in(whole, value_set=names).to_numpy().astype(np.int64), names

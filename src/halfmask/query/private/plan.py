@@ -1,0 +1,248 @@
+"""How a question under differential privacy is answered: groups, figures, and the engine's part.
+
+Everything is decided from the query, the schema and column types; no row is read here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.dp.declared import bounds_of, declared_domains
+from halfmask.dp.domain import Bins, Domain, domain_of
+from halfmask.engines.request import kind_of
+from halfmask.engines.tally import Tally
+from halfmask.errors import ParameterError, SchemaError
+from halfmask.query.final import Final
+from halfmask.query.planning.aggregates import Aggregates
+from halfmask.query.planning.planned import PlannedKey
+from halfmask.query.planning.refusals import fail
+from halfmask.query.private import parts as parts
+from halfmask.query.private.scope import grouping, private_scope
+from halfmask.query.private.steps import binned
+from halfmask.query.safe.rows import SafeRows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlglot import exp
+
+    from halfmask.dp.questions import Question
+    from halfmask.engines.request import Engine
+    from halfmask.query.catalog import Catalog
+    from halfmask.query.planning.scope import Scope
+    from halfmask.query.private.clause import PrivateStatement
+
+MOST_GROUPS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateKey:
+    """A grouping column.
+
+    Attributes:
+        name: what the answer calls it.
+        domain: its public values; None where groups must show themselves.
+        kind: the type of its values.
+    """
+
+    name: str
+    domain: Domain | None
+    kind: pa.DataType
+
+
+@dataclass(frozen=True, eq=False)
+class PrivatePlan:
+    """Everything that is decided before rows are read.
+
+    Attributes:
+        scope: the table and its names.
+        keys: what is grouped by.
+        questions: one per aggregate of the query, in the order of their first use.
+        tally: what the engine adds up; its parts are those of ``labels``.
+        labels: per part, what its vectors are called.
+        trees: per column of a quantile, the interval that a value falls into.
+        final: the select list, HAVING, ORDER BY and LIMIT over noisy rows.
+        names: the columns of the answer.
+        bare: per column of the answer, the aggregate that it shows as it is; None for others.
+        sizes: per column that the query reads, how many public values it has.
+        once: whether nobody has two rows, so that none need be left out; a secret of the rows.
+    """
+
+    scope: Scope
+    keys: tuple[PrivateKey, ...]
+    questions: tuple[Question, ...]
+    tally: Tally
+    labels: tuple[str, ...]
+    trees: Mapping[str, exp.Expr]
+    final: exp.Select
+    names: tuple[str, ...]
+    bare: tuple[int | None, ...]
+    sizes: Mapping[str, int]
+    once: bool = field(default=False, repr=False)
+
+    @property
+    def public(self) -> bool:
+        """Whether all groups are known beforehand."""
+        return all(key.domain is not None for key in self.keys)
+
+
+def plan_private(
+    statement: PrivateStatement,
+    catalog: Catalog,
+    engine: Engine,
+    *,
+    domains: Mapping[str, object],
+    rows_per_person: int,
+) -> PrivatePlan:
+    """Decide how a question is answered.
+
+    Raises:
+        QueryError: with line, column and a caret, for what noise cannot answer.
+    """
+    scope, select = private_scope(statement, catalog)
+    source = scope.tables[scope.main]
+    declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
+    keys = grouping(scope.text, select)
+    calls = Aggregates(scope.text, scope, select).calls()
+    if not calls:
+        fail(scope.text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
+    safe = SafeRows(scope)
+    asked = parts.Asked(scope, declared, safe)
+    for call in calls:
+        asked.add(call)
+    rows = _rows(select, safe)
+    expressions = [safe(expression) for _, expression in keys]
+    types = _types(engine, rows, expressions, asked)
+    grouped = [
+        _key(scope, name, expression, declared, kind)
+        for (name, expression), kind in zip(keys, types, strict=True)
+    ]
+    _require_few(grouped)
+    planned = [PlannedKey(key.name, isinstance(key.domain, Bins)) for key in grouped]
+    final, names = Final(scope.text, select, calls).query(keys, planned)
+    return PrivatePlan(
+        scope=scope,
+        keys=tuple(grouped),
+        questions=asked.questions(),
+        tally=Tally(
+            rows,
+            tuple(
+                binned(expression, key.domain) if isinstance(key.domain, Bins) else expression
+                for expression, key in zip(expressions, grouped, strict=True)
+            ),
+            asked.parts(),
+            scope.person,
+            rows_per_person,
+        ),
+        labels=asked.labels(),
+        trees=asked.trees(),
+        final=final,
+        names=tuple(names),
+        bare=tuple(_place(item.unalias(), calls) for item in select.expressions),
+        sizes=_sizes(scope, select, declared),
+        once=source.repeats is False,
+    )
+
+
+def _place(item: exp.Expr, calls: list[exp.Expr]) -> int | None:
+    return calls.index(item) if item in calls else None
+
+
+def _rows(select: exp.Select, safe: SafeRows) -> exp.Select:
+    """FROM and WHERE of the query, without a select list."""
+    from sqlglot import exp
+
+    rows = exp.Select()
+    for part in ("from_", "from"):
+        if select.args.get(part) is not None:
+            rows.set(part, select.args[part].copy())
+    where = select.args.get("where")
+    return rows if where is None else rows.where(safe.boolean(where.this).node)
+
+
+def _types(
+    engine: Engine, rows: exp.Select, keys: list[exp.Expr], asked: parts.Asked
+) -> list[pa.DataType]:
+    """Ask the engine for types without a row; refuses sums of what is no number."""
+    from sqlglot import exp
+
+    wanted = [*keys, *asked.arguments()]
+    probe = rows.copy()
+    for i, expression in enumerate(wanted or [exp.Literal.number(1)]):
+        probe = probe.select(exp.alias_(expression.copy(), f"x{i}", quoted=True))
+    found = [field.type for field in engine.run(probe.limit(0)).schema]
+    asked.require_numbers(found[len(keys) : len(wanted)])
+    return found[: len(keys)]
+
+
+def _key(
+    scope: Scope, name: str, expression: exp.Expr, declared: Mapping[str, object], kind: pa.DataType
+) -> PrivateKey:
+    """A grouping column with its public domain, where one is declared."""
+    from sqlglot import exp
+
+    column = expression.name if isinstance(expression, exp.Column) else name
+    stated = declared.get(column, declared.get(name))
+    if stated is None:
+        return PrivateKey(name, None, kind)
+    try:
+        domain = domain_of(column, stated)
+        _require_fit(domain, kind)
+        return PrivateKey(name, domain, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        fail(
+            scope.text,
+            expression,
+            f"the domain of {column} does not fit its type {kind}: list values of that type, or "
+            "give bounds and bins for numbers only.",
+        )
+    except (SchemaError, ParameterError):
+        fail(
+            scope.text,
+            expression,
+            f"{column} has bounds but no bins, so it cannot be grouped by: declare "
+            "domain = { low = ..., high = ..., bins = ... }, or a list of values.",
+        )
+
+
+def _require_fit(domain: Domain, kind: pa.DataType) -> None:
+    """Refuse a domain that the column's type cannot hold, before anything is spent."""
+    if isinstance(domain, Bins):
+        if kind_of(kind) not in ("integer", "decimal", "float"):
+            raise pa.ArrowInvalid
+        return
+    domain.decode(np.arange(len(domain)), np.random.default_rng(0), kind)
+
+
+def _require_few(keys: list[PrivateKey]) -> None:
+    from math import prod
+
+    groups = prod(len(key.domain) for key in keys if key.domain is not None)
+    if groups > MOST_GROUPS:
+        raise ParameterError("groups", groups, f"at most {MOST_GROUPS:,}; group by less")
+
+
+def _sizes(scope: Scope, select: exp.Select, declared: Mapping[str, object]) -> dict[str, int]:
+    """How many public values each column has that the query reads; 2 where nobody says."""
+    from sqlglot import exp
+
+    found: dict[str, int] = {}
+    for column in select.find_all(exp.Column):
+        if not column.table or scope.is_hidden(column):
+            continue
+        found.setdefault(column.name, _size(column.name, declared.get(column.name)))
+    return found
+
+
+def _size(name: str, stated: object) -> int:
+    if stated is None:
+        return 2
+    try:
+        return max(2, len(domain_of(name, stated)))
+    except (SchemaError, ParameterError):
+        low, high = bounds_of(stated) or (0.0, 1.0)
+        return max(2, int(high - low) + 1)

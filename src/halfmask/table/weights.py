@@ -1,0 +1,164 @@
+"""Sampling weights: how many people of the population each row of a survey stands for.
+
+A weight belongs to a person: the rows of one person carry the same one and count it once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import SchemaError
+from halfmask.table.decimal_comma import comma_hint
+from halfmask.table.names import require_known
+from halfmask.table.numbers import is_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.table.classes import Classes
+    from halfmask.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tallied:
+    """The weights of the rows behind each entry of a table, as an engine or a column gives them.
+
+    Attributes:
+        sums: per entry, the weights of its rows together; ``lows`` and ``highs`` the extremes.
+        missing: rows without a weight; ``infinite`` and ``below`` those whose weight is not finite
+            or below 1.
+    """
+
+    sums: NDArray[np.float64]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
+    missing: int
+    infinite: int
+    below: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """The weights of a table, checked.
+
+    Attributes:
+        column: where they stand.
+        sums: per entry of the table, the weights of its rows together.
+        of_person: per person, the weight; None where every row is another person.
+        people: how many people there are.
+        total: how many people of the population they stand for.
+        equal: whether all have the same weight.
+    """
+
+    column: str
+    sums: NDArray[np.float64]
+    of_person: NDArray[np.float64] | None
+    people: int
+    total: float
+    equal: bool
+
+    @property
+    def fraction(self) -> float:
+        """The share of the population that is in the table, by the weights."""
+        return min(1.0, self.people / self.total)
+
+    def by_class(self, classes: Classes, of_row: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Per class, how many people of the population its people stand for."""
+        if classes.members is None or self.of_person is None:
+            place, each = of_row, self.sums
+        else:
+            place, each = classes.members.unit, self.of_person[classes.members.person]
+        found = np.bincount(place, weights=each, minlength=len(classes))
+        return np.asarray(found, dtype=np.float64)
+
+
+def weights_of(table: Table, column: str) -> Weights:
+    """The weights of the rows of ``table``.
+
+    Raises:
+        InputError: there is no such column.
+        SchemaError: it holds something else than weights; says what to do.
+    """
+    require_known([column], table.arrow.column_names)
+    values = table.arrow[column]
+    require_numbers(column, values.type, values)
+    numbers = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    missing = values.null_count
+    known = numbers[values.is_valid().to_numpy()] if missing else numbers
+    tallied = Tallied(
+        numbers,
+        numbers,
+        numbers,
+        missing,
+        int((~np.isfinite(known)).sum()),
+        int((known < 1).sum()),
+    )
+    return checked(table, column, tallied, len(table))
+
+
+def checked(table: Table, column: str, found: Tallied, rows: int) -> Weights:
+    """The weights of the entries of ``table``, if they are all right.
+
+    Raises:
+        SchemaError: they are not; lists every fault.
+    """
+    faults = _faults(column, found)
+    person, people, total = table.schema.person, rows, float(found.sums.sum())
+    each = None
+    if person is not None and not faults:
+        whose = table.encode(person)
+        people = len(whose.values)
+        each, low = np.zeros(people), np.full(people, np.inf)
+        np.maximum.at(each, whose.codes, found.highs)
+        np.minimum.at(low, whose.codes, found.lows)
+        total = float(each.sum())
+        differ = int((each > low).sum())
+        if differ:
+            faults.append(
+                f"Column '{column}' holds different weights for rows of the same person, of "
+                f"{differ:,} people: a weight says how many people somebody stands for, so give "
+                "each person one."
+            )
+    if faults:
+        raise SchemaError(*faults)
+    equal = bool(len(found.sums) == 0 or found.lows.min() == found.highs.max())
+    return Weights(column, found.sums, each, people, total, equal)
+
+
+def require_numbers(column: str, kind: pa.DataType, values: pa.ChunkedArray | None = None) -> None:
+    """Refuse a weight column that holds no numbers."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    hint = ""
+    if values is not None and is_text(inner):
+        hint = comma_hint(pc.drop_null(pc.unique(values.cast(pa.string()))).cast(pa.string()))
+    raise SchemaError(
+        f"Column '{column}' holds {'text' if is_text(inner) else inner}, not weights: name the "
+        f"column that says how many people of the population each row stands for.{hint}"
+    )
+
+
+def _faults(column: str, found: Tallied) -> list[str]:
+    faults = []
+    if found.missing:
+        faults.append(
+            f"Column '{column}': {found.missing:,} row(s) have no weight that is a number. Give "
+            "every row one (1 for somebody who stands for nobody else), or leave these rows out."
+        )
+    if found.infinite:
+        faults.append(
+            f"Column '{column}': {found.infinite:,} weight(s) are not finite: correct them."
+        )
+    if found.below:
+        faults.append(
+            f"Column '{column}': {found.below:,} weight(s) are below 1, but a weight says how many "
+            "people of the population somebody stands for, the person included. If the weights "
+            "were scaled to a mean of 1, multiply them by population / sample first."
+        )
+    return faults
