@@ -13,6 +13,11 @@ from halfmask.assessment.opened import How, open_sides
 from halfmask.assessment.parameters import require_limit
 from halfmask.errors import InputError
 from halfmask.metrics.covering import finding_chance
+from halfmask.metrics.discrimination.meaning import (
+    meaning_of,
+    original_blocks,
+    released_blocks,
+)
 from halfmask.metrics.discrimination.need import Need, need_met
 from halfmask.metrics.discrimination.needs_file import stated_needs
 from halfmask.metrics.discrimination.partition_file import stated_partitions
@@ -119,7 +124,7 @@ def compare(
             the numeric ones of them; None: for the first three numeric sensitive columns.
         needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
         partition: per sensitive column, which of its values mean the same: blocks by column, or a
-            TOML file; else the first level of its hierarchy.
+            TOML file; else the first level of its hierarchy, else tenths of the range of numbers.
         weaker: a release under a weaker promise; where this one tells more is listed.
         queries: a file of SQL on a table called people, run on both.
         learn: whether to train models; None: if scikit-learn is installed. Linear models are fitted
@@ -192,7 +197,12 @@ def compare(
         after=reidentification(after.rows, after.people),
         finding=_finding(paired),
         disclosures=tuple(
-            (disclosure(before, name), disclosure(after, name)) for name in sensitive
+            (
+                disclosure(before, name, original_blocks(paired.original, name, meaning)),
+                disclosure(after, name, released_blocks(paired, released, name, meaning)),
+            )
+            for name in sensitive
+            for meaning in [meaning_of(paired.original, name, meanings.get(name))]
         ),
         discrimination=_rates(
             paired,
@@ -249,16 +259,14 @@ def _regressions(
 
 
 def _released(paired: Sides) -> Table:
-    """The released rows with the roles of the original; hierarchies only where values stayed."""
+    """The released rows with the roles of the original."""
     schema = paired.original.schema
-    columns = {}
-    for name, column in schema.columns.items():
-        if name in paired.columns:
-            shared = paired.columns[name]
-            same = shared.foreign == 0 and int(shared.level.max(initial=0)) == 0
-            columns[name] = column if same and column.role == "sensitive" else Column(column.role)
-    arrow = paired.rows.select(list(paired.columns))
-    return Table(arrow, Schema(columns))
+    columns = {
+        name: Column(column.role)
+        for name, column in schema.columns.items()
+        if name in paired.columns
+    }
+    return Table(paired.rows.select(list(paired.columns)), Schema(columns))
 
 
 def _classes(table: Table, paired: Sides, counts: Counts) -> Any:

@@ -2,14 +2,15 @@
 
 Definition: a person stands in a class of each release; together they form smaller classes, of the
 people who share both. A sensitive value is certain if one value only is possible in both classes of
-a person; it is new if neither release gives it away alone.
+a person; it is new if neither release gives it away alone. Rows whose labels cannot be read count
+as left out; then more may be told, and no figure is trusted.
 Source: Ganta et al., "Composition attacks and auxiliary information in data privacy", 2008; Xiao
 and Tao, "m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,17 +77,32 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     together = tally(ids, count, counts)
     both, held = (owners[0] >= 0) & (owners[1] >= 0), together[ids]
     known = _narrowed(held, shifted, (one, two))
+    unread = _unread((one, two))
     return Differencing(
         smallest,
         int(together.min()),
-        exact(mean((held < smallest) & known, counts), rows),
-        exact(mean((held == 1) & known, counts), rows),
+        _doubted(exact(mean((held < smallest) & known, counts), rows), unread),
+        _doubted(exact(mean((held == 1) & known, counts), rows), unread),
         tuple(
-            (column.name, _disclosed(column.name, one, two, owners, both))
+            (column.name, _doubted(_disclosed(column.name, one, two, owners, both), unread))
             for column in one.sensitive
             if column.name in two.columns
         ),
     )
+
+
+def _unread(both: tuple[Sides, Sides]) -> str:
+    """What is to be said of labels that cannot be read; nothing where all can."""
+    names = dict.fromkeys(c.name for side in both for c in side.quasi if c.foreign)
+    if not names:
+        return ""
+    return f"Labels of {', '.join(names)} cannot be read: more may be told."
+
+
+def _doubted(one: Estimate, unread: str) -> Estimate:
+    if one.value is None or not unread:
+        return one
+    return replace(one, trusted=False, reason=unread)
 
 
 def _narrowed(

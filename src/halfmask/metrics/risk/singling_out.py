@@ -10,6 +10,7 @@ al., 2023.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,6 @@ ATTACKER = (
     "exactly one real person."
 )
 _WIDE = "The combination may name all quasi-identifiers."
-_ROUNDS = 25
 _CELLS = 60_000_000
 _ORDER = ("met", "undecided", "not met")
 
@@ -64,13 +64,11 @@ def _tried(
     sides = targets.sides
     rows = len(shared[0].before)
     attempts = int(min(len(targets.members), max(50, _CELLS // max(rows * wide, 1))))
-    per_round = max(1, attempts // _ROUNDS)
-    hits = control = guessed = tried = 0
-    for _ in range(max(1, attempts // per_round)):
-        chosen = [shared[i] for i in targets.random.choice(len(shared), wide, replace=False)]
+    hits = control = guessed = 0
+    for places, times in _sets(len(shared), wide, attempts, targets.random):
+        chosen = [shared[i] for i in places]
         rare = _rare(chosen, 1 if targets.people is None else None)
-        for _ in range(per_round):
-            tried += 1
+        for _ in range(times):
             drawn = sides.released_at(targets.random.integers(0, sides.after, wide))
             blind = [int(c.after[row]) for c, row in zip(chosen, drawn, strict=True)]
             guessed += _fits_one(targets, _inside(chosen, blind))
@@ -80,15 +78,28 @@ def _tried(
             inside = _inside(chosen, [int(c.after[row]) for c in chosen])
             hits += _fits_one(targets, inside)
             control += _rows(chosen, inside, targets.size) == 1
-    outside = proportion(control, tried) if len(targets.control) else None
+    outside = proportion(control, attempts) if len(targets.control) else None
     return judge(
         NAME if known else f"{NAME}, by any column",
         ATTACKER if known else f"{ATTACKER} Sensitive columns may be part of it.",
-        proportion(hits, tried),
+        proportion(hits, attempts),
         outside,
-        proportion(guessed, tried),
+        proportion(guessed, attempts),
         limit=limit,
     )
+
+
+def _sets(
+    columns: int, wide: int, attempts: int, random: np.random.Generator
+) -> list[tuple[tuple[int, ...], int]]:
+    """Column sets, drawn anew for each attempt, and how often each was drawn.
+
+    Attempts that shared one draw would fail together, and the interval would be too narrow.
+    """
+    drawn = Counter(
+        tuple(sorted(random.choice(columns, wide, replace=False).tolist())) for _ in range(attempts)
+    )
+    return sorted(drawn.items())
 
 
 def _rare(columns: list[SharedColumn], rows: int | None) -> NDArray[np.int64]:
