@@ -24,7 +24,7 @@ from halfmask.metrics.discrimination.partition_file import stated_partitions
 from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
-from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.risk.differencing import differencing, singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.doubts import doubts
 from halfmask.metrics.risk.inference import inference
@@ -172,6 +172,10 @@ def compare(
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     linked = linkage(paired, same_order=same_order, seed=seed)
+    controlled = len(attacked.control) > 0
+    both = None
+    if opened.earlier is not None:
+        both = differencing(paired, sides(opened.original, opened.earlier))
     return Comparison(
         rows=paired.before,
         rows_released=paired.after,
@@ -214,19 +218,16 @@ def compare(
             (
                 singling_out(attacked, limit=limit),
                 singling_out(attacked, known=False, limit=limit),
+                *singling_out_together(both, controlled=controlled, limit=limit),
                 linkability(attacked, limit=limit),
-                *linkability_by_names(linked, controlled=len(attacked.control) > 0, limit=limit),
+                *linkability_by_names(linked, controlled=controlled, limit=limit),
                 *(inference(attacked, name, limit=limit) for name in secrets),
             )
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
         linkage=linked,
-        differencing=(
-            None
-            if opened.earlier is None
-            else differencing(paired, sides(opened.original, opened.earlier))
-        ),
+        differencing=both,
         limit=limit,
         notes=(
             *opened.notes,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.risk.differencing import differencing, singling_out_together
 from halfmask.metrics.sides import sides
 
 TREE = {"tree": {"2*": ["21", "22"], "3*": ["31", "32"]}}
@@ -127,3 +127,15 @@ def test_labels_that_cannot_be_read_may_tell_more():
     again = differencing(sides(original, by_age), sides(original, by_age))
     assert again.alone.trusted
     assert again.disclosed[0][1].trusted
+
+
+def test_two_releases_that_single_out_together_do_not_meet_the_criterion():
+    original = table()
+    by_age = published(["2*", "2*", "3*", "3*"], ["*"] * 4)
+    found = hm.compare(original, by_age, earlier=published(["*"] * 4, SEXES), learn=False)
+    outcomes = {one.name: one.outcome for one in found.criteria}
+    assert outcomes["singling out, with the earlier release"] == "not met"
+    again = hm.compare(original, by_age, earlier=by_age, learn=False)
+    outcomes = {one.name: one.outcome for one in again.criteria}
+    assert outcomes["singling out, with the earlier release"] == "met"
+    assert singling_out_together(None, controlled=False) == ()

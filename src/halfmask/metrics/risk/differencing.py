@@ -18,11 +18,13 @@ import numpy as np
 from halfmask.metrics.codes import joint, runs
 from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.risk.criterion import LIMIT, judge
 from halfmask.metrics.weighted import mean, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.criterion import Criterion
     from halfmask.metrics.sides import Sides
 
 ATTACKER = (
@@ -61,6 +63,26 @@ class Differencing:
                 {"column": name, "share": share.to_dict()} for name, share in self.disclosed
             ],
         }
+
+
+def singling_out_together(
+    found: Differencing | None, *, controlled: bool, limit: float = LIMIT
+) -> tuple[Criterion, ...]:
+    """Judge whom both releases leave alone; nothing where there is no earlier one.
+
+    Args:
+        found: what both tell together.
+        controlled: whether other attacks have a control; nobody else stands in both releases.
+        limit: the highest acceptable risk.
+    """
+    if found is None:
+        return ()
+    attack, nothing = found.alone, exact(0.0, found.alone.n)
+    one = judge(
+        "singling out, with the earlier release", ATTACKER, attack, None, nothing, limit=limit
+    )
+    own = (attack.reason,) if attack.reason else ()
+    return (replace(one, notes=own if controlled else (*own, *one.notes)),)
 
 
 def differencing(one: Sides, two: Sides) -> Differencing:

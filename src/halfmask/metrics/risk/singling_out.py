@@ -77,7 +77,7 @@ def _tried(
             row = int(targets.random.choice(rare))
             inside = _inside(chosen, [int(c.after[row]) for c in chosen])
             hits += _fits_one(targets, inside)
-            control += _rows(chosen, inside, targets.size) == 1
+            control += _rows(chosen, inside[np.searchsorted(inside, targets.size) :]) == 1
     outside = proportion(control, attempts) if len(targets.control) else None
     return judge(
         NAME if known else f"{NAME}, by any column",
@@ -109,14 +109,21 @@ def _rare(columns: list[SharedColumn], rows: int | None) -> NDArray[np.int64]:
     return np.flatnonzero((alike == (alike.min() if rows is None else rows))[ids])
 
 
-def _inside(columns: list[SharedColumn], labels: list[int]) -> NDArray[np.bool_]:
-    """Which entries of the original, and of the control after it, lie under all labels."""
-    inside = np.ones(len(columns[0].before), dtype=bool)
-    for column, label in zip(columns, labels, strict=True):
-        under = np.zeros(column.leaves, dtype=bool)
-        under[_under(column, label)] = True
-        inside &= under[column.before]
-    return inside
+def _inside(columns: list[SharedColumn], labels: list[int]) -> NDArray[np.int64]:
+    """The entries of the original, and of the control after it, under all labels, ascending."""
+    under = [_under(column, label) for column, label in zip(columns, labels, strict=True)]
+    held: NDArray[np.int64] | None = None
+    for place in np.argsort([len(one) / c.leaves for one, c in zip(under, columns, strict=True)]):
+        column = columns[place]
+        inside = np.zeros(column.leaves, dtype=bool)
+        inside[under[place]] = True
+        # The tightest label goes first: the others are asked of few entries.
+        if held is None:
+            held = np.flatnonzero(inside[column.before])
+        else:
+            held = held[inside[column.before[held]]]
+    assert held is not None  # noqa: S101 - there is a column
+    return held
 
 
 def _under(column: SharedColumn, label: int) -> NDArray[np.int64]:
@@ -128,16 +135,16 @@ def _under(column: SharedColumn, label: int) -> NDArray[np.int64]:
     return leaves if np.isnan(far).all() else np.flatnonzero(far == np.nanmin(far))
 
 
-def _fits_one(targets: Targets, inside: NDArray[np.bool_]) -> bool:
+def _fits_one(targets: Targets, inside: NDArray[np.int64]) -> bool:
     """Whether exactly one person of the original is among these entries."""
+    own = inside[: np.searchsorted(inside, targets.size)]
     if targets.people is None:
-        return _rows(targets.sides.quasi, inside[: targets.size]) == 1
-    people = targets.people[inside[: targets.size]]
+        return _rows(targets.sides.quasi, own) == 1
+    people = targets.people[own]
     return len(people) > 0 and bool((people == people[0]).all())
 
 
-def _rows(columns: list[SharedColumn], inside: NDArray[np.bool_], start: int = 0) -> int:
-    """How many rows these entries from ``start`` on stand for."""
+def _rows(columns: list[SharedColumn], entries: NDArray[np.int64]) -> int:
+    """How many rows these entries stand for."""
     counts = columns[0].before_counts
-    chosen = inside[start:]
-    return int(chosen.sum() if counts is None else counts[start:][: len(chosen)][chosen].sum())
+    return len(entries) if counts is None else int(counts[entries].sum())
