@@ -6,6 +6,7 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.comparison import Comparison, Finding
@@ -23,6 +24,7 @@ from halfmask.metrics.discrimination.needs_file import stated_needs
 from halfmask.metrics.discrimination.partition_file import stated_partitions
 from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
+from halfmask.metrics.risk.control import same_people
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing, singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure
@@ -169,6 +171,7 @@ def compare(
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
     released, seen = _released(paired), doubts(paired, opened.original, opened.release)
+    seen = replace(seen, unseen=(*seen.unseen, *same_people(attacked)))
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     linked = linkage(paired, same_order=same_order, seed=seed)
