@@ -304,9 +304,9 @@ def test_what_was_not_measured_is_not_said_to_be_nothing():
     assert linked == ["not known: why"]
 
 
-def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1):
+def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1, same_as=None):
     return {"name": name, "highest_risk": highest, "loss": loss, "distance": loss, "risk": risk,
-            "best": best, "epsilon": epsilon}  # fmt: skip
+            "best": best, "epsilon": epsilon, "same_as": same_as}  # fmt: skip
 
 
 def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
@@ -321,11 +321,15 @@ def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
              for one in frontier_words.choices(document)}  # fmt: skip
     assert found == {5: "k = 5", 11: "k = 12", 20: None}
     assert frontier_words.outcome(document) == (
-        "6 settings were tried; 2 of them not beaten: no other has less risk without more loss. "
+        "6 settings were tried; 2 not dominated: no other has less risk without more loss. "
         "1 more cannot be satisfied. 2 more were not decided within the time limit."
     )
-    twice = [settled(name, 0.2, 0.3, best=True) for name in "ab"]
-    assert "1 different ones are left" in frontier_words.outcome(document | {"points": twice})
+    twice = [settled("a", 0.2, 0.3, best=True), settled("b", 0.2, 0.3, best=True, same_as="a")]
+    assert frontier_words.outcome(document | {"points": twice}).startswith(
+        "2 settings were tried and give 1 result; 1 not dominated: no other"
+    )
+    (one,) = frontier_words.different(document | {"points": twice})
+    assert (one["name"], one["same"]) == ("a", ["b"])
     nothing = frontier_words.outcome(document | {"points": []})
     assert nothing.startswith("None of the 3 settings can be satisfied")
 

@@ -68,7 +68,7 @@ async function step(verb, begin, shown) {
 // Where on this page to do what an error asks for.
 function hint({ message }) {
   if (message?.includes("budget is granted")) return "Grant a privacy budget";
-  if (!message?.includes("public domain")) return undefined;
+  if (!/\bdomain/.test(message)) return undefined;
   place("domains-part").open = true;
   return "Write the public values of each column";
 }
