@@ -1,7 +1,7 @@
-"""How fast tables are assessed: all checks, discrimination rates, special uniques, the sample.
+"""How fast tables are assessed: discrimination rates, special uniques, comparisons, the sample.
 
-Prints JSON. The checks are timed against pycanon on the same table in the same run, where pycanon
-is installed; the rest against grouping the same rows once with numpy.unique.
+Prints JSON, with ratios to grouping as many rows once with numpy.unique. The checks of promises are
+in ``checks_speed.py``.
 """
 
 from __future__ import annotations
@@ -15,68 +15,11 @@ import time
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 import halfmask as hm
+from checks_speed import CHECKED, table, timed
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.risk.special_uniques import special_uniques
-
-SIZES = (72, 16, 41, 5, 7, 7, 2, 14, 100, 50)
-CHECKED = 8
-
-
-def table(rows: int, columns: int, seed: int = 0) -> hm.Table:
-    """Skewed columns, nearly independent: the hard case, where hardly any rows are equal."""
-    random = np.random.default_rng(seed)
-    data = {
-        f"q{i}": pa.array((random.beta(1, 3, rows) * size).astype(np.int32))
-        for i, size in enumerate(SIZES[:columns])
-    }
-    data["s"] = pa.array(random.integers(0, 20, rows, dtype=np.int32))
-    schema = dict.fromkeys(data, "quasi") | {"s": "sensitive"}
-    made = hm.read(pa.table(data), schema=schema)
-    for name in data:
-        made.encode(name)
-    return made
-
-
-def models() -> list[Any]:
-    """One of each promise that pycanon measures too."""
-    return [
-        hm.KAnonymity(2),
-        hm.AlphaKAnonymity(0.9, 2, "s"),
-        hm.LDiversity(2, "s"),
-        hm.LDiversity(2, "s", kind="entropy"),
-        hm.TCloseness(0.9, "s"),
-        hm.BetaLikeness(9, "s"),
-        hm.DeltaDisclosure(5, "s", absent="ignored"),
-    ]
-
-
-def timed(run: Any) -> tuple[float, float]:
-    """Wall-clock and processor seconds of one run."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return time.perf_counter() - wall, time.process_time() - cpu
-
-
-def pycanon_seconds(made: hm.Table) -> float | None:
-    """Processor seconds of the same promises with pycanon; None where it is not installed."""
-    try:
-        from pycanon import anonymity
-    except ImportError:
-        return None
-    frame = made.arrow.to_pandas()
-    quasi, sensitive = list(made.schema.quasi), ["s"]
-    start = time.process_time()
-    anonymity.k_anonymity(frame, quasi)
-    anonymity.alpha_k_anonymity(frame, quasi, sensitive)
-    anonymity.l_diversity(frame, quasi, sensitive)
-    anonymity.entropy_l_diversity(frame, quasi, sensitive)
-    anonymity.t_closeness(frame, quasi, sensitive)
-    anonymity.basic_beta_likeness(frame, quasi, sensitive)
-    anonymity.delta_disclosure(frame, quasi, sensitive)
-    return time.process_time() - start
 
 
 def sample_seconds() -> float:
@@ -132,20 +75,17 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--pycanon-rows", type=int, default=2_000)
     parser.add_argument("--compared", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.compared:
         print(json.dumps(compared(*given.compared)))
         return
     small = table(1000, 10)
-    hm.check(table(1000, CHECKED), *models())
     rank_column_sets(small, "s", size=2)
     special_uniques(small, size=2)
 
     checked = table(given.rows, CHECKED)
     out: dict[str, Any] = {"rows": given.rows}
-    out["checks_seconds"] = timed(lambda: hm.check(checked, *models()))
     key = np.random.default_rng(0).integers(0, 2**40, given.rows)
     out["numpy_unique_seconds"] = timed(lambda: np.unique(key))
     wide = table(given.rows, 10)
@@ -153,19 +93,9 @@ def main() -> None:
         lambda: rank_column_sets(wide, "s", list(wide.schema.quasi), size=4)
     )
     out["suda2_up_to_5_of_8_seconds"] = timed(lambda: special_uniques(checked, size=5))
-    few = table(given.pycanon_rows, CHECKED)
-    theirs = pycanon_seconds(few)
-    ours = min(timed(lambda: hm.check(few, *models()))[1] for _ in range(3))
-    out["pycanon"] = {
-        "rows": given.pycanon_rows,
-        "pycanon_seconds": theirs,
-        "halfmask_seconds": ours,
-        "times_faster": None if theirs is None else theirs / ours,
-    }
     out["assess_sample_cold_seconds"] = sample_seconds()
     out["compare"] = compare_seconds(given.rows)
     out["ratios"] = {
-        "checks": out["checks_seconds"][0] / out["numpy_unique_seconds"][0],
         "discrimination": out["discrimination_385_sets_seconds"][0]
         / out["numpy_unique_seconds"][0],
         "suda2": out["suda2_up_to_5_of_8_seconds"][0] / out["numpy_unique_seconds"][0],

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 settings.register_profile("halfmask", deadline=None, max_examples=60)
 settings.load_profile("halfmask")
 
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 DATA = Path(__file__).parents[2] / "shared" / "data"
 ADULT_COLUMNS = (
     "sex",
@@ -152,8 +160,6 @@ def browser():
         pytest.skip("chromium is not installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as engine:
-        started = engine.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
-        )
+        started = engine.chromium.launch(executable_path=chromium, args=QUIET)
         yield started
         started.close()

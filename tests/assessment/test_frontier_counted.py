@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
+from halfmask.assessment.frontier_source import by_value
+from halfmask.engines.counted import Counted
 from halfmask.errors import InputError
 from halfmask.sample import write
 
@@ -117,3 +120,12 @@ def test_postgres_counts_where_the_rows_are(postgres):
     found = hm.frontier(postgres, ks, schema=people.schema, source_table="tried", **options)
     same(hm.frontier(people, ks, **options), found)
     assert any("counted by postgres" in note for note in found.notes)
+
+
+def test_tuples_are_put_in_order_with_their_counts():
+    table = hm.read({"a": [2, 1, 1], "b": ["x", "y", "x"]}, {"a": "quasi", "b": "quasi"})
+    found = by_value(Counted(table, np.array([5, 6, 7])))
+    assert found.table.arrow.to_pylist() == [
+        {"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"},
+    ]  # fmt: skip
+    assert found.counts.tolist() == [7, 6, 5]

@@ -239,12 +239,21 @@ def test_how_a_file_is_written_may_stand_in_the_schema(tmp_path):
     assert [(one.name, one.distinct) for one in found.columns] == [("age,x", 1), ("city", 2)]
 
 
-def test_empty_fields_are_missing_in_quotes_too(tmp_path):
-    (tmp_path / "people.csv").write_text('age,city\n30,""\n30,\n30,Bonn\n')
-    schema = {"age": "quasi", "city": "quasi"}
+@pytest.mark.parametrize(
+    ("said", "classes", "missing"),
+    [
+        ({}, 3, 2),
+        ({"missing": ["NA"]}, 3, 1),
+        ({"missing": ["", "NA"]}, 2, 3),
+        ({"missing": []}, 3, 0),
+    ],
+)
+def test_what_is_missing_in_a_text_file_is_what_the_schema_says(tmp_path, said, classes, missing):
+    (tmp_path / "people.csv").write_text('age,city\n30,""\n30,\n30,NA\n30,Bonn\n')
+    schema = {"table": said, "columns": {"age": "quasi", "city": "quasi"}}
     found = hm.assess(tmp_path / "people.csv", schema=schema, engine="duckdb")
     same(hm.assess(hm.read(tmp_path / "people.csv", schema)), found)
-    assert (found.classes, found.columns[1].missing) == (2, 2)
+    assert (found.classes, found.columns[1].missing) == (classes, missing)
 
 
 def test_columns_that_must_not_leave_are_not_counted_along(sources):
@@ -303,11 +312,14 @@ def test_checks_name_what_the_schema_lacks(sources):
         hm.discrimination_rate(sources / "people.parquet", "nothing", "age", engine="duckdb")
 
 
-def test_a_small_file_is_read(sources):
-    same(
-        hm.assess(sources / "people.csv", schema=SCHEMA),
-        hm.assess(hm.read(sources / "people.csv", SCHEMA)),
-    )
+def test_a_small_file_is_read(sources, monkeypatch):
+    found = hm.assess(sources / "people.csv", schema=SCHEMA)
+    same(found, hm.assess(hm.read(sources / "people.csv", SCHEMA)))
+    assert not any("counted by" in note for note in found.notes)
+    monkeypatch.setattr("halfmask.engines.source.LARGE", 1000)
+    large = hm.assess(sources / "people.csv", schema=SCHEMA)
+    same(found, large)
+    assert "counted by duckdb" in large.notes[0]
 
 
 def test_the_command_counts_with_roles_from_options(sources, capfd):

@@ -84,6 +84,7 @@ def test_an_earlier_release_is_read_alike(people):
         for earlier in (hm.read(released("NA")), release)
     ]
     assert found[0].differencing == found[1].differencing
+    assert found[0].differencing.alone.trusted
 
 
 def test_only_quasi_identifiers_are_suppressed(people):

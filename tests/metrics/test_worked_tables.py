@@ -20,6 +20,7 @@ from full_domain import recoded
 import halfmask as hm
 from halfmask.metrics import partition as measures
 from halfmask.metrics.discrimination.attacks import identity
+from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.space import space_of
 from halfmask.metrics.utility.anatomy import anatomy_count
@@ -80,7 +81,8 @@ def test_patients_under_the_attacks_on_classes():
     ill += ["Hypertension", "Cancer", "Cancer"]
     schema = {"columns": {"q": "quasi", "s": {"role": "sensitive", "hierarchy": {"tree": heart}}}}
     table = hm.read(pa.table({"q": DIVERSE, "s": ill}), schema=schema)
-    found = disclosure(classes_of(table, ["q"], columns=["s"]), "s")
+    blocks = original_blocks(table, "s", meaning_of(table, "s"))
+    found = disclosure(classes_of(table, ["q"], columns=["s"]), "s", blocks)
     assert found.homogeneity == close(3 / 9)
     assert found.background == close(6 / 9)  # the third class is certain without one value
     assert found.skewness == close(2 / 3 - 2 / 9)

@@ -8,6 +8,7 @@ import re
 
 import pyarrow as pa
 import pytest
+from drawing import assert_drawn_quietly
 
 import halfmask as hm
 from halfmask.assessment.discriminate import discriminate
@@ -82,20 +83,7 @@ def test_an_estimate_that_failed_says_why():
 def test_the_page_draws_its_plots_and_is_quiet(browser, pages, tmp_path, name, width):
     path = tmp_path / "page.html"
     path.write_text(pages[name], encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
-    page.on("request", lambda asking: asked.append(asking.url))
-    page.goto(path.as_uri())
-    for plot in page.query_selector_all(".plot"):
-        page.wait_for_selector(f"#{plot.get_attribute('id')} svg path", state="attached")
-    assert said == []
-    assert asked == [path.as_uri()]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+    assert_drawn_quietly(browser, path, width)
 
 
 ODD = {

@@ -28,7 +28,8 @@ from halfmask.report.sentences import (
 def criterion(name, outcome, column=None, control=None, notes=()):
     return {
         "name": name, "outcome": outcome, "column": column, "control": control,
-        "notes": list(notes),
+        "notes": list(notes), "limit": 0.09,
+        "risk": {"high": 0.05 if outcome == "met" else 0.5},
     }  # fmt: skip
 
 
@@ -62,9 +63,10 @@ def test_a_verdict_is_the_worst_of_its_attacks(one, two, worst):
             criterion("inference", "met", "ill"),
         ]
     }
+    by = "by any column" if two == worst != one else ""
     assert verdicts(document) == [
-        {"name": "singling out", "outcome": worst},
-        {"name": "inference", "outcome": "met"},
+        {"name": "singling out", "outcome": worst, "by": by},
+        {"name": "inference", "outcome": "met", "by": ""},
     ]
 
 
@@ -104,7 +106,7 @@ def test_who_stands_alone_is_counted_in_words(facts, said):
 def compared(*criteria, **more):
     plain = {
         "criteria": list(criteria), "counting": {"median": 0.125}, "loss": 0.25, "made_up": False,
-        "differencing": None, "disclosures": [], "generalized": [],
+        "differencing": None, "disclosures": [], "generalized": [], "notes": [],
     }  # fmt: skip
     return plain | more
 
@@ -135,7 +137,7 @@ def test_a_comparison_is_summed_up_by_its_worst(outcomes, said):
 def test_what_is_to_be_done_follows_from_what_is_not_met():
     assert comparison_steps(compared(SAFE)) == []
     assert comparison_steps(compared(SAFE | {"outcome": "undecided"})) == []
-    (one,) = comparison_steps(compared(SAFE | {"outcome": "not met"}))
+    (one,) = comparison_steps(compared(SAFE | {"outcome": "not met", "risk": {"high": 0.5}}))
     assert one == "Raise k, or generalize further, to bring linkability below the limit."
     (one,) = comparison_steps(compared(criterion("inference", "not met", "ill", {"n": 9})))
     assert one.startswith("ill can be guessed")
@@ -143,9 +145,19 @@ def test_what_is_to_be_done_follows_from_what_is_not_met():
     (one,) = comparison_steps(
         compared(criterion("singling out, by any column", "not met", None, {"n": 9}))
     )
-    assert one.startswith("Sensitive or other columns make rows unique")
+    assert one.startswith("Rows are unique once sensitive or other columns are known too")
+    both = [criterion(f"linkability{by}", "not met", None, {"n": 9}) for by in ("", ", by names")]
+    (one,) = comparison_steps(compared(*both))
+    assert "to bring linkability and linkability by names below the limit" in one
     (one,) = comparison_steps(compared(SAFE | {"control": None}))
     assert "--control" in one
+
+
+def test_what_must_not_leave_is_taken_out_and_no_larger_k_is_asked_for():
+    """The attack found nothing: the criterion fails by the column that left."""
+    note = "Column 'id' must not leave. Take it out."
+    (one,) = comparison_steps(compared(SAFE | {"outcome": "not met"}, notes=[note, "Other."]))
+    assert one == note
 
 
 def test_what_is_lost_or_certain_is_pointed_out():
@@ -292,9 +304,9 @@ def test_what_was_not_measured_is_not_said_to_be_nothing():
     assert linked == ["not known: why"]
 
 
-def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1):
+def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1, same_as=None):
     return {"name": name, "highest_risk": highest, "loss": loss, "distance": loss, "risk": risk,
-            "best": best, "epsilon": epsilon}  # fmt: skip
+            "best": best, "epsilon": epsilon, "same_as": same_as}  # fmt: skip
 
 
 def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
@@ -309,11 +321,15 @@ def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
              for one in frontier_words.choices(document)}  # fmt: skip
     assert found == {5: "k = 5", 11: "k = 12", 20: None}
     assert frontier_words.outcome(document) == (
-        "6 settings were tried; 2 of them not beaten: no other has less risk without more loss. "
+        "6 settings were tried; 2 not dominated: no other has less risk without more loss. "
         "1 more cannot be satisfied. 2 more were not decided within the time limit."
     )
-    twice = [settled(name, 0.2, 0.3, best=True) for name in "ab"]
-    assert "1 different ones are left" in frontier_words.outcome(document | {"points": twice})
+    twice = [settled("a", 0.2, 0.3, best=True), settled("b", 0.2, 0.3, best=True, same_as="a")]
+    assert frontier_words.outcome(document | {"points": twice}).startswith(
+        "2 settings were tried and give 1 result; 1 not dominated: no other"
+    )
+    (one,) = frontier_words.different(document | {"points": twice})
+    assert (one["name"], one["same"]) == ("a", ["b"])
     nothing = frontier_words.outcome(document | {"points": []})
     assert nothing.startswith("None of the 3 settings can be satisfied")
 

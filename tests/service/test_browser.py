@@ -90,14 +90,14 @@ def test_the_main_job(page, tmp_path):
 def test_errors_stand_below_their_form(page):
     shown, _, said, _ = page
     opened(shown)
-    shown.fill("#k", "9999")
+    shown.fill("#promises-k", "9999")
     press(shown, "anonymize")
     assert "privacy." in shown.inner_text("#anonymize-alert")
     assert "achieved at best" in shown.inner_text("#anonymize-alert")
     shown.fill("#sql", "SELECT nonsense")
     press(shown, "query")
     assert "line 1" in shown.inner_text("#query-alert")
-    shown.fill("#k", "2")
+    shown.fill("#promises-k", "2")
     press(shown, "anonymize")
     assert shown.inner_text("#anonymize-alert") == ""
     assert said == []
@@ -106,17 +106,74 @@ def test_errors_stand_below_their_form(page):
 def test_a_step_is_cancelled_and_started_again(page):
     shown, _, said, _ = page
     opened(shown)
-    shown.fill("#time-limit", "600")
-    shown.select_option("#method", "exact")  # more rows than it can prove in a day
-    shown.fill("#k", "3")
+    shown.fill("#anonymize-time-limit", "600")
+    shown.select_option("#anonymize-method", "exact")  # more rows than it can prove in a day
+    shown.fill("#promises-k", "3")
     shown.click("#anonymize-form button[type=submit]")
     shown.click("#cancel")
     shown.wait_for_selector(IDLE, state="attached")
     assert "cancelled" in shown.inner_text("#anonymize-alert")
     assert shown.inner_text("#anonymize-result") == ""
-    shown.select_option("#method", "")
+    shown.select_option("#anonymize-method", "")
     press(shown, "anonymize")
     assert "may leave" in shown.inner_text("#anonymize-result")
+    assert said == []
+
+
+def test_a_budget_is_granted_spent_and_shown(page, tmp_path):
+    shown, _, said, _ = page
+    rows = "\n".join(f"{20 + i},{'ab'[i % 2]}" for i in range(40))
+    (tmp_path / "people.csv").write_text(f"age,sex\n{rows}\n")
+    shown.wait_for_selector("#version:not(:empty)")
+    shown.set_input_files("#file", tmp_path / "people.csv")
+    press(shown, "table")
+    shown.select_option("#role-0", "quasi")
+    shown.select_option("#role-1", "quasi")
+    press(shown, "schema")
+    assert "No budget is granted yet" in shown.inner_text("#budget-result")
+    shown.fill("#synthesize-epsilon", "1")
+    assert shown.is_hidden("#synthesize-k")
+    press(shown, "synthesize")
+    assert "Grant a privacy budget" in shown.inner_text("#synthesize-alert")
+    shown.fill("#budget-epsilon", "1.5")
+    shown.press("#budget-epsilon", "Enter")
+    shown.wait_for_selector("#budget-result dl")
+    assert shown.is_hidden("#budget-form")
+    press(shown, "synthesize")
+    assert "Write the public values" in shown.inner_text("#synthesize-alert")
+    shown.fill("#domain-0", "0 to 99, in 4 parts")
+    shown.fill("#domain-1", "a, b")
+    press(shown, "synthesize")
+    assert "rows that leave" in shown.inner_text("#synthesize-result")
+    assert "epsilon = 0.5" in shown.inner_text("#budget-result")
+    press(shown, "synthesize")
+    assert "does not suffice" in shown.inner_text("#synthesize-alert")
+    shown.reload()
+    shown.wait_for_selector("#budget-result dl")
+    assert "epsilon = 0.5" in shown.inner_text("#budget-result")
+    assert said == []
+
+
+def test_promises_and_settings_beyond_the_common_ones(page):
+    shown, _, said, _ = page
+    opened(shown)
+    shown.click("text=More promises")
+    shown.fill("#promises-l-0", "2")
+    shown.select_option("#promises-l-0-how", "entropy")
+    shown.fill("#risks-sample-uniques", "0")
+    assert shown.is_hidden("#risks-k-map")
+    press(shown, "anonymize")
+    told = shown.inner_text("#anonymize-result")
+    assert "entropy l-diversity" in told
+    assert "sample uniques" in told
+    shown.click("#frontier > summary")
+    shown.fill("#frontier-k", "2, 3")
+    shown.fill("#frontier-suppression", "0")
+    press(shown, "frontier")
+    assert "✓ best" in shown.inner_text("#frontier-result")
+    shown.click("#suggest")
+    shown.wait_for_selector("#query-result pre")
+    assert "GUARANTEE" in shown.inner_text("#query-result")
     assert said == []
 
 

@@ -7,6 +7,7 @@ import logging
 import pytest
 from serving import PORT, SECRET
 
+from halfmask.service.app import _STATIC
 from halfmask.service.guard import TOKEN, Rules
 
 ROUTES = [
@@ -14,10 +15,14 @@ ROUTES = [
     ("GET", "/api/schema"),
     ("PUT", "/api/schema"),
     ("POST", "/api/table"),
+    ("POST", "/api/population"),
     ("POST", "/api/sample"),
     ("POST", "/api/assess"),
     ("POST", "/api/anonymize"),
+    ("POST", "/api/frontier"),
     ("POST", "/api/compare"),
+    ("GET", "/api/budget"),
+    ("PUT", "/api/budget"),
     ("POST", "/api/query"),
     ("POST", "/api/synthesize"),
     ("POST", "/api/links"),
@@ -144,8 +149,7 @@ def test_a_size_that_is_not_told_is_refused(service):
 
 
 def test_the_page_asks_nobody_else(service):
-    for name in ("", "static/page.js", "static/api.js", "static/draw.js", "static/schema.js",
-                 "static/page.css", "static/style.css"):  # fmt: skip
+    for name in ("", *(f"static/{name}" for name in _STATIC)):
         reply = service.client.get(f"/{name}")
         assert reply.status_code == 200
         assert "//" not in reply.text.replace("// ", "").replace('"//"', "").replace("://127", "")
@@ -200,4 +204,4 @@ def test_a_body_that_is_no_json_is_told_as_that(opened, body):
     headers = {"Content-Type": "application/json"}
     reply = opened.call("POST", "/api/anonymize", content=body, headers=headers)
     assert reply.status_code == 400
-    assert reply.json()["message"].startswith("The request is not understood: mend")
+    assert reply.json()["message"].startswith("The request is not understood: its body")

@@ -112,7 +112,7 @@ FAULTS = [
         {"columns": {"disease": {"role": "quasi", "hierarchy": {"tree": {"a": ["flu"]}}}}},
     ),
     ("POST", "/api/anonymize", {"k": 9}),
-    ("POST", "/api/anonymize", {"k": 2, "l": [{"column": "disease", "l": 8}]}),
+    ("POST", "/api/anonymize", {"k": 2, "l": ["disease=8"]}),
     ("POST", "/api/anonymize", {"k": 2, "method": "nonsense"}),
     ("POST", "/api/query", {"sql": "SELECT disease FROM people GUARANTEE k = 99, l = 9"}),
     ("POST", "/api/synthesize", {"epsilon": "1", "domains": {"disease": ["flu"]}}),

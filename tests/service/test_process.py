@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -14,25 +13,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from serving import CANARY, PEOPLE, started
+from serving import CANARY, PEOPLE, call, halfmask, settled_over_http, started
 
 from halfmask.service.guard import TOKEN
-
-
-def call(parts, token, method, path, body=None):
-    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
-    connection.request(method, path, body, {TOKEN: token, "Content-Type": "application/json"})
-    reply = connection.getresponse()
-    text = reply.read().decode()
-    connection.close()
-    return reply, text
-
-
-def settled(parts, token, method, path, body=None):
-    _, text = call(parts, token, method, path, body)
-    while (job := json.loads(text)["job"])["state"] == "working":
-        _, text = call(parts, token, "GET", f"/api/jobs/{job['id']}?wait=5")
-    return job["result"]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -45,7 +28,7 @@ def test_it_serves_a_table_and_leaves_nothing_behind(tmp_path, ending):
         reply, text = call(parts, token, "GET", "/api/state")
         assert json.loads(text)["table"]["rows"] == 8
         assert reply.getheader("server") is None
-        assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
+        assert settled_over_http(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
         (folder,) = place.iterdir()
         assert folder.stat().st_mode & 0o777 == 0o700
         assert call(parts, "wrong", "GET", "/api/state")[0].status == 403
@@ -106,7 +89,7 @@ def test_a_step_is_cancelled_over_http_and_a_killed_service_leaves_nothing(tmp_p
         time.sleep(0.5)
         ended = json.loads(call(parts, token, "DELETE", f"/api/jobs/{job['id']}")[1])["job"]
         assert ended["state"] == "cancelled"
-        assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
+        assert settled_over_http(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
         process.kill()
         process.wait()
         for _ in range(200):
@@ -127,14 +110,9 @@ def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
                 break
             time.sleep(0.05)
         (folder,) = place.iterdir()
-        assert settled(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
+        assert settled_over_http(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
         assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"temporary"}
         assert len(list(folder.iterdir())) == 2
-
-
-def halfmask(*arguments):
-    command = [sys.executable, "-m", "halfmask", "serve", "--no-open", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
 
 
 def test_a_taken_port_is_said():

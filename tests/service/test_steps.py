@@ -99,7 +99,7 @@ def test_assess_gives_what_the_verb_gives(opened, original):
 
 
 def test_a_release_is_checked_downloaded_and_compared(opened, original):
-    asked = {"k": 2, "l": [{"column": "disease", "l": 2}], "t": [{"column": "disease", "t": 0.5}]}
+    asked = {"k": 2, "l": ["disease=2"], "t": ["disease=0.5"]}
     found = opened.run("POST", "/api/anonymize", json=asked)
     models = (hm.KAnonymity(2), hm.LDiversity(2, "disease"), hm.TCloseness(0.5, "disease"))
     expected = hm.anonymize(original, *models)
@@ -116,6 +116,68 @@ def test_a_release_is_checked_downloaded_and_compared(opened, original):
     assert fetch(opened, "comparison.html").text == render_page(
         {name: value for name, value in compared.items() if name not in ("ok", "verb")}
     )
+
+
+def test_all_models_of_the_command_line_are_taken(opened):
+    asked = {
+        "k": 2, "alpha": ["disease=0.9"], "l": ["disease=1.5:entropy"],
+        "t": ["disease=0.9:equal"], "delta_disclosure": ["disease=9:ignored"],
+        "beta": ["disease=9:enhanced"], "average_risk": 0.5, "sample_uniques": 0.5,
+    }  # fmt: skip
+    found = opened.run("POST", "/api/anonymize", json=asked)
+    assert found["ok"], found
+    assert len(found["verdicts"]) == len(asked)
+    assert all(one["holds"] for one in found["verdicts"])
+
+
+def test_settings_reach_the_method(opened):
+    asked = {"k": 2, "method": "mondrian", "cut": "whole", "labels": "levels", "seed": 3}
+    assert opened.run("POST", "/api/anonymize", json=asked)["method"] == "mondrian"
+    failed = opened.run("POST", "/api/anonymize", json={"k": 2, "cut": "whole"})
+    assert failed["code"] == "input.parameter"
+
+
+def test_several_settings_are_tried(opened, original):
+    asked = {"k": "2,4", "suppression": "0", "l": ["disease=2"]}
+    found = opened.run("POST", "/api/frontier", json=asked)
+    several = ([hm.KAnonymity(2), hm.KAnonymity(4)], hm.LDiversity(2, "disease"))
+    expected = json.loads(json.dumps(hm.frontier(original, *several, suppression=[0.0]).to_dict()))
+    assert found == {"ok": True, "verb": "frontier", **expected}
+    assert fetch(opened, "frontier.html").status_code == 200
+
+
+POPULATION = PEOPLE + "\n" + "\n".join(PEOPLE.splitlines()[1:])
+
+
+def test_a_population_is_sent_and_promised_against(opened):
+    failed = opened.run("POST", "/api/anonymize", json={"k_map": 2})
+    assert "need population" in failed["message"]
+    content = POPULATION.encode()
+    found = opened.run("POST", "/api/population?name=all.csv", content=content)
+    assert (found["name"], found["rows"]) == ("all.csv", 16)
+    state = opened.call("GET", "/api/state").json()
+    assert state["population"] == {"name": "all.csv", "rows": 16}
+    found = opened.run("POST", "/api/anonymize", json={"k_map": 2, "delta_presence": "0,0.5"})
+    assert [one["holds"] for one in found["verdicts"]] == [True, True]
+    assert found["loss"] == 0  # everybody is twice in the population as they are
+    assert opened.run("POST", "/api/frontier", json={"k_map": "2,4", "suppression": "0"})["ok"]
+    assert opened.run("POST", "/api/assess", json={})["ok"]
+    files = len(list(opened.space.folder.iterdir()))
+    assert opened.run("POST", "/api/population?name=all.csv", content=content)["ok"]
+    assert len(list(opened.space.folder.iterdir())) == files
+    opened.upload(PEOPLE, "other.csv")
+    assert opened.call("GET", "/api/state").json()["population"] is None
+    assert len(list(opened.space.folder.iterdir())) == 1
+
+
+def test_a_population_that_cannot_be_read_leaves_the_former(opened):
+    content = POPULATION.encode()
+    opened.run("POST", "/api/population?name=all.csv", content=content)
+    failed = opened.run("POST", "/api/population?name=x.csv", content=b"PK\x03\x04")
+    assert failed["code"] == "input"
+    assert str(opened.space.folder) not in failed["message"]
+    assert opened.call("GET", "/api/state").json()["population"]["name"] == "all.csv"
+    assert opened.call("POST", "/api/population", content=b"").status_code == 400
 
 
 def test_each_persons_own_k_comes_from_the_policy(service):
@@ -187,6 +249,9 @@ def test_rows_are_synthesized_under_a_budget(opened):
             "disease": ["flu", "gout"],
         },
     }
+    refused = opened.run("POST", "/api/synthesize", json=asked)
+    assert refused["code"] == "privacy.ledger"
+    assert opened.call("PUT", "/api/budget", json={"epsilon": "1.5"}).json()["ok"]
     found = opened.run("POST", "/api/synthesize", json=asked)
     assert found["format"] == "halfmask.private/1", found
     assert fetch(opened, "synthetic.csv", download=True).status_code == 200
@@ -194,8 +259,10 @@ def test_rows_are_synthesized_under_a_budget(opened):
 
 
 def test_without_domains_the_reason_is_told(opened):
+    opened.call("PUT", "/api/budget", json={"epsilon": "1"})
     failed = opened.run("POST", "/api/synthesize", json={"epsilon": "1"})
     assert failed["code"] == "input.schema"
+    assert opened.call("GET", "/api/budget").json()["budget"]["spent"] == "epsilon = 0"
 
 
 def test_another_schema_drops_what_was_made_and_its_addresses(opened):
@@ -216,7 +283,9 @@ def test_a_new_release_drops_the_comparison_of_the_former(opened):
     assert opened.call("GET", "/api/state").json()["results"] == ["anonymize"]
 
 
-@pytest.mark.parametrize("path", ["assess", "anonymize", "compare", "query", "synthesize"])
+@pytest.mark.parametrize(
+    "path", ["assess", "anonymize", "frontier", "compare", "query", "synthesize"]
+)
 def test_without_a_table_every_step_says_so(service, path):
     body = {"sql": SQL} if path == "query" else {}
     reply = service.call("POST", f"/api/{path}", json=body)
@@ -233,7 +302,7 @@ def test_compare_needs_a_release(opened):
 
 @pytest.mark.parametrize(
     "body",
-    [{"k": CANARY}, {"k": 2, CANARY: 1}, {"k": 2.5}, {"l": [{"column": 3, "l": CANARY}]}],
+    [{"k": CANARY}, {"k": 2, CANARY: 1}, {"k": 2.5}, {"l": [{"column": CANARY}]}],
     ids=["a text", "an unknown name", "no whole number", "a wrong part"],
 )
 def test_a_request_that_is_not_understood_names_fields_only(opened, body):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -118,3 +119,27 @@ def started(tmp_path, *arguments):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def call(parts, token, method, path, body=None):
+    """Ask a running service; its reply and its text."""
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    connection.request(method, path, body, {TOKEN: token, "Content-Type": "application/json"})
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply, text
+
+
+def settled_over_http(parts, token, method, path, body=None):
+    """Start a job of a running service and give its result."""
+    _, text = call(parts, token, method, path, body)
+    while (job := json.loads(text)["job"])["state"] == "working":
+        _, text = call(parts, token, "GET", f"/api/jobs/{job['id']}?wait=5")
+    return job["result"]
+
+
+def halfmask(*arguments):
+    """Run the verb to its end."""
+    command = [sys.executable, "-m", "halfmask", "serve", "--no-open", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603

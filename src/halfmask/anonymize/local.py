@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.anonymize import optimal
+from halfmask.anonymize.cell_levels import CellLevels
 from halfmask.anonymize.incumbent import greedy
 from halfmask.anonymize.problem import Problem
 from halfmask.anonymize.solution import Solution
-from halfmask.anonymize.specialize import Partition, specialize
+from halfmask.anonymize.specialize import specialize
 from halfmask.errors import ParameterError
 from halfmask.metrics.cost.metric import CellMetric
 from halfmask.table.hierarchy import TOP, Hierarchy
@@ -43,24 +44,24 @@ def solve(problem: Problem, *, seed: int | None, time_limit: float | None) -> So
     """Return a decision list that loses less than any single combination of levels."""
     _require(problem)
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    partition = _best(problem, time_limit, deadline)
-    if partition is None:
+    cells = _best(problem, time_limit, deadline)
+    if cells is None:
         closest = optimal.search(problem, time_limit=time_limit).closest
         return Solution(None, np.full(len(_all(problem)), -1, np.int32), np.inf, None, closest)
-    steps, tuple_step = partition.steps()
+    steps, tuple_step = cells.steps()
     notes = ("Levels differ between classes; the result is the best found, not a proven optimum.",)
-    return Solution(steps, tuple_step, partition.value(problem), None, notes=notes)
+    return Solution(steps, tuple_step, cells.value(problem), None, notes=notes)
 
 
-def _best(problem: Problem, time_limit: float | None, deadline: float | None) -> Partition | None:
-    """The partition that loses least; only the best so far is kept in memory."""
+def _best(problem: Problem, time_limit: float | None, deadline: float | None) -> CellLevels | None:
+    """The levels that lose least; only the best so far is kept in memory."""
     best = None
     for blocks in _starts(problem, time_limit):
-        partition = _partition(problem, blocks)
-        if partition.holds(problem):
-            partition = specialize(problem, partition, deadline)
-            if best is None or partition.value(problem) < best.value(problem):
-                best = partition
+        cells = _cells(problem, blocks)
+        if cells.holds(problem):
+            cells = specialize(problem, cells, deadline)
+            if best is None or cells.value(problem) < best.value(problem):
+                best = cells
     return best
 
 
@@ -81,13 +82,13 @@ def _starts(problem: Problem, time_limit: float | None) -> Iterator[list[_Block]
                 yield [first, _Block(tuple(top), left)]
 
 
-def _partition(problem: Problem, blocks: list[_Block]) -> Partition:
-    partition = Partition.empty(problem, [_with_cell_suppression(h) for h in problem.hierarchies])
+def _cells(problem: Problem, blocks: list[_Block]) -> CellLevels:
+    cells = CellLevels.empty(problem, [_with_cell_suppression(h) for h in problem.hierarchies])
     for number, block in enumerate(blocks):
-        partition.block[block.tuples] = number
-        partition.level[block.tuples] = block.levels
-    partition.form_classes()
-    return partition
+        cells.block[block.tuples] = number
+        cells.level[block.tuples] = block.levels
+    cells.form_classes()
+    return cells
 
 
 def _require(problem: Problem) -> None:

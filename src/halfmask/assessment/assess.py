@@ -26,6 +26,7 @@ from halfmask.engines.source import Source
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import ranked
 from halfmask.metrics.discrimination.inflation import inflation
+from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.disclosure import disclosure
@@ -142,7 +143,10 @@ def _assessed(
     single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
     special = special_uniques(table, quasi, size=size, counts=counts)
     scores = by_class(classes, special.scores, of_row)[classes.rows > 0]
-    disclosures = tuple(disclosure(own, name) for name in sensitive)
+    disclosures = tuple(
+        disclosure(own, name, original_blocks(ready, name, meaning_of(ready, name)))
+        for name in sensitive
+    )
     rows, people = own.rows, own.people
     alone = int(rows[people == 1].sum())
     smallest = int(people.min())

@@ -13,13 +13,18 @@ from halfmask.assessment.opened import How, open_sides
 from halfmask.assessment.parameters import require_limit
 from halfmask.errors import InputError
 from halfmask.metrics.covering import finding_chance
+from halfmask.metrics.discrimination.meaning import (
+    meaning_of,
+    original_blocks,
+    released_blocks,
+)
 from halfmask.metrics.discrimination.need import Need, need_met
 from halfmask.metrics.discrimination.needs_file import stated_needs
 from halfmask.metrics.discrimination.partition_file import stated_partitions
 from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.criterion import LIMIT
-from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.risk.differencing import differencing, singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.doubts import doubts
 from halfmask.metrics.risk.inference import inference
@@ -119,7 +124,7 @@ def compare(
             the numeric ones of them; None: for the first three numeric sensitive columns.
         needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
         partition: per sensitive column, which of its values mean the same: blocks by column, or a
-            TOML file; else the first level of its hierarchy.
+            TOML file; else the first level of its hierarchy, else tenths of the range of numbers.
         weaker: a release under a weaker promise; where this one tells more is listed.
         queries: a file of SQL on a table called people, run on both.
         learn: whether to train models; None: if scikit-learn is installed. Linear models are fitted
@@ -167,6 +172,10 @@ def compare(
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     linked = linkage(paired, same_order=same_order, seed=seed)
+    controlled = len(attacked.control) > 0
+    both = None
+    if opened.earlier is not None:
+        both = differencing(paired, sides(opened.original, opened.earlier))
     return Comparison(
         rows=paired.before,
         rows_released=paired.after,
@@ -192,7 +201,12 @@ def compare(
         after=reidentification(after.rows, after.people),
         finding=_finding(paired),
         disclosures=tuple(
-            (disclosure(before, name), disclosure(after, name)) for name in sensitive
+            (
+                disclosure(before, name, original_blocks(paired.original, name, meaning)),
+                disclosure(after, name, released_blocks(paired, released, name, meaning)),
+            )
+            for name in sensitive
+            for meaning in [meaning_of(paired.original, name, meanings.get(name))]
         ),
         discrimination=_rates(
             paired,
@@ -204,19 +218,16 @@ def compare(
             (
                 singling_out(attacked, limit=limit),
                 singling_out(attacked, known=False, limit=limit),
+                *singling_out_together(both, controlled=controlled, limit=limit),
                 linkability(attacked, limit=limit),
-                *linkability_by_names(linked, controlled=len(attacked.control) > 0, limit=limit),
+                *linkability_by_names(linked, controlled=controlled, limit=limit),
                 *(inference(attacked, name, limit=limit) for name in secrets),
             )
         ),
         membership=membership(attacked),
         minimality=minimality(paired),
         linkage=linked,
-        differencing=(
-            None
-            if opened.earlier is None
-            else differencing(paired, sides(opened.original, opened.earlier))
-        ),
+        differencing=both,
         limit=limit,
         notes=(
             *opened.notes,
@@ -249,16 +260,14 @@ def _regressions(
 
 
 def _released(paired: Sides) -> Table:
-    """The released rows with the roles of the original; hierarchies only where values stayed."""
+    """The released rows with the roles of the original."""
     schema = paired.original.schema
-    columns = {}
-    for name, column in schema.columns.items():
-        if name in paired.columns:
-            shared = paired.columns[name]
-            same = shared.foreign == 0 and int(shared.level.max(initial=0)) == 0
-            columns[name] = column if same and column.role == "sensitive" else Column(column.role)
-    arrow = paired.rows.select(list(paired.columns))
-    return Table(arrow, Schema(columns))
+    columns = {
+        name: Column(column.role)
+        for name, column in schema.columns.items()
+        if name in paired.columns
+    }
+    return Table(paired.rows.select(list(paired.columns)), Schema(columns))
 
 
 def _classes(table: Table, paired: Sides, counts: Counts) -> Any:

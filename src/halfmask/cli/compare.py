@@ -171,10 +171,10 @@ def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
     ]
     for _, after in found.disclosures:
         if after is not None and not found.made_up:
-            rows += [
-                (f"{words}, {after.column}", getattr(after, name), None, None)
-                for name, words in _LEARNED
-            ]
+            for name, words in _LEARNED:
+                value = getattr(after, name)
+                known = "not known" if value is None else value
+                rows.append((f"{words}, {after.column}", known, None, None))
     if found.differencing is not None:
         rows.append(_line("differencing, people alone", found.differencing.alone))
         rows += [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.alternatives import alternatives, choices, numbers
+from halfmask.cli.alternatives import alternatives, choices
 from halfmask.cli.options import (
     as_json,
     engine_options,
@@ -56,6 +56,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
     Example: halfmask frontier people.csv --k 2,5,10,20 -o frontier.html
     """
     from halfmask.assessment.frontier import frontier
+    from halfmask.models.stated_alternatives import stated_numbers
 
     refuse_bad_outputs(file, None, output)
     wanted = choices(given)
@@ -70,13 +71,13 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
             table,
             *wanted,
             methods=names(given["method"]),
-            suppression=numbers("suppression", given["suppression"]),
+            suppression=stated_numbers("suppression", given["suppression"], "--"),
             metric=given["metric"],
             risk=given["risk"],
             utility=given["utility"],
             seed=given["seed"],
             time_limit=given["time_limit"],
-            epsilons=numbers("epsilon", given["epsilon"]) if given["epsilon"] else (),
+            epsilons=stated_numbers("epsilon", given["epsilon"], "--") if given["epsilon"] else (),
             domains=given["domains"],
             draws=given["draws"],
             releases=finished,

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from halfmask.cli import show
+from halfmask.cli.budgets import keeper
 from halfmask.cli.options import as_json
 
 _MB = 1_000_000
@@ -21,6 +22,11 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 @click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling.")
 @click.option("--delimiter", help="What separates the fields of a CSV file.")
 @click.option("--encoding", help="utf-8 or latin-1.")
+@click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
+@click.option("--grant", metavar="EPSILON[,DELTA]",
+              help="Start --ledger with this budget for the table.")  # fmt: skip
+@click.option("--answers", type=click.Path(),
+              help="The file that keeps answers, to refuse what they forbid.")  # fmt: skip
 @click.option("--host", default=LOCAL[0], show_default=True,
               help="Where to listen; any other shows the rows to the network.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True,
@@ -50,9 +56,11 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
 
     if given["schema"] and not file:
         raise click.UsageError("--schema needs FILE: name the table that it describes.")
+    keeper(given["ledger"], given["grant"])  # a ledger that cannot be used is said now
+    ledgers = (_place(given["ledger"]), _place(given["answers"]))
     listener = bind(host, port)
     with ends_by_signals():
-        space = Workspace()
+        space = Workspace(own_ledgers=ledgers)
         worker = Worker(space.folder)
         try:
             worker.start()
@@ -74,6 +82,10 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
             worker.close()
             space.close()
     show.say("Stopped; what was sent or made is removed.")
+
+
+def _place(file: str | None) -> Path | None:
+    return None if file is None else Path(file).resolve()
 
 
 def _ready(address: str, folder: Path, host: str, as_json: bool, open_it: bool) -> None:

@@ -158,7 +158,8 @@ def _bound(
     """Make a table of distinct tuples, with the types that its rows would have."""
     texts = schema.missing or ()
     if _is_csv(place):
-        tuples = typed(normalize(tuples, texts or ("",)), schema)
+        texts = ("",) if schema.missing is None else texts
+        tuples = typed(normalize(tuples, texts), schema)
     found = bind(normalize(tuples, texts), schema, "arrow")
     return Counted(
         found,

@@ -51,7 +51,6 @@ MD = : k=5 l=3,
      age->40: k=17 l=8;
 """
 PLAIN = QUERY.split("MD")[0] + "MD = : k=5 l=3;"
-STRICT = QUERY.split("MD")[0] + "MD = : k=17 l=8;"
 
 
 @cache

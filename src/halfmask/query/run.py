@@ -134,6 +134,7 @@ class Session:
         recheck: Literal["groups", "rows"] = "groups",
     ) -> Answer:
         """Run the stages: collect, filter, aggregate, check, seal."""
+        from halfmask.models.exact import require_number
         from halfmask.query.aggregate import aggregate
         from halfmask.query.collect import collect
         from halfmask.query.filter import choose, publish
@@ -141,6 +142,8 @@ class Session:
         from halfmask.query.sealing import candidate_of
         from halfmask.release.seal_answer import seal_answer
 
+        if time_limit is not None:
+            require_number("time_limit", time_limit, 0, open_low=True)
         if recheck not in ("groups", "rows"):
             raise ParameterError("recheck", recheck, "'groups' or 'rows'")
         plan = work.plan

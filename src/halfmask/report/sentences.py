@@ -10,6 +10,8 @@ _MARKS = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"
 _NAMED = 6  # columns that a sentence can name
 _HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
 _ORDER = {"not met": 0, "undecided": 1, "met": 2}
+_COARSER = ("singling out", "linkability", "linkability, by names")  # mended by larger classes
+TAKE_OUT = "Take it out."  # how notes about columns end that must not leave
 _STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
 MADE_UP = (
     "Some people fit no released row although nobody was left out: cells are false, rows stand for "
@@ -28,6 +30,12 @@ def style(criterion: dict[str, Any]) -> str:
     return _STYLES[criterion["outcome"]]
 
 
+def decided_by_attack(criterion: dict[str, Any]) -> bool:
+    """Whether the attack itself fails the criterion; else what left with the rows does."""
+    high = criterion["risk"]["high"]
+    return high is not None and high > criterion["limit"]
+
+
 def title(criterion: dict[str, Any]) -> str:
     """The criterion, and what is guessed."""
     column = criterion["column"]
@@ -40,12 +48,16 @@ def base(criterion: dict[str, Any]) -> str:
 
 
 def verdicts(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """One outcome for each of the three criteria: the worst of its attacks."""
+    """One outcome for each of the three criteria: the worst of its attacks, and which that is.
+
+    ``by`` is empty where the attack that the criterion is named for is as bad.
+    """
     worst: dict[str, dict[str, Any]] = {}
     for one in document["criteria"]:
         name = base(one)
         if name not in worst or _ORDER[one["outcome"]] < _ORDER[worst[name]["outcome"]]:
-            worst[name] = {"name": name, "outcome": one["outcome"]}
+            by = one["name"].removeprefix(name).removeprefix(", ")
+            worst[name] = {"name": name, "outcome": one["outcome"], "by": by}
     return list(worst.values())
 
 
@@ -169,14 +181,19 @@ def next_steps(document: dict[str, Any]) -> list[str]:
 
 def comparison_steps(document: dict[str, Any]) -> list[str]:
     """What to do next with a release."""
-    out = []
-    for one in document["criteria"]:
-        if one["outcome"] != "not met":
-            continue
+    out = [note for note in document["notes"] if note.endswith(TAKE_OUT)]
+    failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
+    found = [one for one in failed if decided_by_attack(one)]
+    coarser = [one["name"] for one in found if one["name"] in _COARSER]
+    if coarser:
+        names = " and ".join(name.replace(",", "") for name in coarser)
+        out.append(f"Raise k, or generalize further, to bring {names} below the limit.")
+    for one in found:
         if one["name"] == "singling out, by any column":
             out.append(
-                "Sensitive or other columns make rows unique: generalize or remove those with many "
-                "different values, if others may learn them."
+                "Rows are unique once sensitive or other columns are known too: if others may know "
+                "one of these, make it a quasi-identifier and anonymize again; if not, nobody can "
+                "look for people by it."
             )
         elif one["name"] == "inference":
             check = ", or check with a control whether this is common knowledge"
@@ -184,8 +201,6 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
                 f"{one['column']} can be guessed from the other columns: ask for l-diversity or "
                 f"t-closeness on it{check if one['control'] is None else ''}."
             )
-        else:
-            out.append(f"Raise k, or generalize further, to bring {one['name']} below the limit.")
     if document["criteria"][0]["control"] is None:
         out.append(
             "Give rows of people who are not in the release (--control): only then can leaks be "

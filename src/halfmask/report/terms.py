@@ -75,7 +75,10 @@ TERMS: dict[str, str] = {
     "finding the row.",
     "background knowledge": "Ruling out one value is enough to know the sensitive value.",
     "skewness": "How much likelier a value is in a class than in the whole table.",
-    "similarity": "The values of a class differ but mean the same.",
+    "similarity": "The values of a class differ but mean the same: they stand in one block of a "
+    "given partition, else under one label of the first level of the hierarchy, else, being "
+    "numbers, in one tenth of their range. As a share, it counts the rows of such classes; as a "
+    "discrimination rate, it says how far the block of a row is told.",
     "loss": "The share of a column's values that a published label leaves open: 0 % as it was, "
     "100 % nothing left. A suppressed row counts as lost in full.",
     "Hellinger distance": "How far two distributions are apart, from 0 (the same) to 1 (nothing in "

@@ -14,8 +14,9 @@ from starlette.responses import Response
 
 from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError
 from halfmask.service import requests, steps
+from halfmask.service.faults import NO_OBJECT, misunderstood
 from halfmask.service.files import Files
-from halfmask.service.guard import UPLOAD, Guard, Rules, too_large
+from halfmask.service.guard import POPULATION, UPLOAD, Guard, Rules, too_large
 from halfmask.service.replies import file_reply, refusal, reply
 from halfmask.service.state import state
 from halfmask.service.workspace import Workspace
@@ -33,7 +34,8 @@ _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 # Telemetry would carry addresses and exceptions to wherever the environment says.
 _SILENT: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 # The page and what it is made of; "style.css" is that of the reports.
-_STATIC = ("index.html", "page.css", "page.js", "api.js", "draw.js", "schema.js", "style.css")
+_SCRIPTS = ("page.js", "api.js", "draw.js", "fields.js", "promises.js", "schema.js", "show.js")
+_STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
 
 
 def make_app(desk: Desk, rules: Rules) -> Guard:
@@ -46,6 +48,7 @@ def make_app(desk: Desk, rules: Rules) -> Guard:
     _add_page(app)
     _add_table(app, desk, rules)
     _add_steps(app, desk)
+    _add_budget(app, desk)
     _add_jobs(app, desk.jobs)
     _add_results(app, desk)
     return Guard(app, rules)
@@ -67,12 +70,15 @@ def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
     @app.post(UPLOAD)
     async def open_table(request: Request, name: str = "table") -> Response:
         job = desk.jobs.claim("open")
-        try:
-            place = await _received(request, desk.space.room(name), rules.upload_limit, job)
-        except BaseException as error:
-            job.fail(error)
-            raise
+        place = await _received(request, desk.space.room(name), rules.upload_limit, job)
         return _started(desk.open_sent(job, place, rules.unpacked_limit))
+
+    @app.post(POPULATION)
+    async def open_population(request: Request, name: str = "population") -> Response:
+        _ = desk.space.standing
+        job = desk.jobs.claim("population")
+        place = await _received(request, desk.space.room(name), rules.upload_limit, job)
+        return _started(desk.open_population(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
     def open_sample(asked: requests.Sample) -> Response:
@@ -85,6 +91,8 @@ def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
     @app.put("/api/schema")
     def change_schema(asked: requests.NewSchema) -> Response:
         given = asked.model_dump(exclude={"toml"}, exclude_none=True)
+        if not given and asked.toml is None:
+            raise InputError("No schema is given: send columns, table and policy, or toml.")
         return _started(desk.change_schema(given, asked.toml))
 
     @app.get("/api/schema")
@@ -101,6 +109,10 @@ def _add_steps(app: FastAPI, desk: Desk) -> None:
     def anonymize(asked: requests.Anonymize) -> Response:
         return _started(desk.begin("anonymize", asked))
 
+    @app.post("/api/frontier")
+    def frontier(asked: requests.Frontier) -> Response:
+        return _started(desk.begin("frontier", asked))
+
     @app.post("/api/compare")
     def compare(asked: requests.Compare) -> Response:
         return _started(desk.begin("compare", asked))
@@ -112,6 +124,17 @@ def _add_steps(app: FastAPI, desk: Desk) -> None:
     @app.post("/api/synthesize")
     def synthesize(asked: requests.Synthesize) -> Response:
         return _started(desk.begin("synthesize", asked))
+
+
+def _add_budget(app: FastAPI, desk: Desk) -> None:
+    @app.put("/api/budget")
+    def grant(asked: requests.Grant) -> Response:
+        desk.space.books.grant(asked.epsilon, asked.delta)
+        return reply({"ok": True, "budget": desk.space.books.to_dict()})
+
+    @app.get("/api/budget")
+    def budget() -> Response:
+        return reply({"ok": True, "budget": desk.space.books.to_dict()})
 
 
 def _add_jobs(app: FastAPI, jobs: Jobs) -> None:
@@ -157,16 +180,23 @@ def _add_results(app: FastAPI, desk: Desk) -> None:
 async def _received(request: Request, place: Path, limit: int, job: Job) -> Path:
     """Write the body to its place; removed again where it is too long, cut off or unwanted."""
     size = 0
-    with Workspace.kept_if_done(place.parent):
-        with place.open("xb") as out:
+    try:
+        with Workspace.kept_if_done(place.parent), place.open("xb") as out:
             async for chunk in request.stream():
                 size += len(chunk)
+                _check_wanted(job)
                 _check_size(size or 1, limit)
                 out.write(chunk)
-                if job.unwanted:
-                    raise CancelledError
-        _check_size(size, limit)
+            _check_size(size, limit)
+    except BaseException as error:
+        job.fail(error)
+        raise
     return place
+
+
+def _check_wanted(job: Job) -> None:
+    if job.unwanted:
+        raise CancelledError
 
 
 def _check_size(size: int, limit: int) -> None:
@@ -191,17 +221,14 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 async def _not_understood(_: Request, error: Exception) -> Response:
-    """Name the fields only; what stood in them is not repeated."""
     faults = error.errors() if isinstance(error, RequestValidationError) else []
-    names = sorted({".".join(str(part) for part in fault["loc"][1:]) for fault in faults})
-    where = ", ".join(name for name in names if name) or "its body"
-    return refusal(InputError(f"The request is not understood: mend {where}."))
+    return refusal(InputError(misunderstood(faults)))
 
 
 async def _no_route(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     if status == _UNREADABLE:
-        return refusal(InputError("The request is not understood: mend its body."))
+        return refusal(InputError(NO_OBJECT))
     found = refusal(MissingError("There is nothing under this address for this method."))
     found.status_code = status
     return found

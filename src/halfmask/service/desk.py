@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from halfmask.service.kept import document
 from halfmask.service.steps import described
 from halfmask.service.workspace import Result
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from halfmask.service import requests
     from halfmask.service.jobs import Job, Jobs
+    from halfmask.service.standing import Population
     from halfmask.service.worker import Worker
     from halfmask.service.workspace import Workspace
 
@@ -29,6 +31,18 @@ class Desk:
         """Open a file that was sent to ``place`` for a job that is claimed already."""
         given = {"path": place, "unpacked_limit": unpacked_limit}
         return self.jobs.start(job, lambda: self._open(job, place.parent, "open_sent", **given))
+
+    def open_population(self, job: Job, place: Path, unpacked_limit: int) -> Job:
+        """Take a file that was sent to ``place`` as the population of the table."""
+        given = {"path": place, "unpacked_limit": unpacked_limit}
+
+        def work() -> dict[str, Any]:
+            with self.space.kept_if_done(place.parent):
+                found: Population = self.worker.do("open_population", job, **given)
+            self.space.compare_with(found)
+            return document("population", found.to_dict())
+
+        return self.jobs.start(job, work)
 
     def open_sample(self, rows: int) -> Job:
         """Open an invented table."""
@@ -56,8 +70,13 @@ class Desk:
         def work() -> dict[str, Any]:
             self.space.drop(verb)
             given: dict[str, Any] = {"now": self.space.standing, "asked": asked}
+            if verb in ("assess", "anonymize", "frontier"):
+                people = self.space.population
+                given["population"] = None if people is None else people.path
             if verb == "compare":
                 given["made"] = self.space.result("anonymize").folder
+            if verb in ("query", "synthesize"):
+                given["books"] = self.space.books
             folder = self.space.new_folder()
             with self.space.kept_if_done(folder):
                 document: dict[str, Any] = self.worker.do(verb, job, folder=folder, **given)

@@ -24,6 +24,7 @@ SCHEMA = "schema.toml"
 # What a file is made of: the verb whose result it is, and whether it is the report or the rows.
 FILES = {
     "assessment.html": ("assess", "report"),
+    "frontier.html": ("frontier", "report"),
     "comparison.html": ("compare", "report"),
     "release.html": ("anonymize", "report"),
     "release.parquet": ("anonymize", "rows"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TOKEN = "X-Halfmask-Token"  # noqa: S105 - the name of a header
 UPLOAD = "/api/table"
+POPULATION = "/api/population"
 LARGEST_REQUEST = 1 << 20
 _HTTP = 80
 PAGE_POLICY = (
@@ -94,7 +95,7 @@ class Rules:
             raise RefusedError("This request comes from another site.")
 
     def _check_size(self, path: str, headers: Headers) -> None:
-        limit = self.upload_limit if path == UPLOAD else LARGEST_REQUEST
+        limit = self.upload_limit if path in (UPLOAD, POPULATION) else LARGEST_REQUEST
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not length.isdecimal():
             raise TooLargeError(

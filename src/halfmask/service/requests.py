@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 MOST_ROWS = 1_000_000  # of the sample
 
@@ -12,7 +12,7 @@ MOST_ROWS = 1_000_000  # of the sample
 class Asked(BaseModel):
     """Types are taken as they are sent, and an unknown name is refused."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Sample(Asked):
@@ -39,37 +39,67 @@ class Assess(Asked):
     weights: str | None = None
 
 
-class Diversity(Asked):
-    """l-diversity of one column."""
-
-    column: str
-    l: int | float  # noqa: E741 - the literature's name
-    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    c: float | None = None
-
-
-class Closeness(Asked):
-    """t-closeness of one column."""
-
-    column: str
-    t: float
-    distance: Literal["equal", "ordered", "hierarchical"] = "equal"
-
-
-class Anonymize(Asked):
-    """The promises and the settings of ``hm.anonymize``; what is None is left to it."""
+class Promises(Asked):
+    """Models, written as on the command line: ``disease=3:entropy``."""
 
     k: int | None = None
     personal_k: bool = False
     personal_l: list[str] = []
-    l: list[Diversity] = []  # noqa: E741 - the literature's name
-    t: list[Closeness] = []
+    personal_t: list[str] = []
+    l: list[str] = []  # noqa: E741 - the literature's name
+    alpha: list[str] = []
+    t: list[str] = []
+    delta_disclosure: list[str] = []
+    beta: list[str] = []
+    k_map: int | None = None
+    delta_presence: str | None = None
+    average_risk: float | None = None
+    sample_uniques: float | None = None
+
+
+class Anonymize(Promises):
+    """The promises and the settings of ``hm.anonymize``; what is None is left to it."""
+
     method: str | None = None
-    suppression: float = 0.0
     metric: str | None = None
+    suppression: float | None = None
     time_limit: float | None = None
     seed: int | None = None
+    labels: Literal["tight", "levels"] | None = None
+    fallback: Literal["uniform"] | None = None
     on_infeasible: Literal["error", "suppress"] | None = None
+    score: Literal["improved", "plain"] | None = None
+    cut: Literal["sides", "whole"] | None = None
+    block: int | None = None
+    classes: int | None = None
+    bins: int | None = None
+    intervals: str | None = None
+    link: str | None = None
+
+
+class Frontier(Asked):
+    """Alternatives, written as on the command line (``k`` is ``2,5,10``), and how to try them."""
+
+    k: str | None = None
+    personal_k: bool = False
+    personal_l: list[str] = []
+    personal_t: list[str] = []
+    l: list[str] = []  # noqa: E741 - the literature's name
+    alpha: list[str] = []
+    t: list[str] = []
+    delta_disclosure: list[str] = []
+    beta: list[str] = []
+    k_map: str | None = None
+    delta_presence: list[str] = []
+    average_risk: str | None = None
+    sample_uniques: str | None = None
+    methods: list[str] | None = None
+    suppression: str | None = None
+    metric: str | None = None
+    risk: str | None = None
+    utility: str | None = None
+    seed: int | None = None
+    time_limit: float | None = None
 
 
 class Compare(Asked):
@@ -82,24 +112,44 @@ class Compare(Asked):
     seed: int = 0
 
 
-class Query(Asked):
-    """A query with guarantees, or with noise."""
+class Noise(Asked):
+    """What is spent of the budget of a table, and what is publicly known of its columns."""
 
-    sql: str
-    time_limit: float = 10.0
-
-
-class Synthesize(Asked):
-    """The options of ``hm.synthesize`` that name no file; what is None is left to it."""
-
-    method: str | None = None
     epsilon: str | float | None = None
     delta: str | float | None = None
     domains: dict[str, list[Any] | dict[str, Any]] | None = None
-    rows: int | None = None
     rows_per_person: int | None = None
+
+
+class Query(Noise):
+    """A query with guarantees, or with noise; its plan or better guarantees only, where asked."""
+
+    sql: str
+    time_limit: float = Field(10.0, gt=0)
+    explain: bool = False
+    suggest: bool = False
+
+
+class Synthesize(Noise):
+    """The options of ``hm.synthesize`` that name no file; what is None is left to it."""
+
+    method: str | None = None
+    rows: int | None = None
     k: int | None = None
+    bins: int | None = None
+    intervals: str | None = None
+    strategy: str | None = None
+    mode: str | None = None
+    holdout: float | None = None
+    time_limit: float | None = None
     seed: int | None = None
+
+
+class Grant(Asked):
+    """The privacy budget that whoever holds the rows grants to the table."""
+
+    epsilon: str | float
+    delta: str | float = 0
 
 
 class Link(Asked):

@@ -19,6 +19,7 @@ class Standing:
     Attributes:
         serial: what tells it from every other table and schema of this service.
         path: where its rows lie; the browser is never told.
+        content: what tells its bytes from those of every other file.
         how: the delimiter and encoding that were given.
         description: what its columns seem to be, as ``describe`` tells it.
         schema: what is in force.
@@ -28,6 +29,7 @@ class Standing:
 
     serial: str
     path: Path
+    content: str
     how: Mapping[str, str | None]
     description: Mapping[str, Any]
     schema: Schema
@@ -38,3 +40,15 @@ class Standing:
     def name(self) -> str:
         """How its file is called."""
         return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """A table of all people of whom the other holds some: where it lies, and how large it is."""
+
+    path: Path
+    rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the browser is told."""
+        return {"name": self.path.name, "rows": self.rows}

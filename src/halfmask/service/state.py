@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize.run import METHODS
+from halfmask.metrics.cost.registry import METRICS
 from halfmask.release.document import versions
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
@@ -22,6 +23,7 @@ def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
         "ok": True,
         "version": versions()["halfmask"],
         "table": _table(space) if space.is_open else None,
+        "population": None if space.population is None else space.population.to_dict(),
         "results": sorted(space.results),
         "job": None if current is None else current.to_dict(),
         "choices": {
@@ -29,6 +31,7 @@ def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
             "kinds": list(KINDS),
             "demands": list(DEMANDS),
             "methods": list(METHODS),
+            "metrics": list(METRICS),
             "synthesizers": ["auto", *PRIVATE, *MEASURED],
         },
     }

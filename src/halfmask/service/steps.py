@@ -6,28 +6,23 @@ release's own ``write``, so that it outlasts that process.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import InputError
 from halfmask.sample import SEED, write
-from halfmask.service.files import FILES
+from halfmask.service import requests
+from halfmask.service.answering import guaranteed_answer, noisy_answer
+from halfmask.service.kept import document, kept
 from halfmask.table.schema_file import mapping_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from halfmask.models.verdict import Model
-    from halfmask.service import requests
     from halfmask.service.bench import Bench
-    from halfmask.service.standing import Standing
-
-
-def document(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """The document of a verb, as plain values."""
-    text = json.dumps({"ok": True, "verb": verb, **facts}, default=str, allow_nan=False)
-    plain: dict[str, Any] = json.loads(text)
-    return plain
+    from halfmask.service.books import Books
+    from halfmask.service.standing import Population, Standing
+    from halfmask.table.table import Table
 
 
 def described(now: Standing) -> dict[str, Any]:
@@ -48,6 +43,11 @@ def open_sent(bench: Bench, path: Path, unpacked_limit: int) -> Standing:
     return bench.open_sent(path, unpacked_limit)
 
 
+def open_population(bench: Bench, path: Path, unpacked_limit: int) -> Population:
+    """Open a population that the browser sent."""
+    return bench.open_population(path, unpacked_limit)
+
+
 def open_sample(bench: Bench, folder: Path, rows: int) -> Standing:
     """Open an invented table, with its schema and hierarchies."""
     return bench.open(write(folder, rows, seed=SEED))
@@ -59,42 +59,50 @@ def schema(bench: Bench, now: Standing, asked: dict[str, Any], toml: str | None)
     return bench.change_schema(now, given)
 
 
-def assess(bench: Bench, now: Standing, asked: requests.Assess, folder: Path) -> dict[str, Any]:
-    """Measure who stands out."""
+def assess(
+    bench: Bench, now: Standing, asked: requests.Assess, folder: Path, population: Path | None
+) -> dict[str, Any]:
+    """Measure who stands out, also in a population where there is one."""
     from halfmask.assessment.assess import assess
 
-    found = assess(bench.table(now), **asked.model_dump())
-    return _kept("assess", found, found.to_dict(), folder)
+    people = _people(bench, population)()
+    found = assess(bench.table(now), population=people, **asked.model_dump())
+    return kept("assess", found, found.to_dict(), folder)
 
 
 def anonymize(
-    bench: Bench, now: Standing, asked: requests.Anonymize, folder: Path
+    bench: Bench, now: Standing, asked: requests.Anonymize, folder: Path, population: Path | None
 ) -> dict[str, Any]:
     """Release the table with promises, losing least."""
     from halfmask.anonymize.run import anonymize
+    from halfmask.models.stated import stated_models
 
-    names = ("method", "metric", "time_limit", "seed", "on_infeasible", "suppression")
-    settings = {name: value for name in names if (value := getattr(asked, name)) is not None}
-    release = anonymize(bench.table(now), *promises(asked), **settings)
+    given = asked.model_dump()
+    names = set(given) - set(requests.Promises.model_fields)
+    settings = {name: given[name] for name in names if given[name] is not None}
+    models = stated_models(given, population=_people(bench, population))
+    release = anonymize(bench.table(now), *models, **settings)
     bench.releases[folder] = release
-    return _kept("anonymize", release, release.to_dict(), folder)
+    return kept("anonymize", release, release.to_dict(), folder)
 
 
-def promises(asked: requests.Anonymize) -> list[Model]:
-    """The models that were chosen; at least one."""
-    from halfmask import models
+def frontier(
+    bench: Bench, now: Standing, asked: requests.Frontier, folder: Path, population: Path | None
+) -> dict[str, Any]:
+    """Show risk against utility for many settings; nothing is released."""
+    from halfmask.assessment.frontier import frontier
+    from halfmask.models.stated_alternatives import stated_alternatives, stated_numbers
 
-    made: list[Model] = []
-    if asked.k is not None:
-        made.append(models.KAnonymity(asked.k))
-    if asked.personal_k:
-        made.append(models.PersonalKAnonymity())
-    made += [models.LDiversity(one.l, one.column, kind=one.kind, c=one.c) for one in asked.l]
-    made += [models.TCloseness(one.t, one.column, distance=one.distance) for one in asked.t]
-    made += [models.PersonalLDiversity(column) for column in asked.personal_l]
-    if not made:
-        raise InputError("No promise is chosen: give k, people's own k, l or t.")
-    return made
+    given = asked.model_dump()
+    names = ("methods", "metric", "risk", "utility", "seed", "time_limit")
+    settings = {name: given[name] for name in names if given[name] is not None}
+    if asked.suppression is not None:
+        settings["suppression"] = stated_numbers("suppression", asked.suppression)
+    wanted = stated_alternatives(given, population=_people(bench, population))
+    if not wanted:
+        raise InputError("No promise is named: give k, l, t or another.")
+    found = frontier(bench.table(now), *wanted, **settings)
+    return kept("frontier", found, found.to_dict(), folder)
 
 
 def compare(
@@ -105,34 +113,50 @@ def compare(
 
     release = bench.releases.get(made) or made / "release.parquet"
     found = compare(bench.table(now), release, **asked.model_dump())
-    return _kept("compare", found, found.to_dict(), folder)
+    return kept("compare", found, found.to_dict(), folder)
 
 
-def query(bench: Bench, now: Standing, asked: requests.Query, folder: Path) -> dict[str, Any]:
+def query(
+    bench: Bench, now: Standing, asked: requests.Query, folder: Path, books: Books
+) -> dict[str, Any]:
     """Answer SQL with guarantees, or with noise where the query says so."""
-    from halfmask.query.run import query
-    from halfmask.release.document import plain_rows
+    from halfmask.query.private.clause import is_private
+    from halfmask.query.run import Session
 
-    answer = query(bench.table(now), asked.sql, time_limit=asked.time_limit)
-    facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}
-    return _kept("query", answer, facts, folder)
+    noise = _stated(asked, requests.Noise)
+    with Session(bench.table(now)) as session:
+        if asked.epsilon is not None or is_private(asked.sql):
+            return noisy_answer(session, asked, noise, folder, books)
+        if noise:
+            raise InputError(f"'{min(noise)}' is for noisy answers: add WITH EPSILON 1.0.")
+        return guaranteed_answer(session, bench.table(now), asked, folder, books)
 
 
 def synthesize(
-    bench: Bench, now: Standing, asked: requests.Synthesize, folder: Path
+    bench: Bench, now: Standing, asked: requests.Synthesize, folder: Path, books: Books
 ) -> dict[str, Any]:
     """Draw a synthetic table, under differential privacy where epsilon is given."""
     from halfmask.synthesize.run import synthesize
 
-    options = {name: value for name, value in asked.model_dump().items() if value is not None}
+    options = _stated(asked, requests.Synthesize)
     method = options.pop("method", "auto" if asked.epsilon is not None else "cocluster")
+    if asked.epsilon is not None:
+        options["accountant"] = books.accountant()
+    elif method == "cocluster" and asked.k is None:
+        raise InputError(
+            "Neither epsilon nor k is given: give epsilon for differential privacy, or k, the "
+            "fewest people in a group of the model."
+        )
     release = synthesize(bench.table(now), method, **options)
-    return _kept("synthesize", release, release.to_dict(), folder)
+    return kept("synthesize", release, release.to_dict(), folder)
 
 
-def _kept(verb: str, made: Any, facts: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Write the files of a step, and give its document."""
-    for file, (source, kind) in FILES.items():
-        if source == verb:
-            (made.report if kind == "report" else made.write)(folder / file)
-    return document(verb, facts)
+def _stated(asked: requests.Asked, kind: type[requests.Asked]) -> dict[str, Any]:
+    """The fields of ``kind`` that were given."""
+    given = asked.model_dump(include=set(kind.model_fields))
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _people(bench: Bench, population: Path | None) -> Callable[[], Table | None]:
+    """What reads the population, where there is one."""
+    return lambda: None if population is None else bench.population(population)

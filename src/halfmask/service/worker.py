@@ -13,7 +13,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from halfmask.service import steps
 from halfmask.service.bench import Bench
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from halfmask.service.jobs import Job
 
 _KILLED = -9
@@ -52,11 +54,12 @@ class Worker:
             ElsewhereError: the step failed.
             MemoryError: the system killed it, which it does where memory runs out.
         """
-        with self._lock:  # who cancels takes it after he has said so
+        with self._lock:  # who cancels takes it after saying so
             if job is not None and job.unwanted:
                 raise CancelledError
             process, pipe = self._ready()
-            pipe.send((command, given))
+            with suppress(OSError):  # it just ended, which receiving tells too
+                pipe.send((command, given))
         try:
             found = pipe.recv()
         except (EOFError, OSError):
@@ -98,8 +101,22 @@ class Worker:
         self._pipe, theirs = spawn.Pipe()
         target, given = work, (theirs, self._home)
         self._process = spawn.Process(target=target, args=given, name="halfmask", daemon=True)
-        self._process.start()
+        with _undisturbed():
+            self._process.start()
         theirs.close()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a new process not hear the Ctrl-C of a terminal before it can ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 def work(pipe: connection.Connection, home: Path) -> None:

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import MissingError
+from halfmask.service.books import Books
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from halfmask.service.standing import Standing
+    from halfmask.service.standing import Population, Standing
 
 _LONGEST = 80
 _MOST_BYTES = 240  # of a name, which file systems count so
@@ -37,10 +38,15 @@ class Result:
 
 @dataclass(eq=False)
 class Workspace:
-    """A private folder, a table and the results of steps, by verb."""
+    """A private folder, a table and the results of steps, by verb.
+
+    ``own_ledgers`` are the files of a budget and of answers that the service was started with.
+    """
 
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="halfmask-serve-")))
     results: dict[str, Result] = field(default_factory=dict)
+    population: Population | None = None
+    own_ledgers: tuple[Path | None, Path | None] = (None, None)
     _standing: Standing | None = None
 
     def close(self) -> None:
@@ -63,12 +69,24 @@ class Workspace:
             raise MissingError("No table is open: choose a file, or take the sample.")
         return self._standing
 
+    @property
+    def books(self) -> Books:
+        """The ledgers of the table that is in force."""
+        return Books.of(self.standing, self.folder, self.own_ledgers)
+
     def become(self, standing: Standing) -> None:
         """Put another table or schema in force; what was made of the former is dropped."""
         for verb in list(self.results):
             self.drop(verb)
         former, self._standing = self._standing, standing
         if former is not None and former.path != standing.path:
+            self.forget(former.path)
+            self.compare_with(None)
+
+    def compare_with(self, population: Population | None) -> None:
+        """Take another population, or none, for the steps that compare with one."""
+        former, self.population = self.population, population
+        if former is not None:
             self.forget(former.path)
 
     def result(self, verb: str) -> Result:

@@ -19,6 +19,7 @@ from halfmask.coclustering.held import Held
 from halfmask.coclustering.numbers import is_number
 from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
+from halfmask.models.exact import require_whole
 from halfmask.release.leaving import leaving
 from halfmask.release.seal_synthetic import SyntheticDraft, seal_synthetic
 from halfmask.synthesize.columns import values_of
@@ -79,6 +80,8 @@ def synthesize(
         raise ParameterError("strategy", strategy, "climb or targeted")
     if mode not in ("draw", "quota"):
         raise ParameterError("mode", mode, "draw or quota")
+    if seed is not None:
+        require_whole("seed", seed, 0)
     names = leaving(table)
     _require_repeating(table, names)
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)

@@ -41,6 +41,18 @@ def numbers_of(column: str, values: pa.Array) -> NDArray[Any]:
     return np.asarray(out, dtype=np.float64)
 
 
+def are_numbers(values: pa.Array) -> NDArray[np.bool_]:
+    """Which of ``values`` are finite numbers, or texts that write one."""
+    if is_text(values.type):
+        texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        found = pc.match_substring_regex(texts, NUMBER)
+    elif is_number(values.type):
+        found = pc.is_finite(values.cast(pa.float64(), safe=False))
+    else:
+        found = pa.array(np.zeros(len(values), dtype=bool))
+    return np.asarray(pc.fill_null(found, fill_value=False))
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Whether values of this type are numbers."""
     return bool(

@@ -104,3 +104,10 @@ def test_chance_is_known_for_a_billion_rows_and_said_to_be_unknown_where_it_is_n
     found = inflation(rows, "x", "y", counts=np.full(4, 10**8, np.int64))
     assert found.chance.value is None
     assert "rows" in found.chance.reason
+
+
+def test_counted_tuples_are_shuffled_as_the_rows_they_stand_for():
+    random = np.random.default_rng(0)
+    x, y, counts = (random.integers(low, high, 40) for low, high in ((0, 3), (0, 8), (1, 9)))
+    rows = table(x=np.repeat(x, counts), y=np.repeat(y, counts))
+    assert inflation(table(x=x, y=y), "x", "y", counts=counts) == inflation(rows, "x", "y")

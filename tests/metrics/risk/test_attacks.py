@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +14,7 @@ from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
 from halfmask.metrics.risk.membership import membership
-from halfmask.metrics.risk.singling_out import singling_out
+from halfmask.metrics.risk.singling_out import _rare, singling_out
 from halfmask.metrics.risk.targets import targets
 from halfmask.metrics.sides import sides
 
@@ -274,3 +276,29 @@ def test_a_seed_chooses_who_is_attacked():
     assert one.control.tolist() == same.control.tolist() != other.control.tolist()
     draws = [each.random.random() for each in (one, same, other)]
     assert draws[0] == draws[1] != draws[2]
+
+
+def test_rare_rows_are_alone_or_as_few_as_any():
+    def rare(values, rows):
+        table = hm.read({"a": values}, schema={"a": "quasi"})
+        return _rare(sides(table, table).quasi, rows).tolist()
+
+    assert rare(["x", "x", "y", "z"], 1) == rare(["x", "x", "y", "z"], None) == [2, 3]
+    assert rare(["x", "x", "x", "y", "y"], 1) == []
+    assert rare(["x", "x", "x", "y", "y"], None) == [3, 4]
+
+
+def test_a_link_by_names_is_held_against_guessing_any_row():
+    rows = hm.read({"a": list("wxyz")}, schema={"a": "quasi"})
+    (one,) = linkability_by_names(linkage(sides(rows, rows)), controlled=False)
+    assert (one.attack.value, one.baseline.value) == (1, pytest.approx(1 / 4))
+
+
+def test_who_hides_in_every_three_columns_may_be_alone_in_all_four():
+    # In each of five towns all combinations of two values of its own: pairs by any three columns.
+    people = [row for i in range(5) for row in product([f"x{i}", f"y{i}"], repeat=4)]
+    columns = dict(zip("abcd", zip(*people, strict=True), strict=True))
+    rows = hm.read(columns, schema=dict.fromkeys("abcd", "quasi"))
+    found = singling_out(targets(rows, rows, attacks=50))
+    assert (found.attack.value, found.outcome) == (1, "not met")
+    assert "all quasi-identifiers" in found.attacker

@@ -209,6 +209,21 @@ def test_singling_out_succeeds_as_often_as_all_conditions_together():
     assert np.mean([one.baseline.value for one in found]) == pytest.approx(np.mean(blind), abs=0.05)
 
 
+def test_the_interval_of_singling_out_holds_the_share_of_all_conditions():
+    """Column sets differ: half of them single out everybody, half nobody."""
+    random = np.random.default_rng(5)
+    alone = {f"u{i}": random.permutation(200).astype(str) for i in range(2)}
+    alike = {f"v{i}": ["x", "y"] * 100 for i in range(4)}
+    names = [*alone, *alike]
+    schema = {"columns": dict.fromkeys(names, "sensitive") | {"v0": "quasi"}}
+    table = hm.read(pa.table({**alone, **alike}), schema=schema)
+    sets = list(combinations(names, 3))
+    truth = sum("u0" in one or "u1" in one for one in sets) / len(sets)  # 16 of 20
+    whom = targets(table, table, attacks=200)
+    found = [singling_out(whom, known=False).attack for _ in range(40)]
+    assert sum(one.low <= truth <= one.high for one in found) >= 33
+
+
 def test_presence_that_nothing_tells_has_an_area_of_one_half():
     schema = {"columns": {"a": {"role": "quasi", "kind": "nominal"}}}
     same = hm.read(pa.table({"a": ["u"] * 20}), schema=schema)

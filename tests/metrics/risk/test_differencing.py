@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.risk.differencing import differencing, singling_out_together
 from halfmask.metrics.sides import sides
 
 TREE = {"tree": {"2*": ["21", "22"], "3*": ["31", "32"]}}
@@ -113,3 +113,29 @@ def test_two_recodings_by_trying_every_row(data):
         possible = [{ill[j] for j in one[i]} for one in mine]
         certain += len(possible[0] & possible[1]) == 1 and all(len(p) > 1 for p in possible)
     assert found.disclosed[0][1].value == pytest.approx(certain / n)
+
+
+def test_labels_that_cannot_be_read_may_tell_more():
+    original = table()
+    by_age = published(["2*", "2*", "3*", "3*"], ["*"] * 4)
+    strange = published(["2*", "2*", "3*", "thirty"], ["*"] * 4)
+    found = differencing(sides(original, by_age), sides(original, strange))
+    for share in (found.smaller, found.alone, found.disclosed[0][1]):
+        assert share.value == 0
+        assert not share.trusted
+        assert share.reason == "Labels of age cannot be read: more may be told."
+    again = differencing(sides(original, by_age), sides(original, by_age))
+    assert again.alone.trusted
+    assert again.disclosed[0][1].trusted
+
+
+def test_two_releases_that_single_out_together_do_not_meet_the_criterion():
+    original = table()
+    by_age = published(["2*", "2*", "3*", "3*"], ["*"] * 4)
+    found = hm.compare(original, by_age, earlier=published(["*"] * 4, SEXES), learn=False)
+    outcomes = {one.name: one.outcome for one in found.criteria}
+    assert outcomes["singling out, with the earlier release"] == "not met"
+    again = hm.compare(original, by_age, earlier=by_age, learn=False)
+    outcomes = {one.name: one.outcome for one in again.criteria}
+    assert outcomes["singling out, with the earlier release"] == "met"
+    assert singling_out_together(None, controlled=False) == ()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
+from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.table.classes import classes_of
 
@@ -21,7 +22,8 @@ MEANING = {"a": "v", "b": "v", "c": "c", "d": "c"}
 def of(q, s, column="sensitive"):
     schema = {"columns": {"q": "quasi", "s": column}}
     table = hm.read(pa.table({"q": q, "s": s}), schema=schema)
-    return disclosure(classes_of(table, ["q"], columns=["s"]), "s")
+    blocks = original_blocks(table, "s", meaning_of(table, "s"))
+    return disclosure(classes_of(table, ["q"], columns=["s"]), "s", blocks)
 
 
 def bits(counts):
@@ -58,8 +60,10 @@ def test_every_attack_by_counting(data):
         assert found.discrimination is found.external is None
 
 
-def test_numbers_within_a_tenth_of_the_range_are_alike():
-    # The range is 100: 0 and 10 are alike, 50 and 61 are not, 100 alone is one value.
-    found = of(list("aabbcc"), [0, 10, 50, 61, 100, 100])
+def test_numbers_in_one_tenth_of_the_range_are_alike():
+    # The range is 100: 0 and 9 are alike, 50 and 61 are not, 100 alone is one value.
+    found = of(list("aabbcc"), [0, 9, 50, 61, 100, 100])
     assert found.similarity == pytest.approx(2 / 6)
+    # 9 and 11 are near, in two parts: blocks have fixed bounds.
+    assert of(list("aabbcc"), [9, 11, 0, 100, 50, 50]).similarity == 0
     assert of(list("aabb"), list("xyzz")).similarity is None

@@ -59,3 +59,12 @@ def test_a_star_above_the_top_labels_is_one_level_higher_too():
     released = hm.read(pa.table({"a": ["*"] * 6, "b": rows["b"]}), schema={})
     # m: two in their twenties and two in their thirties, as many as f: it could be finer.
     assert minimality(sides(original, released)).value == pytest.approx(4 / 6)
+
+
+def test_classes_of_rows_that_were_left_out_say_nothing_of_how_small_a_class_may_be():
+    """Both labels of the row left out are published, but not together: it is nobody's class."""
+    rows = {"a": list("ssllwwwws"), "b": list("sssswwwww")}
+    original = hm.read(pa.table(rows), schema=SCHEMA)
+    published = pa.table({"a": ["g"] * 4 + ["u"] * 4, "b": ["g"] * 4 + ["u"] * 4})
+    found = minimality(sides(original, hm.read(published, schema={})))
+    assert (found.value, found.n) == (0, 8)  # halves of two would be smaller than four

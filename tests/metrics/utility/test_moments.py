@@ -113,3 +113,8 @@ def test_class_means_row_by_row():
             errors.append(abs(sum(mine) / len(mine) - n[i]) / n[i])
     assert found.value == pytest.approx(sum(errors) / len(errors))
     assert found.n == len(errors)
+
+
+def test_one_column_has_no_correlation():
+    rows = hm.read(pa.table({"a": [1.0, 2.0, 4.0]}), schema={"a": "quasi"})
+    assert [one.statistic for one in moments(sides(rows, rows))] == ["mean", "covariance"]

@@ -151,3 +151,14 @@ def test_what_cannot_be_fitted_says_why(change, reason):
 def test_only_numbers_are_fitted():
     table = people(0)
     assert [one.target for one in regress(sides(table, table), ["g", "a"])] == ["a"]
+
+
+def test_only_coefficients_that_differ_from_nothing_are_held_to_their_sign():
+    left = people(3)
+    own = left.arrow.to_pandas()
+    own["y"] = own["a"] + np.random.default_rng(3).normal(size=400)
+    x = np.column_stack([np.ones(400), own["a"], own["b"], own["g"] == "u", own["g"] == "w"])
+    found, *_ = np.linalg.lstsq(x.astype(float), own["y"].to_numpy(), rcond=None)
+    turned = own.assign(y=own["y"] - 2 * found[2] * own["b"])  # the coefficient of b changes sign
+    one = only(hm.read(own, SCHEMA), hm.read(turned, SCHEMA))
+    assert (one.coefficients, one.significant, one.same_sign) == (4, 1, 1)

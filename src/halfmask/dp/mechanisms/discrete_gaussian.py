@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Concentrated
-from halfmask.dp.mechanisms.parameters import require_positive
+from halfmask.dp.parameters import require_positive
 from halfmask.dp.sampling import gaussian_grid
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from math import ceil, exp, expm1, log, log1p
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Pure
-from halfmask.dp.mechanisms.parameters import require_positive
+from halfmask.dp.parameters import require_positive
 from halfmask.dp.sampling import MOST_SCALE, laplace_grid
 from halfmask.errors import ParameterError
 

@@ -12,7 +12,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Concentrated, Pure
-from halfmask.dp.mechanisms.parameters import require_positive, score_rate
+from halfmask.dp.parameters import require_positive, score_rate
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.dp.budget import Pure
-from halfmask.dp.mechanisms.parameters import require_positive, score_rate
+from halfmask.dp.parameters import require_positive, score_rate
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -110,25 +110,32 @@ class Partition:
 class Cuts:
     """Half-open intervals [a, b[ between rising edges; every number must lie in one.
 
+    ``rest`` says what to do with a value that is no number: ``"refuse"``, or make it its ``"own"``
+    block, as the missing value always is.
+
     Example:
         >>> Cuts(0, 10, 20).edges
         (0.0, 10.0, 20.0)
     """
 
     edges: tuple[float, ...]
+    rest: Literal["refuse", "own"]
 
-    def __init__(self, *edges: float) -> None:
+    def __init__(self, *edges: float, rest: Literal["refuse", "own"] = "refuse") -> None:
         if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
             raise ParameterError("edges", len(edges), "at least two rising numbers")
+        if rest not in ("refuse", "own"):
+            raise ParameterError("rest", rest, "refuse or own")
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
+        object.__setattr__(self, "rest", rest)
 
     def bind(self, column: str, values: pa.Array) -> Blocks:
         """Give every number of a column its interval; the missing value is a block of its own."""
-        from halfmask.table.numbers import numbers_of
+        from halfmask.table.numbers import are_numbers, numbers_of
 
-        known = values.drop_null()
+        cut = np.asarray(values.is_valid()) if self.rest == "refuse" else are_numbers(values)
         try:
-            numbers = numbers_of(column, known).astype(np.float64)
+            numbers = numbers_of(column, values.filter(cut)).astype(np.float64)
         except HierarchyError:
             raise InputError(
                 f"Column {column!r} cannot be cut: some of its values are no numbers. Give blocks; "
@@ -142,10 +149,11 @@ class Cuts:
                 "inside; give a larger one, or infinity."
             )
         names: list[object] = [f"[{a:g}, {b:g}[" for a, b in pairwise(self.edges)]
-        places = np.full(len(values), len(names), dtype=np.int32)
-        places[np.asarray(values.is_valid())] = place
-        if values.null_count:
-            names.append(None)
+        own = values.filter(~cut).to_pylist()
+        places = np.empty(len(values), dtype=np.int32)
+        places[cut] = place
+        places[~cut] = len(names) + np.arange(len(own))
+        names += [None if value is None else canonical(value) for value in own]
         return Blocks(places, tuple(names))
 
 

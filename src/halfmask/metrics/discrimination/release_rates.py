@@ -113,8 +113,8 @@ def release_rates(
 
     Args:
         both: the original and the release.
-        partitions: per sensitive column, which of its values mean the same; else the first level
-            of its hierarchy says so, if it has one.
+        partitions: per sensitive column, which of its values mean the same; else as
+            ``halfmask.metrics.discrimination.meaning`` says.
         same_order: whether both hold the same people in the same order.
 
     Raises:

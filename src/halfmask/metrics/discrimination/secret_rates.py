@@ -13,7 +13,7 @@ from halfmask.metrics.discrimination.attack_rate import AttackRate, undefined_as
 from halfmask.metrics.discrimination.columns import CodedColumn, coded, grouped
 from halfmask.metrics.discrimination.grouping import Measured, measure
 from halfmask.metrics.discrimination.inflation import beside_chance
-from halfmask.metrics.discrimination.partition import Partition, Partitioning, partitioning
+from halfmask.metrics.discrimination.meaning import meaning_of
 from halfmask.metrics.discrimination.released import released_column
 from halfmask.metrics.weighted import rows_of, tally
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.discrimination.partition import Partitioning
     from halfmask.metrics.discrimination.released import Owners
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.sides import Sides
@@ -41,7 +42,7 @@ def secret_rates(
     quasi = [column.name for column in both.quasi]
     sets = [tuple(quasi)] + ([(name,) for name in quasi] if len(quasi) > 1 else [])
     kept = _kept(both, secret, own)
-    meaning = _meaning(both, secret, partition)
+    meaning = meaning_of(both.original, secret, partition)
     return [
         undefined_as_none(one)
         for keys in sets
@@ -76,12 +77,12 @@ def _attacks(
     if meaning is None:
         out.append(AttackRate("similarity", secret, keys, None, reason=_NO_MEANING))
         return out
-    s1 = new.measure(released_column(both, secret, meaning)[0])
-    blocks = meaning.bind(secret, both.original.encode(secret).values)
-    s0 = old.measure(coded(both.original, secret, blocks))
-    out.append(
-        AttackRate("similarity", secret, keys, s1.rate, s0.rate, s1.kind, rows, s1.pure_rows)
-    )
+    block_of = meaning.bind(secret, both.original.encode(secret).values)
+    m0, m1 = coded(both.original, secret, block_of), released_column(both, secret, meaning)[0]
+    before, after = old.measure(m0), new.measure(m1)
+    figures = (after.kind, rows, after.pure_rows)
+    chances = (new.chance(m1), old.chance(m0)) if shuffle else (None, None)
+    out.append(AttackRate("similarity", secret, keys, after.rate, before.rate, *figures, *chances))
     return out
 
 
@@ -132,17 +133,3 @@ def _kept(both: Sides, secret: str, own: Owners | None) -> NDArray[np.bool_] | N
         if (tally(column.before[kept], column.leaves, part) == published).all():
             return kept
     return None
-
-
-def _meaning(both: Sides, secret: str, partition: object) -> Partitioning | None:
-    """The partition given, or the first level of the hierarchy; None where there is neither."""
-    if partition is not None:
-        return partitioning(partition)
-    hierarchy = both.original.hierarchy(secret)
-    if hierarchy.height < 2:
-        return None
-    values = both.original.encode(secret).values.to_pylist()
-    blocks: dict[object, list[object]] = {}
-    for value, block in zip(values, hierarchy.maps[1].tolist(), strict=True):
-        blocks.setdefault(block, []).append(value)
-    return Partition(blocks, rest="own")

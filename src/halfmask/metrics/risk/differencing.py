@@ -2,14 +2,15 @@
 
 Definition: a person stands in a class of each release; together they form smaller classes, of the
 people who share both. A sensitive value is certain if one value only is possible in both classes of
-a person; it is new if neither release gives it away alone.
+a person; it is new if neither release gives it away alone. Rows whose labels cannot be read count
+as left out; then more may be told, and no figure is trusted.
 Source: Ganta et al., "Composition attacks and auxiliary information in data privacy", 2008; Xiao
 and Tao, "m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +18,13 @@ import numpy as np
 from halfmask.metrics.codes import joint, runs
 from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.risk.criterion import LIMIT, judge
 from halfmask.metrics.weighted import mean, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.criterion import Criterion
     from halfmask.metrics.sides import Sides
 
 ATTACKER = (
@@ -62,6 +65,26 @@ class Differencing:
         }
 
 
+def singling_out_together(
+    found: Differencing | None, *, controlled: bool, limit: float = LIMIT
+) -> tuple[Criterion, ...]:
+    """Judge whom both releases leave alone; nothing where there is no earlier one.
+
+    Args:
+        found: what both tell together.
+        controlled: whether other attacks have a control; nobody else stands in both releases.
+        limit: the highest acceptable risk.
+    """
+    if found is None:
+        return ()
+    attack, nothing = found.alone, exact(0.0, found.alone.n)
+    one = judge(
+        "singling out, with the earlier release", ATTACKER, attack, None, nothing, limit=limit
+    )
+    own = (attack.reason,) if attack.reason else ()
+    return (replace(one, notes=own if controlled else (*own, *one.notes)),)
+
+
 def differencing(one: Sides, two: Sides) -> Differencing:
     """Combine two releases of the same original; people left out of one count as apart there."""
     owners = [tightest_class(side.quasi) for side in (one, two)]
@@ -76,17 +99,32 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     together = tally(ids, count, counts)
     both, held = (owners[0] >= 0) & (owners[1] >= 0), together[ids]
     known = _narrowed(held, shifted, (one, two))
+    unread = _unread((one, two))
     return Differencing(
         smallest,
         int(together.min()),
-        exact(mean((held < smallest) & known, counts), rows),
-        exact(mean((held == 1) & known, counts), rows),
+        _doubted(exact(mean((held < smallest) & known, counts), rows), unread),
+        _doubted(exact(mean((held == 1) & known, counts), rows), unread),
         tuple(
-            (column.name, _disclosed(column.name, one, two, owners, both))
+            (column.name, _doubted(_disclosed(column.name, one, two, owners, both), unread))
             for column in one.sensitive
             if column.name in two.columns
         ),
     )
+
+
+def _unread(both: tuple[Sides, Sides]) -> str:
+    """What is to be said of labels that cannot be read; nothing where all can."""
+    names = dict.fromkeys(c.name for side in both for c in side.quasi if c.foreign)
+    if not names:
+        return ""
+    return f"Labels of {', '.join(names)} cannot be read: more may be told."
+
+
+def _doubted(one: Estimate, unread: str) -> Estimate:
+    if one.value is None or not unread:
+        return one
+    return replace(one, trusted=False, reason=unread)
 
 
 def _narrowed(

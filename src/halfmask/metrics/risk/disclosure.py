@@ -2,8 +2,8 @@
 
 Definition: homogeneity: rows whose class holds one value. Background knowledge: rows whose class
 holds two at most, so that ruling one out is enough. Skewness: how far the likeliest value of a
-class exceeds its share in the table. Similarity: rows whose class holds several values of one
-meaning (one label of the next hierarchy level, or numbers within a tenth of the range).
+class exceeds its share in the table. Similarity: rows whose class holds several values, all of one
+block of those that mean the same; ``halfmask.metrics.discrimination.meaning`` says which do.
 Source: Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2007; Li et al.,
 "t-closeness: privacy beyond k-anonymity and l-diversity", 2007.
 """
@@ -34,8 +34,8 @@ class Disclosure:
         background: the share of rows whose value is certain once one value is ruled out.
         skewness: the largest gain in the probability of a value, class against table.
         mean_shift: the mean over rows of the distance between class and table, 0 to 1.
-        similarity: the share of rows whose values differ but mean the same; None where no
-            hierarchy or order says what is alike.
+        similarity: the share of rows whose values differ but mean the same; None where nothing
+            says which values are alike.
         discrimination: the discrimination rate of all quasi-identifiers together.
         external: 1 - that, the share of information an attacker must bring along.
         best_guess: how often guessing the likeliest value of a class is right.
@@ -58,8 +58,16 @@ class Disclosure:
         return asdict(self)
 
 
-def disclosure(classes: Classes, column: str) -> Disclosure:
-    """Measure the attacks on ``column`` in classes that carry its histogram."""
+def disclosure(
+    classes: Classes, column: str, blocks: NDArray[np.int32] | None = None
+) -> Disclosure:
+    """Measure the attacks on ``column`` in classes that carry its histogram.
+
+    Args:
+        classes: the classes.
+        column: a sensitive column.
+        blocks: per value of it, by code, the block of values that mean the same.
+    """
     held = classes.histograms[column]
     rows = classes.rows
     total = int(rows.sum())
@@ -81,7 +89,7 @@ def disclosure(classes: Classes, column: str) -> Disclosure:
         float(rows[kinds <= 2].sum()) / total,
         float(gain.max()),
         float(rows @ (1.0 - inside)) / total,
-        _similar(held, kinds, rows, total),
+        None if blocks is None else float(rows[_similar(held, blocks)].sum()) / total,
         rate,
         None if rate is None else 1.0 - rate,
         float(top.sum()) / total,
@@ -89,20 +97,8 @@ def disclosure(classes: Classes, column: str) -> Disclosure:
     )
 
 
-def _similar(
-    held: Histogram, kinds: NDArray[np.int64], rows: NDArray[np.int64], total: int
-) -> float | None:
-    several = kinds > 1
-    if held.hierarchy is not None and held.hierarchy.height > 1:
-        meaning = held.hierarchy.maps[1][held.values]
-        low = np.minimum.reduceat(meaning, held.starts[:-1])
-        high = np.maximum.reduceat(meaning, held.starts[:-1])
-        return float(rows[several & (low == high)].sum()) / total
-    if held.numbers is not None:
-        numbers = np.where(np.isfinite(held.numbers), held.numbers, np.nan)
-        span = float(np.nanmax(numbers) - np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0
-        each = numbers[held.values]
-        low = np.minimum.reduceat(each, held.starts[:-1])
-        high = np.maximum.reduceat(each, held.starts[:-1])
-        return float(rows[several & (high - low <= span / 10)].sum()) / total
-    return None
+def _similar(held: Histogram, blocks: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """The classes with several values that all stand in one block."""
+    meaning, begins = blocks[held.values], held.starts[:-1]
+    same = np.minimum.reduceat(meaning, begins) == np.maximum.reduceat(meaning, begins)
+    return np.asarray(same & (np.diff(held.starts) > 1))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.codes import joint
+from halfmask.metrics.covering import tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
 from halfmask.metrics.space import rooted_height
 from halfmask.metrics.weighted import tally
@@ -28,7 +29,7 @@ def minimality(sides: Sides) -> Estimate:
         return failed("It speaks of releases with one level per column.", sides.before)
     levels = [int(c.level[0]) for c in columns]
     labels = [c.only_label()[c.before] for c in columns]
-    present = np.all([held >= 0 for held in labels], axis=0)
+    present = tightest_class(columns) >= 0  # classes of rows that were left out are not published
     if not present.any():
         return failed("No original row lies under a released class.", sides.before)
     coarse = [(held[present], c.labels) for c, held in zip(columns, labels, strict=True)]

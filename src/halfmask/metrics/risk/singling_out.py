@@ -10,6 +10,7 @@ al., 2023.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,6 @@ ATTACKER = (
     "exactly one real person."
 )
 _WIDE = "The combination may name all quasi-identifiers."
-_ROUNDS = 25
 _CELLS = 60_000_000
 _ORDER = ("met", "undecided", "not met")
 
@@ -64,13 +64,11 @@ def _tried(
     sides = targets.sides
     rows = len(shared[0].before)
     attempts = int(min(len(targets.members), max(50, _CELLS // max(rows * wide, 1))))
-    per_round = max(1, attempts // _ROUNDS)
-    hits = control = guessed = tried = 0
-    for _ in range(max(1, attempts // per_round)):
-        chosen = [shared[i] for i in targets.random.choice(len(shared), wide, replace=False)]
+    hits = control = guessed = 0
+    for places, times in _sets(len(shared), wide, attempts, targets.random):
+        chosen = [shared[i] for i in places]
         rare = _rare(chosen, 1 if targets.people is None else None)
-        for _ in range(per_round):
-            tried += 1
+        for _ in range(times):
             drawn = sides.released_at(targets.random.integers(0, sides.after, wide))
             blind = [int(c.after[row]) for c, row in zip(chosen, drawn, strict=True)]
             guessed += _fits_one(targets, _inside(chosen, blind))
@@ -79,16 +77,29 @@ def _tried(
             row = int(targets.random.choice(rare))
             inside = _inside(chosen, [int(c.after[row]) for c in chosen])
             hits += _fits_one(targets, inside)
-            control += _rows(chosen, inside, targets.size) == 1
-    outside = proportion(control, tried) if len(targets.control) else None
+            control += _rows(chosen, inside[np.searchsorted(inside, targets.size) :]) == 1
+    outside = proportion(control, attempts) if len(targets.control) else None
     return judge(
         NAME if known else f"{NAME}, by any column",
         ATTACKER if known else f"{ATTACKER} Sensitive columns may be part of it.",
-        proportion(hits, tried),
+        proportion(hits, attempts),
         outside,
-        proportion(guessed, tried),
+        proportion(guessed, attempts),
         limit=limit,
     )
+
+
+def _sets(
+    columns: int, wide: int, attempts: int, random: np.random.Generator
+) -> list[tuple[tuple[int, ...], int]]:
+    """Column sets, drawn anew for each attempt, and how often each was drawn.
+
+    Attempts that shared one draw would fail together, and the interval would be too narrow.
+    """
+    drawn = Counter(
+        tuple(sorted(random.choice(columns, wide, replace=False).tolist())) for _ in range(attempts)
+    )
+    return sorted(drawn.items())
 
 
 def _rare(columns: list[SharedColumn], rows: int | None) -> NDArray[np.int64]:
@@ -98,14 +109,21 @@ def _rare(columns: list[SharedColumn], rows: int | None) -> NDArray[np.int64]:
     return np.flatnonzero((alike == (alike.min() if rows is None else rows))[ids])
 
 
-def _inside(columns: list[SharedColumn], labels: list[int]) -> NDArray[np.bool_]:
-    """Which entries of the original, and of the control after it, lie under all labels."""
-    inside = np.ones(len(columns[0].before), dtype=bool)
-    for column, label in zip(columns, labels, strict=True):
-        under = np.zeros(column.leaves, dtype=bool)
-        under[_under(column, label)] = True
-        inside &= under[column.before]
-    return inside
+def _inside(columns: list[SharedColumn], labels: list[int]) -> NDArray[np.int64]:
+    """The entries of the original, and of the control after it, under all labels, ascending."""
+    under = [_under(column, label) for column, label in zip(columns, labels, strict=True)]
+    held: NDArray[np.int64] | None = None
+    for place in np.argsort([len(one) / c.leaves for one, c in zip(under, columns, strict=True)]):
+        column = columns[place]
+        inside = np.zeros(column.leaves, dtype=bool)
+        inside[under[place]] = True
+        # The tightest label goes first: the others are asked of few entries.
+        if held is None:
+            held = np.flatnonzero(inside[column.before])
+        else:
+            held = held[inside[column.before[held]]]
+    assert held is not None  # noqa: S101 - there is a column
+    return held
 
 
 def _under(column: SharedColumn, label: int) -> NDArray[np.int64]:
@@ -117,16 +135,16 @@ def _under(column: SharedColumn, label: int) -> NDArray[np.int64]:
     return leaves if np.isnan(far).all() else np.flatnonzero(far == np.nanmin(far))
 
 
-def _fits_one(targets: Targets, inside: NDArray[np.bool_]) -> bool:
+def _fits_one(targets: Targets, inside: NDArray[np.int64]) -> bool:
     """Whether exactly one person of the original is among these entries."""
+    own = inside[: np.searchsorted(inside, targets.size)]
     if targets.people is None:
-        return _rows(targets.sides.quasi, inside[: targets.size]) == 1
-    people = targets.people[inside[: targets.size]]
+        return _rows(targets.sides.quasi, own) == 1
+    people = targets.people[own]
     return len(people) > 0 and bool((people == people[0]).all())
 
 
-def _rows(columns: list[SharedColumn], inside: NDArray[np.bool_], start: int = 0) -> int:
-    """How many rows these entries from ``start`` on stand for."""
+def _rows(columns: list[SharedColumn], entries: NDArray[np.int64]) -> int:
+    """How many rows these entries stand for."""
     counts = columns[0].before_counts
-    chosen = inside[start:]
-    return int(chosen.sum() if counts is None else counts[start:][: len(chosen)][chosen].sum())
+    return len(entries) if counts is None else int(counts[entries].sum())

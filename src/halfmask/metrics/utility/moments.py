@@ -59,7 +59,7 @@ def moments(sides: Sides) -> tuple[Moment, ...]:
     after = np.stack([c.label_numbers[c.after] for c in columns])
     own = _statistics(before, sides.original_counts)
     published = _statistics(after, sides.released_counts)
-    return tuple(_moment(name, own[name], published[name]) for name in own)
+    return tuple(_moment(name, own[name], published[name]) for name in own if len(own[name]))
 
 
 def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[np.float64]]:
@@ -81,8 +81,6 @@ def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[
 
 
 def _moment(name: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Moment:
-    if not len(before):
-        return Moment(name, 0.0, 0.0, None)
     off = np.abs(after - before)
     held = before != 0
     ratio = float((off[held] / np.abs(before[held])).mean()) if held.any() else None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from halfmask.errors import InputError, LedgerError, ParameterError
+from halfmask.errors import InputError, LedgerError, ParameterError, QueryError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +78,7 @@ class Ledger:
             if entry.table != table:
                 continue
             k = max(entry.k, new.k)
-            earlier = session.prepare(entry.sql, work.policies).plan
+            earlier = _planned_again(session, entry, number, work)
             if smallest_cut(_cells(session, earlier, entry.places, work.plan, new.places), k) < k:
                 self._danger([number], k)
             sides.append((earlier, entry.places))
@@ -178,6 +178,18 @@ class Ledger:
         if self.on_danger == "refuse":
             raise LedgerError(message, entry=which)
         self.warnings.append(message)
+
+
+def _planned_again(session: Session, entry: Entry, number: int, work: Work) -> Plan:
+    """The plan of an earlier query, which the schema of today may not allow any more."""
+    try:
+        return session.prepare(entry.sql, work.policies).plan
+    except QueryError:
+        raise LedgerError(
+            f"Answer {number} of the ledger cannot be compared under this schema, so nothing was "
+            "released: put the roles and hierarchies back under which it was answered.",
+            entry=str(number),
+        ) from None
 
 
 def fingerprint(session: Session, table: str) -> str:

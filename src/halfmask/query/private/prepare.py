@@ -11,6 +11,7 @@ from halfmask.dp.budget import Approximate, Number, budget
 from halfmask.dp.declared import given_domains
 from halfmask.dp.views import Groups, View, views_of
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
+from halfmask.models.exact import require_whole
 from halfmask.query.private.clause import PrivateStatement, parse_private
 from halfmask.query.private.personal import Personal, asked, personal
 from halfmask.query.private.plan import PrivatePlan, plan_private
@@ -68,6 +69,7 @@ def prepare_privately(
     """Decide everything that can be decided before the budget is spent."""
     statement = parse_private(sql)
     most = _stated("rows_per_person", statement.rows_per_person, rows_per_person, 1)
+    require_whole("rows_per_person", most, 1)
     sure = _stated("confidence", statement.confidence, confidence, 0.95)
     require_confidence(sure)
     plan = plan_private(

@@ -43,7 +43,7 @@ export function table(headings, rows) {
   const side = (i) => (right[i] ? "number" : undefined);
   const head = headings.map((text, i) => element("th", { scope: "col", class: side(i) }, text));
   const body = rows.map((row) => element("tr", {}, ...row.map((cell, i) =>
-    element("td", { class: side(i) }, cell instanceof Node ? cell : number(cell)))));
+    element("td", { class: side(i), "data-label": headings[i] || undefined }, cell instanceof Node ? cell : number(cell)))));
   return element("div", { class: "wide" }, element("table", {},
     element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)));
 }
@@ -100,5 +100,6 @@ export function alarm(place, error) {
     rest.length ? element("pre", {}, rest.join("\n")) : null,
     verdicts ? table(["promise", "about", "required", "achieved at best"], verdicts.map((one) =>
       [one.model, one.column || "everybody", one.required, one.achieved])) : null,
+    error.hint ? element("p", {}, element("a", { href: "#budget" }, error.hint)) : null,
     error.code ? element("span", { class: "code" }, error.code) : null));
 }

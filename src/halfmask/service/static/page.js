@@ -1,14 +1,17 @@
 // The page: six steps, each a form that starts a job and shows the document it gives.
 import { ask, settled } from "/static/api.js";
 import * as draw from "/static/draw.js";
+import * as fields from "/static/fields.js";
+import * as promises from "/static/promises.js";
 import * as schema from "/static/schema.js";
+import * as show from "/static/show.js";
 
 const place = (id) => document.getElementById(id);
 const WORDS = {
   open: "Reading and describing the table", table: "Sending the table", schema: "Reading the table with this schema",
   assess: "Measuring who stands out", anonymize: "Searching the recoding that loses least",
-  compare: "Comparing the release with the original", query: "Answering",
-  synthesize: "Learning a model of the rows",
+  frontier: "Searching every setting", compare: "Comparing the release with the original", query: "Answering",
+  synthesize: "Learning a model of the rows", population: "Reading the population",
 };
 const CHANGED = "Roles were changed and are not in use yet: press 'Use these roles' first.";
 let choices, described;
@@ -40,7 +43,7 @@ async function cancel() {
 }
 
 // Start a step and show what it gives, or why not, below its form.
-async function step(verb, begin, show) {
+async function step(verb, begin, shown) {
   const alert = place(`${verb}-alert`);
   if (changed && verb !== "schema" && verb !== "table") return draw.alarm(alert, { message: CHANGED });
   draw.alarm(alert, null);
@@ -52,22 +55,31 @@ async function step(verb, begin, show) {
   const focused = document.activeElement;  // a button that is disabled loses it
   busy({ verb, seconds: 0 });
   try {
-    await show(await settled((await begin()).job, busy));
+    await shown(await settled((await begin()).job, busy));
   } catch (error) {
-    draw.alarm(alert, error);
+    draw.alarm(alert, { ...error, hint: hint(error) });
   } finally {
     busy(null);
+    if (verb === "query" || verb === "synthesize") await showBudget().catch(() => {});
     if (document.activeElement === document.body) focused.focus({ preventScroll: true });
   }
 }
 
-function on(id, verb, begin, show) {
+// Where on this page to do what an error asks for.
+function hint({ message }) {
+  if (message?.includes("budget is granted")) return "Grant a privacy budget";
+  if (!/\bdomain/.test(message)) return undefined;
+  place("domains-part").open = true;
+  return "Write the public values of each column";
+}
+
+function on(id, verb, begin, shown) {
   place(id).addEventListener("submit", (event) => {
     event.preventDefault();
     step(verb, async () => {
       if (verb !== "table") await checkSame();
       return begin();
-    }, show);
+    }, shown);
   });
 }
 
@@ -78,13 +90,11 @@ async function checkSame() {
 }
 
 const filled = (id) => place(id).value.trim();
-const numeric = (id) => (filled(id) === "" ? null : Number(filled(id)));
-const share = (id) => (filled(id) === "" ? null : Number(filled(id)) / 100);
 
 async function showTable(found) {
   described = found;
   changed = false;
-  for (const verb of ["assess", "anonymize", "compare", "query", "synthesize"]) {
+  for (const verb of VERBS) {
     place(`${verb}-result`).replaceChildren();
     draw.alarm(place(`${verb}-alert`), null);
   }
@@ -98,6 +108,8 @@ async function showTable(found) {
   place("schema-links").replaceChildren(await draw.links([["schema.toml", "Save the schema (TOML)"]]));
   drawPromises(found.schema);
   drawDomains(found.schema);
+  await showBudget();
+  showPopulation((await ask("GET", "/api/state")).population);
   if (!filled("sql")) place("sql").value = example(found.schema);
   for (const part of document.querySelectorAll("section.later")) part.classList.remove("later");
 }
@@ -108,35 +120,22 @@ function names(role) {
 
 function drawPromises(now) {
   const own = now.policy || {};
-  place("personal-k-field").hidden = !own.k;
-  place("infeasible-field").hidden = !own.k && !own.l && !own.t;
-  place("personal-k").checked = Boolean(own.k);
-  if (own.k) place("k").value = "";
-  else if (!filled("k")) place("k").value = "5";
-  place("sensitive").replaceChildren(...names("sensitive").map((name, i) => {
-    const field = (letter, label, attributes) => draw.element("div", { class: "field" },
-      draw.element("label", { for: `${letter}-${i}` }, label),
-      draw.element("input", { id: `${letter}-${i}`, type: "number", placeholder: "no promise", ...attributes }));
-    return draw.element("div", { class: "sensitive" }, draw.element("b", {}, name),
-      field("l", "l: different values", { min: 1, step: "any" }),
-      field("t", "t: distance at most", { min: 0, max: 1, step: "any" }),
-      own.l ? draw.element("div", { class: "field check" },
-        draw.element("input", { id: `own-l-${i}`, type: "checkbox" }),
-        draw.element("label", { for: `own-l-${i}` }, "each person's own l")) : null);
-  }));
+  place("promises-personal-k-field").hidden = !own.k;
+  place("anonymize-on-infeasible-field").hidden = !own.k && !own.l && !own.t;
+  place("promises-personal-k").checked = Boolean(own.k);
+  if (own.k) place("promises-k").value = "";
+  else if (!filled("promises-k")) place("promises-k").value = "5";
+  promises.draw("promises", names("sensitive"), own, place("sensitive"), place("sensitive-more"));
 }
 
-function promises() {
-  const asked = { suppression: share("suppression") ?? 0, k: numeric("k"), l: [], t: [], personal_l: [],
-    method: filled("method") || null, time_limit: numeric("time-limit") };
-  asked.personal_k = !place("personal-k-field").hidden && place("personal-k").checked;
-  if (place("infeasible").checked) asked.on_infeasible = "suppress";
-  names("sensitive").forEach((column, i) => {
-    if (filled(`l-${i}`)) asked.l.push({ column, l: numeric(`l-${i}`) });
-    if (filled(`t-${i}`)) asked.t.push({ column, t: numeric(`t-${i}`) });
-    if (place(`own-l-${i}`)?.checked) asked.personal_l.push(column);
-  });
-  return asked;
+// The promises of the form with several k in place of one.
+function alternatives() {
+  const { k, delta_presence: presence, ...asked } = fields.read(place("promises"));
+  for (const name of ["k_map", "average_risk", "sample_uniques"]) {
+    if (asked[name] !== undefined) asked[name] = String(asked[name]);
+  }
+  if (presence) asked.delta_presence = [presence];
+  return { ...asked, ...fields.read(place("frontier-form")) };
 }
 
 function example(now) {
@@ -157,7 +156,8 @@ function drawDomains(now) {
   const leave = Object.entries(now.columns || {}).filter(([, one]) => one.role !== "identifier");
   place("domains").replaceChildren(...leave.map(([name], i) => draw.element("div", { class: "field" },
     draw.element("label", { for: `domain-${i}` }, name),
-    draw.element("input", { id: `domain-${i}`, "data-column": name, autocomplete: "off" }))));
+    draw.element("input", { id: `domain-${i}`, "data-column": name, autocomplete: "off",
+      placeholder: now.columns[name].domain || now.columns[name].order ? "as the schema declares" : undefined }))));
 }
 
 // "f, m" is a list of values; "0 to 110" or "0 to 110, in 22 parts" are bounds.
@@ -176,99 +176,46 @@ function domains() {
   return Object.keys(found).length ? found : null;
 }
 
-async function showAssessment(found) {
-  place("assess-result").replaceChildren(
-    draw.figures([
-      ["rows alone in their class", `${draw.count(found.unique_rows)} (${draw.percent(found.unique_share)})`],
-      ["highest risk", draw.percent(found.highest_risk)], ["mean risk", draw.percent(found.mean_risk)],
-      ["people in the smallest class", draw.count(found.smallest)], ["classes", draw.count(found.classes)],
-    ]),
-    draw.element("h3", {}, "If it were published as it is"), draw.criteria(found),
-    await draw.links([["assessment.html", "Open the whole assessment"]]));
+const SHOW = { open: showTable, population: showPopulation, schema: showTable, assess: show.showAssessment, anonymize: show.showRelease,
+  frontier: show.showFrontier, compare: show.showComparison, query: show.showAnswer, synthesize: show.showSynthetic };
+const VERBS = ["assess", "anonymize", "frontier", "compare", "query", "synthesize"];
+
+// What is left of the budget; asked for whenever something may have spent it.
+async function showBudget() {
+  const { budget } = await ask("GET", "/api/budget");
+  place("budget-form").hidden = Boolean(budget);
+  show.showBudget(budget);
 }
 
-async function showRelease(found) {
-  const columns = found.columns.map((one) => [one.name, one.role, one.action,
-    one.loss === null ? "" : draw.percent(one.loss)]);
-  place("anonymize-result").replaceChildren(
-    draw.element("p", { class: "outcome" }, found.outcome),
-    draw.figures([
-      ["rows that leave", draw.count(found.rows.published)], ["rows left out", draw.count(found.rows.suppressed)],
-      ["loss", draw.percent(found.loss)], ["classes", draw.count(found.classes.count)],
-      ["rows in the smallest class", draw.count(found.classes.smallest)],
-    ]),
-    draw.element("h3", {}, "Promises"),
-    draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
-      [one.model, draw.mark(one.holds), one.required, one.achieved, one.column || "everybody"])),
-    draw.element("h3", {}, "What was done to each column"),
-    draw.table(["column", "role", "what was done", "loss"], columns),
-    ...draw.paragraphs(found.notes, "quiet"),
-    await draw.links([["release.html", "Open the report"], ["release.parquet", "Save the release as Parquet"],
-      ["release.csv", "Save the release as CSV"]]));
-  place("compare-form").hidden = false;
-  place("compare-result").replaceChildren();
+// Send the file of an input; it can be cancelled on its way.
+async function send(input, verb) {
+  const file = place(input).files[0];
+  if (!file) throw { message: "No file is chosen: choose one first." };
+  sending = new AbortController();
+  busy({ verb, seconds: 0 });
+  try {
+    return await ask("POST", `/api/${verb}?name=${encodeURIComponent(file.name)}`, file, sending.signal);
+  } finally {
+    sending = undefined;
+  }
 }
 
-async function showComparison(found) {
-  const after = (value) => (value === null || value === undefined ? "not known" : value);
-  place("compare-result").replaceChildren(
-    draw.table(["", "original", "release"], [
-      ["rows", draw.count(found.rows), draw.count(found.rows_released)],
-      ["classes", draw.count(found.classes), draw.count(found.classes_released)],
-      ["rows in a class, on average", draw.number(found.mean_class), draw.number(after(found.mean_class_released))],
-      ["highest risk", draw.percent(found.before.prosecutor), draw.percent(found.after.prosecutor)],
-      ["mean risk", draw.percent(found.before.marketer), draw.percent(found.after.marketer)],
-    ]),
-    draw.element("h3", {}, "Three questions to a release"), draw.criteria(found),
-    await draw.links([["comparison.html", "Open the whole comparison"]]));
+// What is promised against a population is asked for only where there is one.
+function showPopulation(found) {
+  for (const id of ["risks-k-map-field", "risks-delta-presence-field"]) place(id).hidden = !found;
+  place("population-result").replaceChildren(found
+    ? draw.element("p", {}, `${found.name}: ${draw.count(found.rows)} people. Assess again to count the risk in it.`) : "");
 }
-
-async function showAnswer(found) {
-  const rows = found.data, answer = found.answer;
-  const headings = rows.length ? Object.keys(rows[0]) : [];
-  const levels = (answer.levels || []).map((one) => [one.level, one.step, `k ≥ ${one.k}, l ≥ ${one.l}`, one.rows]);
-  place("query-result").replaceChildren(
-    rows.length ? draw.table(headings, rows.slice(0, 500).map((row) => headings.map((name) => (Number.isInteger(row[name]) ? String(row[name]) : row[name]))))
-      : draw.element("p", {}, "No group meets its guarantee: nothing could be published."),
-    rows.length > 500 ? draw.element("p", { class: "quiet" }, `The first 500 of ${draw.count(rows.length)} rows.`) : "",
-    ...(levels.length ? [draw.element("h3", {}, "Levels"),
-      draw.table(["level", "step", "guarantee", "rows"], levels)] : []),
-    ...draw.paragraphs(answer.notes, "quiet"),
-    await draw.links([["answer.html", "Open the whole answer"], ["answer.parquet", "Save the rows as Parquet"],
-      ["answer.csv", "Save the rows as CSV"]]));
-}
-
-async function showSynthetic(found) {
-  place("synthesize-result").replaceChildren(
-    draw.element("p", { class: "outcome" }, found.outcome),
-    draw.figures([["rows that leave", draw.count(found.rows.published)], ["method", found.method]]),
-    ...draw.paragraphs(found.notes, "quiet"),
-    await draw.links([["synthetic.html", "Open the report"], ["synthetic.parquet", "Save the rows as Parquet"],
-      ["synthetic.csv", "Save the rows as CSV"]]));
-}
-
-const SHOW = { open: showTable, schema: showTable, assess: showAssessment, anonymize: showRelease,
-  compare: showComparison, query: showAnswer, synthesize: showSynthetic };
 
 function listen() {
   window.addEventListener("beforeunload", (event) => {
     if (changed) event.preventDefault();
   });
-  place("epsilon").addEventListener("input", () => {
-    place("group-field").hidden = Boolean(filled("epsilon"));
-    place("domains-part").open = Boolean(filled("epsilon"));
+  place("synthesize-epsilon").addEventListener("input", () => {
+    place("synthesize-k-field").hidden = Boolean(filled("synthesize-epsilon"));
   });
-  on("table-form", "table", async () => {
-    const file = place("file").files[0];
-    if (!file) throw { message: "No file is chosen: choose one, or take the sample." };
-    sending = new AbortController();
-    busy({ verb: "table", seconds: 0 });
-    try {
-      return await ask("POST", `/api/table?name=${encodeURIComponent(file.name)}`, file, sending.signal);
-    } finally {
-      sending = undefined;
-    }
-  }, showTable);
+  on("table-form", "table", () => send("file", "table"), showTable);
+  on("population-form", "population", () => send("population", "population"), showPopulation);
   place("sample").addEventListener("click", () => step("table", () => ask("POST", "/api/sample", {}), showTable));
   place("schema-form").addEventListener("input", () => {
     changed = true;
@@ -280,31 +227,47 @@ function listen() {
     if (!file) throw { message: "No schema file is chosen." };
     return ask("PUT", "/api/schema", { toml: await file.text() });
   }, showTable);
-  on("assess-form", "assess", () => ask("POST", "/api/assess", {
-    size: numeric("assess-size") ?? 3, limit: share("assess-limit") ?? 0.09, fraction: share("assess-fraction"),
-    weights: filled("assess-weights") || null,
-  }), showAssessment);
-  on("anonymize-form", "anonymize", () => ask("POST", "/api/anonymize", promises()), showRelease);
-  on("compare-form", "compare", () => ask("POST", "/api/compare", {}), showComparison);
-  on("query-form", "query", () => ask("POST", "/api/query", { sql: filled("sql") }), showAnswer);
-  on("synthesize-form", "synthesize", () => ask("POST", "/api/synthesize", {
-    epsilon: filled("epsilon") || null, method: filled("synthesizer") || null,
-    k: filled("epsilon") ? null : numeric("group"), rows: numeric("synthetic-rows"),
-    domains: filled("epsilon") ? domains() : null,
-  }), showSynthetic);
+  for (const verb of VERBS) on(`${verb}-form`, verb, () => ask("POST", `/api/${verb}`, ASKED[verb]()), SHOW[verb]);
+  for (const mode of ["explain", "suggest"]) {
+    place(mode).addEventListener("click", () => step("query", async () => {
+      await checkSame();
+      return ask("POST", "/api/query", { ...ASKED.query(), [mode]: true });
+    }, SHOW.query));
+  }
+  place("budget-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    draw.alarm(place("budget-alert"), null);
+    await ask("PUT", "/api/budget", fields.read(place("budget-form"))).then(showBudget)
+      .catch((error) => draw.alarm(place("budget-alert"), error));
+  });
+}
+
+// What each form asks for.
+const ASKED = {
+  assess: () => fields.read(place("assess-form")),
+  anonymize: () => fields.read(place("anonymize-form")),
+  frontier: alternatives,
+  compare: () => fields.read(place("compare-form")),
+  query: () => noisy({ sql: filled("sql"), ...fields.read(place("query-form")) }, / epsilon /i.test(filled("sql"))),
+  synthesize: () => noisy(fields.read(place("synthesize-form")), false),
+};
+
+// Where something is spent, what is publicly known of the columns goes with it.
+function noisy(asked, clause) {
+  const spends = clause || asked.epsilon !== undefined;
+  return spends ? { ...asked, domains: domains() } : asked;
 }
 
 async function start() {
-  listen();
   busy({ verb: "Loading", seconds: 0 });  // nothing is pressed before all is drawn
   try {
     const now = await ask("GET", "/api/state");
     choices = now.choices;
-    for (const [id, list] of [["method", choices.methods], ["synthesizer", choices.synthesizers.slice(1)]]) {
-      place(id).append(...list.map((one) => draw.element("option", { value: one }, one)));
-    }
+    fields.draw(choices);
+    listen();
     place("version").textContent = `halfmask ${now.version}`;
     if (now.table) await showTable(await ask("GET", "/api/schema"));
+    showPopulation(now.population);
     for (const verb of now.results) await SHOW[verb](await ask("GET", `/api/results/${verb}`));
     if (now.job) {
       const verb = now.job.verb === "open" ? "table" : now.job.verb;

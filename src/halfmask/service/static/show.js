@@ -1,0 +1,122 @@
+// What the documents of the verbs look like on the page.
+import * as draw from "/static/draw.js";
+
+const place = (id) => document.getElementById(id);
+
+export async function showAssessment(found) {
+  place("assess-result").replaceChildren(
+    draw.figures([
+      ["rows alone in their class", `${draw.count(found.unique_rows)} (${draw.percent(found.unique_share)})`],
+      ["highest risk", draw.percent(found.highest_risk)], ["mean risk", draw.percent(found.mean_risk)],
+      ["people in the smallest class", draw.count(found.smallest)], ["classes", draw.count(found.classes)],
+    ]),
+    draw.element("h3", {}, "If it were published as it is"), draw.criteria(found),
+    await draw.links([["assessment.html", "Open the whole assessment"]]));
+}
+
+export async function showRelease(found) {
+  const columns = found.columns.map((one) => [one.name, one.role, one.action,
+    one.loss === null ? "" : draw.percent(one.loss)]);
+  place("anonymize-result").replaceChildren(
+    draw.element("p", { class: "outcome" }, found.outcome),
+    draw.figures([
+      ["rows that leave", draw.count(found.rows.published)], ["rows left out", draw.count(found.rows.suppressed)],
+      ["loss", draw.percent(found.loss)], ["classes", draw.count(found.classes.count)],
+      ["rows in the smallest class", draw.count(found.classes.smallest)],
+    ]),
+    draw.element("h3", {}, "Promises"),
+    draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
+      [one.model, draw.mark(one.holds), one.required, one.achieved, one.column || "everybody"])),
+    draw.element("h3", {}, "What was done to each column"),
+    draw.table(["column", "role", "what was done", "loss"], columns),
+    ...draw.paragraphs(found.notes, "quiet"),
+    await draw.links([["release.html", "Open the report"], ["release.parquet", "Save the release as Parquet"],
+      ["release.csv", "Save the release as CSV"]]));
+  place("compare-form").hidden = false;
+  place("compare-result").replaceChildren();
+}
+
+export async function showComparison(found) {
+  const after = (value) => (value === null || value === undefined ? "not known" : value);
+  place("compare-result").replaceChildren(
+    draw.table(["", "original", "release"], [
+      ["rows", draw.count(found.rows), draw.count(found.rows_released)],
+      ["classes", draw.count(found.classes), draw.count(found.classes_released)],
+      ["rows in a class, on average", draw.number(found.mean_class), draw.number(after(found.mean_class_released))],
+      ["highest risk", draw.percent(found.before.prosecutor), draw.percent(found.after.prosecutor)],
+      ["mean risk", draw.percent(found.before.marketer), draw.percent(found.after.marketer)],
+    ]),
+    draw.element("h3", {}, "Three questions to a release"), draw.criteria(found),
+    await draw.links([["comparison.html", "Open the whole comparison"]]));
+}
+
+// The plan of a query, or guarantees that keep more people, in place of an answer.
+function showPlan({ levels, promises, semantics, sql, notes }) {
+  return [draw.element("h3", {}, "Plan"),
+    ...(levels ? [draw.table(["level", "step", "grouped by", "guarantee"], levels.map((one) =>
+      [String(one.level), one.step, String(one.keys || "nothing"), `k ≥ ${one.k}, l ≥ ${one.l}`]))] : []),
+    ...draw.paragraphs([...(promises || []).map((one) => `Every row: ${one}`), semantics || "", ...(notes || [])].filter(Boolean), "quiet"),
+    draw.element("details", {}, draw.element("summary", {}, "SQL for the engine"),
+      ...[sql || []].flat().map((one) => draw.element("pre", {}, one)))];
+}
+
+function showSuggestion({ asked, proposed, tried, clause }) {
+  const row = (words, one) => [words, one.guarantees.map(({ k, l }) => `k=${k} l=${l}`).join(" · "),
+    draw.percent(one.contributing), draw.percent(one.people), draw.percent(one.groups)];
+  return [draw.element("h3", {}, "Guarantees"),
+    draw.table(["", "chain", "people contribute", "people published", "groups published"],
+      [row("asked", asked), row("proposed", proposed), ...tried.map((one) => row("tried", one))]),
+    draw.element("p", {}, "In place of the query's own clause:"), draw.element("pre", {}, clause)];
+}
+
+export async function showAnswer(found) {
+  if (found.explanation) return place("query-result").replaceChildren(...showPlan(found.explanation));
+  if (found.suggestion) return place("query-result").replaceChildren(...showSuggestion(found.suggestion));
+  const rows = found.data, answer = found.answer;
+  const headings = rows.length ? Object.keys(rows[0]) : [];
+  const levels = (answer.levels || []).map((one) => [one.level, one.step, `k ≥ ${one.k}, l ≥ ${one.l}`, one.rows]);
+  place("query-result").replaceChildren(
+    rows.length ? draw.table(headings, rows.slice(0, 500).map((row) => headings.map((name) => (Number.isInteger(row[name]) ? String(row[name]) : row[name]))))
+      : draw.element("p", {}, "No group meets its guarantee: nothing could be published."),
+    rows.length > 500 ? draw.element("p", { class: "quiet" }, `The first 500 of ${draw.count(rows.length)} rows.`) : "",
+    ...(levels.length ? [draw.element("h3", {}, "Levels"),
+      draw.table(["level", "step", "guarantee", "rows"], levels)] : []),
+    ...draw.paragraphs(answer.notes, "quiet"),
+    await draw.links([["answer.html", "Open the whole answer"], ["answer.parquet", "Save the rows as Parquet"],
+      ["answer.csv", "Save the rows as CSV"]]));
+}
+
+export async function showFrontier(found) {
+  const rows = found.points.map((one) => [one.best ? draw.element("b", {}, one.name) : one.name,
+    one.best ? "✓ best" : "", draw.percent(one.risk), draw.percent(one.highest_risk),
+    one.loss === null ? "not known" : draw.percent(one.loss), draw.percent(one.suppressed)]);
+  place("frontier").open = true;
+  place("frontier-result").replaceChildren(
+    rows.length ? draw.table(["setting", "", "mean risk", "highest risk", "loss", "rows left out"], rows)
+      : draw.element("p", {}, "No setting can be satisfied: promise less, or let more rows be left out."),
+    found.impossible.length ? draw.element("p", { class: "quiet" }, `Cannot be satisfied: ${found.impossible.join("; ")}.`) : "",
+    ...draw.paragraphs(["Best: no other setting has less risk and loses as little.", ...found.notes], "quiet"),
+    await draw.links([["frontier.html", "Open the page with the plot"]]));
+}
+
+export function showBudget(budget) {
+  if (!budget) {
+    return place("budget-result").replaceChildren(
+      draw.element("p", { class: "quiet" }, "No budget is granted yet: nothing can be spent."));
+  }
+  const where = budget.kept ? `Kept in ${budget.kept}, for every table that is opened here.` : "Kept until halfmask serve ends.";
+  place("budget-result").replaceChildren(
+    draw.figures([["granted", budget.granted], ["spent", budget.spent], ["left", budget.left]]),
+    budget.spendings.length ? draw.table(["when", "for", "spent"],
+      budget.spendings.map((one) => [one.at.replace("T", " ").replace("+00:00", " UTC"), one.purpose, one.amount])) : "",
+    draw.element("p", { class: "quiet" }, where));
+}
+
+export async function showSynthetic(found) {
+  place("synthesize-result").replaceChildren(
+    draw.element("p", { class: "outcome" }, found.outcome),
+    draw.figures([["rows that leave", draw.count(found.rows.published)], ["method", found.method]]),
+    ...draw.paragraphs(found.notes, "quiet"),
+    await draw.links([["synthetic.html", "Open the report"], ["synthetic.parquet", "Save the rows as Parquet"],
+      ["synthetic.csv", "Save the rows as CSV"]]));
+}
