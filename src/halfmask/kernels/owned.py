@@ -26,7 +26,7 @@ def single_out(
     word: int,
     shift: np.uint64,
     mask: np.uint64,
-    further: bool,
+    further: bool,  # noqa: FBT001 - kernels take arguments by place
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Split every group by one column and keep the groups of several owners.
 
