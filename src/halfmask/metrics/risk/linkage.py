@@ -5,7 +5,7 @@ assignment: the same in the matching of all rows that costs least; interval: the
 within a band around the released one (over all pairs of a class and its rows; where a class has
 more people than rows, on average); probabilistic: the pair with the highest likelihood ratio
 P(agreement | match) / P(agreement | non-match), fitted by expectation maximization, is the true
-one.
+one. Where people have several rows, any of them is as good to the first.
 Source: Domingo-Ferrer and Torra, "A quantitative comparison of disclosure control methods for
 microdata", 2001; Fellegi and Sunter, "A theory for record linkage", 1969.
 """
@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.metrics.covering import Released
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.risk.fellegi_sunter import Bands, Weights, fellegi_sunter
 from halfmask.metrics.risk.pairing import pairs_in_classes, pairs_in_order
 from halfmask.metrics.risk.space import space
 from halfmask.metrics.risk.targets import WORK
-from halfmask.metrics.weighted import deviation
+from halfmask.metrics.weighted import deviation, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.risk.pairing import Pairing
+    from halfmask.metrics.risk.several_rows import People
     from halfmask.metrics.sides import Sides
 
 ATTACKER = (
@@ -52,6 +54,7 @@ class Linkage:
         bands: the pairs that Fellegi and Sunter call links, possible links and non-links.
         weights: per column, P(agree | match) and P(agree | non-match) as fitted.
         baseline: what guessing links.
+        standing: the share of released rows, or of people where these are fewer, that were paired.
     """
 
     distance: Estimate
@@ -62,6 +65,7 @@ class Linkage:
     bands: Bands | None
     weights: Weights
     baseline: float
+    standing: float = 0.0
 
     @property
     def risk(self) -> float | None:
@@ -92,6 +96,7 @@ def linkage(
     sample: int = 300,
     width: float = 0.1,
     seed: int = 0,
+    people: People | None = None,
 ) -> Linkage:
     """Link a random ``sample`` of people to released rows by the quasi-identifiers.
 
@@ -103,6 +108,7 @@ def linkage(
             on at most so many people of whole classes and their rows against each other.
         width: of the band of interval disclosure, in standard deviations.
         seed: repeats the random choices.
+        people: per entry of the original, whose it is; None: every row is another person.
     """
     random = np.random.default_rng(seed)
     paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides)
@@ -111,10 +117,12 @@ def linkage(
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
     count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))
-    people, rows = paired.some(count, random)
+    whose, rows = paired.some(count, random)
     compared = space(columns)
-    found, _ = compared.nearest(people, k=2, seed=seed)
+    found, _ = compared.nearest(whose, k=2, seed=seed)
     own = found == rows[:, None]
+    if people is not None:
+        own[:, 0] |= _another_own(sides, paired, people, whose, found[:, 0], random)
     left, right, whom = _whole_classes(paired, sample, random)
     # Random ties: a row that is as near as others is found with the chance it has among them.
     distances = compared.matrix(left, right)
@@ -130,7 +138,30 @@ def linkage(
         bands,
         weights,
         1 / sides.after,
+        paired.pairs / min(sides.after, sides.before),
     )
+
+
+def _another_own(
+    sides: Sides,
+    paired: Pairing,
+    people: People,
+    whose: NDArray[np.int64],
+    found: NDArray[np.int64],
+    random: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Whether the row that was found is another one of the same person.
+
+    Any row of a class may be any of its people's: it is so with the share that the other rows of
+    the person have of the other rows of the class.
+    """
+    pairs = paired.owner * (int(people.max(initial=0)) + 1) + people
+    held = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+    others = tally(held, int(held.max()) + 1, sides.original_counts)[held[whose]] - 1
+    released, mine = Released(sides.quasi), paired.owner[whose]
+    same = released.ids[sides.released_at(found)] == mine
+    share = others / np.maximum(released.rows[mine] - 1, 1)
+    return np.asarray(same & (random.random(len(whose)) < share))
 
 
 def _whole_classes(
