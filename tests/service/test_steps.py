@@ -54,6 +54,20 @@ def test_parquet_is_opened_too(service, original):
     assert service.upload(out.getvalue(), "people.parquet")["rows"] == 8
 
 
+def test_how_a_text_is_written_can_be_said(service):
+    text = "name;weight\nM\xfcller;3,5\nMeyer;4,25\n".encode("latin-1")
+    said = {"name": "x.csv", "delimiter": ";", "encoding": "latin-1", "decimal": ","}
+    found = service.run("POST", "/api/table", params=said, content=text)
+    assert [column["kind"] for column in found["columns"]] == ["nominal", "numeric"]
+    assert found["schema"]["table"]["decimal"] == ","
+    columns = {"columns": {"weight": {"role": "quasi"}}, "table": found["schema"]["table"]}
+    assert service.run("PUT", "/api/schema", json=columns)["ok"]
+    for wrong in ({"delimiter": "xx"}, {"encoding": "klingon"}, {"decimal": "x"}):
+        asked = {"name": "x.csv", **wrong}
+        failed = service.run("POST", "/api/table", params=asked, content=text)
+        assert failed["code"].startswith("input")
+
+
 def test_the_sample_comes_with_its_schema(service):
     found = service.run("POST", "/api/sample", json={"rows": 50})
     assert found["rows"] == 50

@@ -85,7 +85,7 @@ def test_a_job_that_is_cancelled_before_it_begins_does_not_begin(desk):
     desk.jobs.cancel(job.id)
     place = desk.space.room("people.csv")
     place.write_text(PEOPLE)
-    desk.open_sent(job, place, 1000)
+    desk.open_sent(job, place, 1000, {})
     assert settled(job).state == "cancelled"
     assert not place.parent.exists()
 
@@ -112,7 +112,7 @@ def test_a_failure_comes_back_as_it_was_told(desk, capfd):
     assert (found.code, found.exit_code) == ("input.schema", 1)
     assert found.details["faults"]
     with pytest.raises(ElsewhereError) as caught:
-        desk.worker.do("open_sent", path=[CANARY], unpacked_limit=1)  # no path: a defect
+        desk.worker.do("open_sent", path=[CANARY], unpacked_limit=1, how={})  # no path: a defect
     assert failure(caught.value).code == "internal"
     assert CANARY not in str(caught.value) + "".join(capfd.readouterr())
     desk.space.forget(place)

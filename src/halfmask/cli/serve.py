@@ -22,6 +22,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 @click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling.")
 @click.option("--delimiter", help="What separates the fields of a CSV file.")
 @click.option("--encoding", help="utf-8 or latin-1.")
+@click.option("--decimal", metavar="MARK", help="The decimal mark of a CSV file: , or a point.")
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
 @click.option("--grant", metavar="EPSILON[,DELTA]",
               help="Start --ledger with this budget for the table.")  # fmt: skip
@@ -66,7 +67,7 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
             worker.start()
             if file:
                 with show.working("Describing"):
-                    how = {name: given[name] for name in ("delimiter", "encoding")}
+                    how = {name: given[name] for name in ("delimiter", "encoding", "decimal")}
                     place, schema = Path(file), given["schema"]
                     space.become(worker.do("open_own", path=place, schema=schema, how=how))
             serve(

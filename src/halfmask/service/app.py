@@ -68,10 +68,17 @@ def _add_page(app: FastAPI) -> None:
 
 def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
     @app.post(UPLOAD)
-    async def open_table(request: Request, name: str = "table") -> Response:
+    async def open_table(
+        request: Request,
+        name: str = "table",
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+    ) -> Response:
+        how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
         job = desk.jobs.claim("open")
         place = await _received(request, desk.space.room(name), rules.upload_limit, job)
-        return _started(desk.open_sent(job, place, rules.unpacked_limit))
+        return _started(desk.open_sent(job, place, rules.unpacked_limit, how))
 
     @app.post(POPULATION)
     async def open_population(request: Request, name: str = "population") -> Response:

@@ -46,11 +46,13 @@ class Bench:
         facts = (how, found.to_dict(), table.schema, toml, proposed)
         return self._hold(Standing(_new(), path, _content(path), *facts), table)
 
-    def open_sent(self, path: Path, unpacked_limit: int) -> Standing:
+    def open_sent(self, path: Path, unpacked_limit: int, **how: str | None) -> Standing:
         """Open a file that the browser sent and that may unpack to so many bytes."""
         with _without_place(path):
             require_unpacked(path, unpacked_limit)
-            return self.open(path, Schema())  # it may not be its own schema, which names files
+            return self.open(
+                path, Schema(), **how
+            )  # it may not be its own schema, which names files
 
     def open_population(self, path: Path, unpacked_limit: int) -> Population:
         """The same for a population."""

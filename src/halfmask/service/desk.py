@@ -27,9 +27,11 @@ class Desk:
     worker: Worker
     jobs: Jobs
 
-    def open_sent(self, job: Job, place: Path, unpacked_limit: int) -> Job:
+    def open_sent(
+        self, job: Job, place: Path, unpacked_limit: int, how: dict[str, str | None]
+    ) -> Job:
         """Open a file that was sent to ``place`` for a job that is claimed already."""
-        given = {"path": place, "unpacked_limit": unpacked_limit}
+        given = {"path": place, "unpacked_limit": unpacked_limit, "how": how}
         return self.jobs.start(job, lambda: self._open(job, place.parent, "open_sent", **given))
 
     def open_population(self, job: Job, place: Path, unpacked_limit: int) -> Job:

@@ -20,7 +20,7 @@ class Standing:
         serial: what tells it from every other table and schema of this service.
         path: where its rows lie; the browser is never told.
         content: what tells its bytes from those of every other file.
-        how: the delimiter and encoding that were given.
+        how: the delimiter, encoding and decimal mark that were given.
         description: what its columns seem to be, as ``describe`` tells it.
         schema: what is in force.
         toml: the same as a file; a proposal says why.

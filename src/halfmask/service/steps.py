@@ -38,9 +38,11 @@ def open_own(
     return bench.open(path, schema, **(how or {}))
 
 
-def open_sent(bench: Bench, path: Path, unpacked_limit: int) -> Standing:
+def open_sent(
+    bench: Bench, path: Path, unpacked_limit: int, how: dict[str, str | None]
+) -> Standing:
     """Open a file that the browser sent."""
-    return bench.open_sent(path, unpacked_limit)
+    return bench.open_sent(path, unpacked_limit, **how)
 
 
 def open_population(bench: Bench, path: Path, unpacked_limit: int) -> Population:

@@ -4,6 +4,12 @@ import { element } from "/static/draw.js";
 // kind: whole, number, share (written in %), shares, text, list, check, choice. A field of `more` stands
 // under "More choices"; `from` names the list of choices that the service gives.
 const FIELDS = {
+  table: [
+    { name: "delimiter", label: "What separates the fields of a CSV file", kind: "choice",
+      options: [[",", "comma"], [";", "semicolon"], ["\t", "tab"], ["|", "bar"]], hint: "detected", more: true },
+    { name: "decimal", label: "Decimal mark", kind: "choice", options: [[",", "comma: 3,5"]], hint: "point: 3.5", more: true },
+    { name: "encoding", label: "Encoding", kind: "choice", options: ["utf-8", "latin-1", "cp1252"], hint: "detected", more: true },
+  ],
   assess: [
     { name: "size", label: "Largest sets of columns", kind: "whole", min: 1, max: 9, value: 3, more: true },
     { name: "limit", label: "Highest acceptable risk, in %", kind: "share", min: 0.1, max: 99, value: 9, more: true },
@@ -89,7 +95,7 @@ function input(id, spec, choices) {
   if (kind === "choice") {
     const list = spec.options || choices[spec.from].filter((one) => one !== "auto");
     return element("select", data, element("option", { value: "" }, spec.hint),
-      ...list.map((one) => element("option", { value: one }, one)));
+      ...list.map((one) => [one].flat()).map(([one, words]) => element("option", { value: one }, words ?? one)));
   }
   if (kind === "check") return element("input", { ...data, type: "checkbox", "data-value": spec.value });
   return element("input", { ...data, type: NUMERIC.includes(kind) ? "number" : "text", min: spec.min, max: spec.max,
@@ -122,7 +128,7 @@ const shares = (text) => text.split(",").filter((part) => part.trim()).map((part
 
 function value(one) {
   const { kind, value: stated } = one.dataset;
-  const text = one.value.trim();
+  const text = kind === "choice" ? one.value : one.value.trim();  // a tab is a choice too
   if (kind === "check") return one.checked ? stated ?? true : undefined;
   if (text === "") return undefined;
   if (kind === "share") return Number(text) / 100;

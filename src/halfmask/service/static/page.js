@@ -188,13 +188,14 @@ async function showBudget() {
 }
 
 // Send the file of an input; it can be cancelled on its way.
-async function send(input, verb) {
+async function send(input, verb, how = {}) {
   const file = place(input).files[0];
   if (!file) throw { message: "No file is chosen: choose one first." };
   sending = new AbortController();
   busy({ verb, seconds: 0 });
   try {
-    return await ask("POST", `/api/${verb}?name=${encodeURIComponent(file.name)}`, file, sending.signal);
+    const asked = new URLSearchParams({ name: file.name, ...how });
+    return await ask("POST", `/api/${verb}?${asked}`, file, sending.signal);
   } finally {
     sending = undefined;
   }
@@ -214,7 +215,7 @@ function listen() {
   place("synthesize-epsilon").addEventListener("input", () => {
     place("synthesize-k-field").hidden = Boolean(filled("synthesize-epsilon"));
   });
-  on("table-form", "table", () => send("file", "table"), showTable);
+  on("table-form", "table", () => send("file", "table", fields.read(place("table-how"))), showTable);
   on("population-form", "population", () => send("population", "population"), showPopulation);
   place("sample").addEventListener("click", () => step("table", () => ask("POST", "/api/sample", {}), showTable));
   place("schema-form").addEventListener("input", () => {
