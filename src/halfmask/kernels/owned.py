@@ -26,19 +26,19 @@ def single_out(
     word: int,
     shift: np.uint64,
     mask: np.uint64,
-    further: bool,  # noqa: FBT001 - kernels take arguments by place
+    further: int,
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Split every group by one column and keep the groups of several owners.
 
-    A unit of several people has the owner -1 and nobody to single out. Where the walk goes no
-    ``further``, no group is kept.
+    A unit of several people has the owner -1 and nobody to single out. No group is kept where the
+    walk goes no ``further``, by how many columns at most.
 
     Returns keys, owners, ids and starts of the groups kept, and the ids of the units in groups of
     one person.
     """
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    room = len(ids) if further else 0
+    room = len(ids) if further > 0 else 0
     out_keys = np.empty((room, width), np.uint64)
     out_owners = np.empty(room, np.int32)
     out_ids = np.empty(room, np.int32)
@@ -80,7 +80,7 @@ def single_out(
                     lone[alone] = ids[i]
                     alone += 1
                 continue
-            if not further:
+            if room == 0:
                 continue
             for w in range(width):
                 out_keys[to, w] = keys[i, w]

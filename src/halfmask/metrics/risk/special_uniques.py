@@ -168,7 +168,7 @@ class _Walk:
             return
         for column in below(mask, len(self.units.columns)):
             finer = mask | 1 << column
-            further = column > 0 and finer.bit_count() < self.size
+            further = min(column, self.size - finer.bit_count())
             *kept, lone = single_out(*(*grouping, *self.units.field(column), further))
             self.note(lone, finer)
             if further:
