@@ -6,13 +6,13 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.comparison import Comparison, Finding
 from halfmask.assessment.opened import How, open_sides
 from halfmask.assessment.parameters import require_limit
 from halfmask.errors import InputError
-from halfmask.metrics.covering import finding_chance
 from halfmask.metrics.discrimination.meaning import (
     meaning_of,
     original_blocks,
@@ -23,6 +23,7 @@ from halfmask.metrics.discrimination.needs_file import stated_needs
 from halfmask.metrics.discrimination.partition_file import stated_partitions
 from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.partition_measures import published_measures
+from halfmask.metrics.risk.control import same_people
 from halfmask.metrics.risk.criterion import LIMIT
 from halfmask.metrics.risk.differencing import differencing, singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure
@@ -33,6 +34,7 @@ from halfmask.metrics.risk.linkage import linkage
 from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.minimality import minimality
 from halfmask.metrics.risk.reidentification import reidentification
+from halfmask.metrics.risk.several_rows import chance_of_people, released_people
 from halfmask.metrics.risk.singling_out import singling_out
 from halfmask.metrics.risk.targets import targets as whom
 from halfmask.metrics.sides import sides
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 
     from halfmask.engines.counted import Counted
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
+    from halfmask.metrics.risk.reidentification import Reidentification
+    from halfmask.metrics.risk.several_rows import People
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.sides import Published, Sides
     from halfmask.metrics.utility.prediction import Prediction
@@ -169,6 +173,7 @@ def compare(
     # Without a sensitive column, one that others may know is guessed from the rest of them.
     secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
     released, seen = _released(paired), doubts(paired, opened.original, opened.release)
+    seen = replace(seen, unseen=(*seen.unseen, *same_people(attacked)))
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
     linked = linkage(paired, same_order=same_order, seed=seed)
@@ -198,8 +203,8 @@ def compare(
         regressions=_regressions(paired, targets, wanted=learn is not False, seed=seed),
         likeness=likeness(paired, seed=seed) if wanted else None,
         before=reidentification(before.rows, before.people),
-        after=reidentification(after.rows, after.people),
-        finding=_finding(paired),
+        after=_risk_after(after, paired, attacked.people),
+        finding=_finding(paired, attacked.people),
         disclosures=tuple(
             (
                 disclosure(before, name, original_blocks(paired.original, name, meaning)),
@@ -275,8 +280,15 @@ def _classes(table: Table, paired: Sides, counts: Counts) -> Any:
     return classes_of(table, quasi, columns=[c.name for c in paired.sensitive], counts=counts)
 
 
-def _finding(paired: Sides) -> Finding:
-    chance, rows = finding_chance(paired.quasi), paired.original_counts
+def _risk_after(after: Any, paired: Sides, people: People | None) -> Reidentification:
+    """The risk of the release's classes, by people where the original says whose rows are whose."""
+    if people is None:
+        return reidentification(after.rows, after.people)
+    return reidentification(*released_people(paired, people))
+
+
+def _finding(paired: Sides, people: People | None) -> Finding:
+    chance, rows = chance_of_people(paired, people), paired.original_counts
     return Finding(mean(chance, rows), float(chance.max()), mean(chance == 0, rows))
 
 

@@ -14,6 +14,8 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_SEVERAL = -2
+
 
 @njit(cache=True, nogil=True)
 def single_out(
@@ -24,24 +26,26 @@ def single_out(
     word: int,
     shift: np.uint64,
     mask: np.uint64,
+    further: int,
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Split every group by one column and keep the groups of several owners.
 
-    A unit of several people has the owner -1 and nobody to single out.
+    A unit of several people has the owner -1 and nobody to single out. No group is kept where the
+    walk goes no ``further``, by how many columns at most.
 
     Returns keys, owners, ids and starts of the groups kept, and the ids of the units in groups of
     one person.
     """
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    out_keys = np.empty_like(keys)
-    out_owners = np.empty_like(owners)
-    out_ids = np.empty_like(ids)
+    room = len(ids) if further > 0 else 0
+    out_keys = np.empty((room, width), np.uint64)
+    out_owners = np.empty(room, np.int32)
+    out_ids = np.empty(room, np.int32)
     begins = np.empty(len(ids) // 2 + 1, np.int64)
     lone = np.empty(len(ids), np.int32)
     count = np.zeros(size, np.int64)
     owner = np.empty(size, np.int32)
-    several = np.zeros(size, np.bool_)
     place = np.empty(size, np.int64)
     touched = np.empty(size, np.int32)
     filled = found = alone = 0
@@ -56,16 +60,15 @@ def single_out(
                 seen += 1
                 owner[code] = owners[i]
             elif owners[i] != owner[code]:
-                several[code] = True
+                owner[code] = _SEVERAL
             count[code] += 1
         for j in range(seen):
             code = touched[j]
-            if several[code]:
+            if owner[code] == _SEVERAL:
                 place[code] = filled
                 filled += count[code]
                 found += 1
                 begins[found] = filled
-                several[code] = False
             else:
                 place[code] = -1
             count[code] = 0
@@ -77,11 +80,14 @@ def single_out(
                     lone[alone] = ids[i]
                     alone += 1
                 continue
+            if room == 0:
+                continue
             for w in range(width):
                 out_keys[to, w] = keys[i, w]
             out_owners[to] = owners[i]
             out_ids[to] = ids[i]
             place[code] = to + 1
+    filled = min(filled, room)
     return (
         out_keys[:filled],
         out_owners[:filled],

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.errors import InputError
+from halfmask.errors import InputError, SchemaError
 from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
@@ -302,3 +302,11 @@ def test_who_hides_in_every_three_columns_may_be_alone_in_all_four():
     found = singling_out(targets(rows, rows, attacks=50))
     assert (found.attack.value, found.outcome) == (1, "not met")
     assert "all quasi-identifiers" in found.attacker
+
+
+def test_a_control_of_other_types_is_refused_by_name():
+    table = people(0)
+    place = table.arrow.column_names.index("c")
+    numbers = table.arrow.set_column(place, "c", pa.array(range(len(table))))
+    with pytest.raises(SchemaError, match=r"c \(string, in the control int64\)"):
+        targets(table, table, hm.read(numbers, schema=SCHEMA))

@@ -157,18 +157,21 @@ class _Walk:
         self.links = np.empty(1024, dtype=np.int64)
         self.masks = np.empty(1024, dtype=np.int64)
         self.used = 0
+        self.runs: list[tuple[int, int]] = []  # a set, and where its entries begin
 
     def descend(self, grouping: tuple[Any, ...], mask: int) -> None:
         """Visit all sets that extend ``mask`` by lower columns."""
         from halfmask.kernels.owned import single_out
 
-        if mask.bit_count() == self.size or not len(grouping[0]):
+        if not len(grouping[0]):
             return
         for column in below(mask, len(self.units.columns)):
             finer = mask | 1 << column
-            *kept, lone = single_out(*(*grouping, *self.units.field(column)))
+            further = min(column, self.size - finer.bit_count())
+            *kept, lone = single_out(*(*grouping, *self.units.field(column), further))
             self.note(lone, finer)
-            self.descend(tuple(kept), finer)
+            if further:
+                self.descend(tuple(kept), finer)
 
     def note(self, lone: NDArray[np.int32], mask: int) -> None:
         """Keep the set for the units it singles out first."""
@@ -179,7 +182,10 @@ class _Walk:
             room = max(need, 2 * len(self.masks))
             self.links = np.resize(self.links, room)
             self.masks = np.resize(self.masks, room)
-        self.used = int(refine.minimal(lone, mask, self.heads, self.links, self.masks, self.used))
+        before = self.used
+        self.used = int(refine.minimal(lone, mask, self.heads, self.links, self.masks, before))
+        if self.used > before:
+            self.runs.append((mask, before))
 
 
 def _summary(
@@ -200,12 +206,12 @@ def _summary(
     sets = np.bincount(counts, minlength=size + 1)
     special = smallest < 99
     least = np.bincount(smallest[special], weights=units.rows[special], minlength=size + 1)
-    different, place_of = np.unique(masks, return_inverse=True)
-    rows = np.bincount(place_of, weights=units.rows[owner], minlength=len(different))
-    order = sorted(range(len(different)), key=lambda i: (-rows[i], int(different[i])))[:top]
+    runs = np.array([begin for _, begin in walk.runs], dtype=np.int64)
+    rows = np.add.reduceat(units.rows[owner], runs) if len(runs) else runs
+    order = sorted(range(len(runs)), key=lambda i: (-rows[i], walk.runs[i][0]))[:top]
     place = {name: i for i, name in enumerate(names)}
     by_set = tuple(
-        (tuple(sorted(units.names(int(different[i])), key=place.__getitem__)), int(rows[i]))
+        (tuple(sorted(units.names(walk.runs[i][0]), key=place.__getitem__)), int(rows[i]))
         for i in order
     )
     starts = np.zeros(len(units.of_row) + 1, dtype=np.int64)

@@ -97,11 +97,32 @@ def _together(original: Counted, control: Counted) -> Counted:
     if missing:
         raise SchemaError(f"The control lacks columns of the original: {', '.join(missing)}.")
     plain = [_plain(one.table.arrow.select(names)) for one in (original, control)]
-    arrow = pa.concat_tables(plain, promote_options="permissive")
+    arrow = pa.concat_tables(_of_one_kind(*plain), promote_options="permissive")
     counts = None
     if original.counts is not None or control.counts is not None:
         counts = np.concatenate([one.each for one in (original, control)])
     return Counted(Table(arrow, schema), counts)
+
+
+def _of_one_kind(original: pa.Table, control: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Both tables, if their columns hold values of the same kind.
+
+    Raises:
+        SchemaError: they do not; says which.
+    """
+    apart = []
+    for name in original.column_names:
+        own, theirs = original.schema.field(name), control.schema.field(name)
+        try:
+            pa.unify_schemas([pa.schema([own]), pa.schema([theirs])], promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid):
+            apart.append(f"{name} ({own.type}, in the control {theirs.type})")
+    if apart:
+        raise SchemaError(
+            "Columns of the control are written otherwise than in the original: "
+            f"{', '.join(apart)}. Write them the same way; digits that begin with 0 are text."
+        )
+    return original, control
 
 
 def _plain(rows: pa.Table) -> pa.Table:

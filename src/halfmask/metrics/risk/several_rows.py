@@ -1,0 +1,57 @@
+"""People with several rows in a release, which does not say whose row is whose.
+
+Definition: a row of the original stands in the released class that covers it most tightly; a class
+holds the people of these rows, and at most as many as it has rows. Whoever has several rows in a
+class is found by each of them.
+Source: as for re-identification.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.metrics.covering import Released, finding_chance, tightest_class
+from halfmask.metrics.weighted import tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.metrics.sides import Sides
+
+    People = NDArray[np.int32]
+
+
+def released_people(sides: Sides, people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per released class, its rows and its people; rows count where nobody is known to be in it.
+
+    Args:
+        sides: the original and the release.
+        people: per entry of the original, whose it is.
+    """
+    rows = Released(sides.quasi).rows.astype(np.int64)
+    owner = tightest_class(sides.quasi)
+    inside = owner >= 0
+    pairs = np.unique(_pairs(owner[inside], people[inside]))
+    known = np.bincount(pairs // _many(people), minlength=len(rows))
+    return rows, np.where(known > 0, np.minimum(known, rows), rows)
+
+
+def chance_of_people(sides: Sides, people: People | None) -> NDArray[np.float64]:
+    """Per entry of the original, the chance that its person is found among the rows that fit."""
+    chance = finding_chance(sides.quasi)
+    if people is None:
+        return chance
+    pairs = np.unique(_pairs(tightest_class(sides.quasi), people), return_inverse=True)[1]
+    pairs = pairs.reshape(-1)
+    own = tally(pairs, int(pairs.max()) + 1, sides.original_counts)[pairs]
+    return np.minimum(chance * own, 1.0)
+
+
+def _pairs(owner: NDArray[np.int64], people: People) -> NDArray[np.int64]:
+    return owner * _many(people) + people
+
+
+def _many(people: People) -> int:
+    return int(people.max(initial=0)) + 1
