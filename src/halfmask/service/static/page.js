@@ -60,8 +60,8 @@ async function step(verb, begin, shown) {
   } catch (error) {
     draw.alarm(alert, { ...error, hint: hint(error) });
   } finally {
-    busy(null);
     if (verb === "query" || verb === "synthesize") await showBudget().catch(() => {});
+    busy(null);
     if (document.activeElement === document.body) focused.focus({ preventScroll: true });
   }
 }
