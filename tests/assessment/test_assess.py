@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import halfmask as hm
-from halfmask.errors import InputError, SchemaError
+from halfmask.errors import InputError, ParameterError, SchemaError
 
 QUASI = {"age": "quasi", "club": "quasi", "salary": "sensitive"}
 
@@ -215,3 +215,11 @@ def test_one_level_up_is_less_than_removing_the_column():
     assert (age.column, age.unique_rows, age.one_level, age.removed) == ("age", 4, 2, 1)
     assert (age.levels, sex.levels) == (2, 1)
     assert (sex.one_level, sex.removed) == (4, 4)
+
+
+def test_too_many_quasi_identifiers_are_refused_with_what_to_do():
+    wide = hm.read(
+        {f"c{i}": [1, 2] for i in range(63)}, dict.fromkeys((f"c{i}" for i in range(63)), "quasi")
+    )
+    with pytest.raises(ParameterError, match="no quasi-identifiers"):
+        hm.assess(wide)

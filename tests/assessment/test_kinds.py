@@ -92,6 +92,8 @@ def test_classes_of_made_up_rows_are_not_said_to_hold_people(capsys):
     document = found.to_dict()
     page = " ".join(render_page(document).split())
     assert MADE_UP in page
+    assert "whom it fits cannot be told" in page
+    assert "of the people in the release by guessing" not in page
     assert 'id="plot-risk"' not in page
     assert "100.0% → not known" in page
     assert "of released rows once the quasi-identifiers are known" not in page

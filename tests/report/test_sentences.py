@@ -132,6 +132,7 @@ def test_a_comparison_is_summed_up_by_its_worst(outcomes, said):
         "by 12.5%."
     )
     assert "detail" not in comparison_outcome(document | {"loss": None})
+    assert "detail" not in comparison_outcome(document | {"made_up": True})
 
 
 def test_what_is_to_be_done_follows_from_what_is_not_met():

@@ -122,13 +122,14 @@ def test_a_step_is_cancelled_and_started_again(page):
 
 def test_a_budget_is_granted_spent_and_shown(page, tmp_path):
     shown, _, said, _ = page
-    rows = "\n".join(f"{20 + i},{'ab'[i % 2]}" for i in range(40))
-    (tmp_path / "people.csv").write_text(f"age,sex\n{rows}\n")
+    rows = "\n".join(f"{20 + i},{'ab'[i % 2]},{i % 3}" for i in range(40))
+    (tmp_path / "people.csv").write_text(f"age,sex,children\n{rows}\n")
     shown.wait_for_selector("#version:not(:empty)")
     shown.set_input_files("#file", tmp_path / "people.csv")
     press(shown, "table")
     shown.select_option("#role-0", "quasi")
     shown.select_option("#role-1", "quasi")
+    shown.select_option("#role-2", "quasi")
     press(shown, "schema")
     assert "No budget is granted yet" in shown.inner_text("#budget-result")
     shown.fill("#synthesize-epsilon", "1")
@@ -143,6 +144,7 @@ def test_a_budget_is_granted_spent_and_shown(page, tmp_path):
     assert "Write the public values" in shown.inner_text("#synthesize-alert")
     shown.fill("#domain-0", "0 to 99, in 4 parts")
     shown.fill("#domain-1", "a, b")
+    shown.fill("#domain-2", "0, 1, 2")
     press(shown, "synthesize")
     assert "rows that leave" in shown.inner_text("#synthesize-result")
     assert "epsilon = 0.5" in shown.inner_text("#budget-result")

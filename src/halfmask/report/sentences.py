@@ -120,7 +120,8 @@ def comparison_outcome(document: dict[str, Any]) -> str:
     )  # fmt: skip
     error = document["counting"]["median"]
     lost = document["loss"]
-    detail = "" if lost is None else f"{lost:.1%} of the detail in the known columns is lost. "
+    known = lost is not None and not document["made_up"]  # false values may be as detailed as true
+    detail = f"{lost:.1%} of the detail in the known columns is lost. " if known else ""
     return f"{risk} {detail}A typical count on the release is off by {error:.1%}."
 
 

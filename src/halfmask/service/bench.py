@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import InputError
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Bench:
-    """One table in memory, and releases by the file that holds them."""
+    """One table in memory, and its last release with the folder of its files."""
 
-    releases: dict[Path, Any] = field(default_factory=dict)
+    release: tuple[Path, Any] | None = None
     _serial: str = ""
     _table: Table | None = None
     _population: tuple[Path, Table] | None = None
@@ -82,7 +82,7 @@ class Bench:
         return self._table
 
     def _hold(self, standing: Standing, table: Table) -> Standing:
-        self.releases.clear()
+        self.release = None
         self._serial, self._table = standing.serial, table
         return standing
 

@@ -139,7 +139,8 @@ def special_uniques(
         columns = table.schema.quasi
     names = chosen_columns(table, columns, size)
     if len(names) > 62:
-        raise ParameterError("columns", len(names), "at most 62 columns")
+        wanted = "at most 62 columns: those that nobody outside knows are no quasi-identifiers"
+        raise ParameterError("columns", len(names), wanted)
     size = min(size, len(names))
     units = units_of(table, by_size(table, names), counts=counts)
     whose = owners(units, holders(table, units, counts))

@@ -17,6 +17,7 @@ const CHANGED = "Roles were changed and are not in use yet: press 'Use these rol
 let choices, described;
 const ELSEWHERE = "The table or its schema was changed in another tab: load this page again.";
 let running, sending;  // the job that runs; what stops the sending of a file
+let proposed = "";  // the query that stands there as an example
 let changed = false;  // whether the form says another schema than the one in force
 
 // What runs, for how long, and how to stop it; nothing else can be pressed meanwhile.
@@ -59,8 +60,8 @@ async function step(verb, begin, shown) {
   } catch (error) {
     draw.alarm(alert, { ...error, hint: hint(error) });
   } finally {
-    busy(null);
     if (verb === "query" || verb === "synthesize") await showBudget().catch(() => {});
+    busy(null);
     if (document.activeElement === document.body) focused.focus({ preventScroll: true });
   }
 }
@@ -110,7 +111,7 @@ async function showTable(found) {
   drawDomains(found.schema);
   await showBudget();
   showPopulation((await ask("GET", "/api/state")).population);
-  if (!filled("sql")) place("sql").value = example(found.schema);
+  if (["", proposed].includes(filled("sql"))) place("sql").value = proposed = example(found.schema);
   for (const part of document.querySelectorAll("section.later")) part.classList.remove("later");
 }
 
@@ -167,8 +168,10 @@ function domains() {
     const text = input.value.trim();
     const bounds = /^(\S+)\s+to\s+([^\s,]+)(?:,?\s+in\s+(\d+)\s+parts)?$/.exec(text);
     if (!text) continue;
-    if (!bounds) found[input.dataset.column] = text.split(",").map((part) => part.trim());
-    else {
+    if (!bounds) {
+      const numeric = described.columns.find((one) => one.name === input.dataset.column)?.kind === "numeric";
+      found[input.dataset.column] = text.split(",").map((part) => (numeric ? Number(part) : part.trim()));
+    } else {
       const [low, high] = bounds.slice(1, 3).map((part) => (Number.isNaN(Number(part)) ? part : Number(part)));
       found[input.dataset.column] = bounds[3] ? { low, high, bins: Number(bounds[3]) } : { low, high };
     }

@@ -104,7 +104,7 @@ export function showBudget(budget) {
     return place("budget-result").replaceChildren(
       draw.element("p", { class: "quiet" }, "No budget is granted yet: nothing can be spent."));
   }
-  const where = budget.kept ? `Kept in ${budget.kept}, for every table that is opened here.` : "Kept until halfmask serve ends.";
+  const where = budget.kept ? `Kept in ${budget.kept}, for every table that is opened here.` : "Kept until halfmask serve ends; start it with --ledger FILE to keep it longer.";
   place("budget-result").replaceChildren(
     draw.figures([["granted", budget.granted], ["spent", budget.spent], ["left", budget.left]]),
     budget.spendings.length ? draw.table(["when", "for", "spent"],
