@@ -136,3 +136,33 @@ def test_people_whose_rows_were_left_out_count_by_their_share():
     released = hm.read(pa.table({"x": [1.0] * 2 + [9.0] * 4, "c": ["a"] * 6}), schema=SCHEMA)
     found = linkage(sides(original, released)).interval
     assert (found.value, found.n) == (1.0, 6)
+
+
+def of_people(ids, values, **more):
+    schema = {"table": {"person": "id"}, "columns": {"a": "quasi"}}
+    table = hm.read({"id": ids, "a": values}, schema=schema)
+    return sides(table, hm.read({"a": more.get("released", values)}, schema={"a": "quasi"}))
+
+
+def test_any_row_of_a_person_is_the_right_one_to_find():
+    ids = np.repeat(np.arange(30), 3)
+    copy = of_people(ids.tolist(), [f"v{i}" for i in ids])  # each person alone, in three equal rows
+    by_rows, by_people = linkage(copy), linkage(copy, ids)
+    assert by_rows.distance.value < 0.6
+    assert by_people.distance.value == by_people.second.value == 1
+    assert by_people.baseline == pytest.approx(3 / 90)
+
+
+def test_rows_of_a_class_are_shared_among_its_people():
+    ids = np.array([0] * 30 + [1] * 10)
+    found = linkage(of_people(ids.tolist(), ["x"] * 40), ids, sample=40)
+    # A row stands for one's person by chance: (30 * 30 + 10 * 10) / (40 * 40).
+    assert found.baseline == pytest.approx(0.625)
+    assert 0.4 < found.distance.value < 0.85
+
+
+def test_people_are_found_by_their_rows_elsewhere_where_the_order_was_kept():
+    ids = np.array([0, 0, 1, 1])
+    swapped = of_people(ids.tolist(), [1, 2, 8, 9], released=[2, 1, 9, 8])
+    assert linkage(swapped, same_order=True).distance.value == 0
+    assert linkage(swapped, ids, same_order=True).distance.value == 1
