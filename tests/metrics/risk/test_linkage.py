@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import halfmask as hm
@@ -61,14 +61,14 @@ def test_nearest_second_nearest_and_best_matching_by_trying_all(seed):
     assert found.risk == pytest.approx((linked + inside) / 2)
 
 
-def plain_em(bits, counts, size, rounds=200):
+def plain_em(bits, counts, size, rounds=200, apart_by=0.0):
     """The same mixture, pattern by pattern and column by column."""
     columns, total = len(bits[0]), sum(counts)
 
     def clip(value):
         return min(max(value, 1e-4), 1 - 1e-4)
 
-    share, match = 1 / size, [0.9] * columns
+    share, match = 1 / size, [0.9 + apart_by * j for j in range(columns)]
     other = [clip(sum(c * b[j] for b, c in zip(bits, counts, strict=True)) / total)
              for j in range(columns)]  # fmt: skip
     for _ in range(rounds):
@@ -101,6 +101,9 @@ def test_odds_are_those_of_a_plain_expectation_maximization(data):
     bits = [[kind >> j & 1 for j in range(columns)] for kind in kinds]
     match, other = fit(np.array(bits, float), np.array(counts, float), size)
     one, two = plain_em(bits, counts, size)
+    # Between two maxima, rounding decides which is reached: such draws say nothing.
+    near, _ = plain_em(bits, counts, size, apart_by=1e-9)
+    assume(near == pytest.approx(one, abs=1e-7))
     assert match == pytest.approx(one, abs=1e-6)
     assert other == pytest.approx(two, abs=1e-6)
 

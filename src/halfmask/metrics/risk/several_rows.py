@@ -35,7 +35,7 @@ def released_people(sides: Sides, people: People) -> tuple[NDArray[np.int64], ND
     rows = Released(sides.quasi).rows.astype(np.int64)
     owner = tightest_class(sides.quasi)
     inside = owner >= 0
-    pairs = np.unique(_pairs(owner[inside], people[inside]))
+    pairs = np.unique(_pairs(owner, people)[inside])
     known = np.bincount(pairs // _many(people), minlength=len(rows))
     return rows, np.where(known > 0, np.minimum(known, rows), rows)
 
