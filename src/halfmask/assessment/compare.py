@@ -225,7 +225,7 @@ def compare(
                 singling_out(attacked, known=False, limit=limit),
                 *singling_out_together(both, controlled=controlled, limit=limit),
                 linkability(attacked, limit=limit),
-                *linkability_by_names(linked, controlled=controlled, limit=limit),
+                *linkability_by_names(linked, attacked, limit=limit),
                 *(inference(attacked, name, limit=limit) for name in secrets),
             )
         ),

@@ -55,6 +55,7 @@ class Linkage:
         bands: the pairs that Fellegi and Sunter call links, possible links and non-links.
         weights: per column, P(agree | match) and P(agree | non-match) as fitted.
         baseline: what guessing links.
+        standing: the share of released rows, or of people where these are fewer, that were paired.
     """
 
     distance: Estimate
@@ -65,6 +66,7 @@ class Linkage:
     bands: Bands | None
     weights: Weights
     baseline: float
+    standing: float = 0.0
 
     @property
     def risk(self) -> float | None:
@@ -140,6 +142,7 @@ def linkage(
         bands,
         weights,
         rows_each / sides.after,
+        paired.pairs / min(sides.after, sides.before),
     )
 
 
