@@ -176,7 +176,7 @@ def compare(
     seen = replace(seen, unseen=(*seen.unseen, *same_people(attacked)))
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
-    linked = linkage(paired, same_order=same_order, seed=seed, people=attacked.people)
+    linked = linkage(paired, attacked.people, same_order=same_order, seed=seed)
     controlled = len(attacked.control) > 0
     both = None
     if opened.earlier is not None:

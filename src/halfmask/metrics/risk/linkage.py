@@ -1,11 +1,12 @@
 """Record linkage: how many released rows can be matched to the person they were made from.
 
-Definition: distance-based: the nearest released row is the true one (or the second nearest);
+Definition: distance-based: the nearest released row is the true one (or the second nearest), or
+another of the same person;
 assignment: the same in the matching of all rows that costs least; interval: the true value lies
 within a band around the released one (over all pairs of a class and its rows; where a class has
 more people than rows, on average); probabilistic: the pair with the highest likelihood ratio
 P(agreement | match) / P(agreement | non-match), fitted by expectation maximization, is the true
-one. Where people have several rows, any of them is as good to the first.
+one.
 Source: Domingo-Ferrer and Torra, "A quantitative comparison of disclosure control methods for
 microdata", 2001; Fellegi and Sunter, "A theory for record linkage", 1969.
 """
@@ -17,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.covering import Released
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.risk.fellegi_sunter import Bands, Weights, fellegi_sunter
 from halfmask.metrics.risk.pairing import pairs_in_classes, pairs_in_order
+from halfmask.metrics.risk.several_rows import links_of_people, rows_per_person
 from halfmask.metrics.risk.space import space
 from halfmask.metrics.risk.targets import WORK
-from halfmask.metrics.weighted import deviation, tally
+from halfmask.metrics.weighted import deviation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,24 +92,25 @@ class Linkage:
 
 def linkage(
     sides: Sides,
+    people: People | None = None,
     *,
     same_order: bool = False,
     sample: int = 300,
     width: float = 0.1,
     seed: int = 0,
-    people: People | None = None,
 ) -> Linkage:
     """Link a random ``sample`` of people to released rows by the quasi-identifiers.
 
     Args:
         sides: both tables.
+        people: per entry of the original, whose it is, where people have several rows: any row of
+            theirs is theirs. Matching and odds count rows.
         same_order: whether both tables hold the same people in the same order; else a released
             row may stand for anybody of its class, and synthetic rows for nobody.
         sample: how many people are looked for among all released rows; matching and odds are tried
             on at most so many people of whole classes and their rows against each other.
         width: of the band of interval disclosure, in standard deviations.
         seed: repeats the random choices.
-        people: per entry of the original, whose it is; None: every row is another person.
     """
     random = np.random.default_rng(seed)
     paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides)
@@ -117,12 +119,14 @@ def linkage(
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
     count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))
-    whose, rows = paired.some(count, random)
+    entries, rows = paired.some(count, random)
     compared = space(columns)
-    found, _ = compared.nearest(whose, k=2, seed=seed)
+    found, _ = compared.nearest(entries, k=2, seed=seed)
     own = found == rows[:, None]
+    rows_each = 1.0
     if people is not None:
-        own[:, 0] |= _another_own(sides, paired, people, whose, found[:, 0], random)
+        rows_each = rows_per_person(people, sides.original_counts)
+        own = links_of_people(sides, paired, people, entries, own, found, random)
     left, right, whom = _whole_classes(paired, sample, random)
     # Random ties: a row that is as near as others is found with the chance it has among them.
     distances = compared.matrix(left, right)
@@ -137,31 +141,9 @@ def linkage(
         probabilistic,
         bands,
         weights,
-        1 / sides.after,
+        rows_each / sides.after,
         paired.pairs / min(sides.after, sides.before),
     )
-
-
-def _another_own(
-    sides: Sides,
-    paired: Pairing,
-    people: People,
-    whose: NDArray[np.int64],
-    found: NDArray[np.int64],
-    random: np.random.Generator,
-) -> NDArray[np.bool_]:
-    """Whether the row that was found is another one of the same person.
-
-    Any row of a class may be any of its people's: it is so with the share that the other rows of
-    the person have of the other rows of the class.
-    """
-    pairs = paired.owner * (int(people.max(initial=0)) + 1) + people
-    held = np.unique(pairs, return_inverse=True)[1].reshape(-1)
-    others = tally(held, int(held.max()) + 1, sides.original_counts)[held[whose]] - 1
-    released, mine = Released(sides.quasi), paired.owner[whose]
-    same = released.ids[sides.released_at(found)] == mine
-    share = others / np.maximum(released.rows[mine] - 1, 1)
-    return np.asarray(same & (random.random(len(whose)) < share))
 
 
 def _whole_classes(
