@@ -181,3 +181,10 @@ def test_the_page_says_it_in_words():
     assert "sampling weights, in the" not in render_page(hm.assess(guide()).to_dict())
     above = hm.assess(guide(), weights="weight", limit=0.0285).to_dict()
     assert "The chance of 1 row is above 2.9%" in render_page(above)
+
+
+def test_weights_with_zeros_at_the_end_are_numbers_in_a_text_file_too(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,w\n30,10.0\n30,2.50\n41,4.25\n")
+    found = hm.assess(hm.read(path, schema={"age": "quasi"}), weights="w")
+    assert found.survey.population == pytest.approx(16.75)

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import SchemaError
 from halfmask.table.decimal_comma import comma_hint
+from halfmask.table.dictionary import dictionary_of
+from halfmask.table.infer import number_type, retyped, used_values
 from halfmask.table.names import require_known
 from halfmask.table.numbers import is_text
 
@@ -87,7 +89,7 @@ def weights_of(table: Table, column: str) -> Weights:
         SchemaError: it holds something else than weights; says what to do.
     """
     require_known([column], table.arrow.column_names)
-    values = table.arrow[column]
+    values = _as_numbers(table.arrow[column])
     require_numbers(column, values.type, values)
     numbers = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     missing = values.null_count
@@ -101,6 +103,16 @@ def weights_of(table: Table, column: str) -> Weights:
         int((known < 1).sum()),
     )
     return checked(table, column, tallied, len(table))
+
+
+def _as_numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts that are all numbers as such: text files keep 10.0 as text, lest its zero is lost."""
+    inner = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not is_text(inner) or values.null_count == len(values):
+        return values
+    texts = pa.chunked_array([dictionary_of(values)])
+    kind, _ = number_type(used_values(texts))
+    return values if kind is None else retyped(texts, kind)
 
 
 def checked(table: Table, column: str, found: Tallied, rows: int) -> Weights:
