@@ -130,12 +130,13 @@ def test_households_are_found_by_the_weights():
         ([None, *[7] * 9], r"1 row\(s\) have no weight.*leave these rows out"),
         ([0.25, *[7] * 9], r"1 weight\(s\) are below 1.*multiply"),
         ([-3, -3, *[7] * 8], r"2 weight\(s\) are below 1"),
-        ([float("inf"), *[7] * 9], "not finite: correct"),
+        ([float("inf"), *[7] * 9], r"1 weight\(s\) are not finite or above 1e\+12.*correct"),
+        ([1e308] * 10, r"10 weight\(s\) are not finite or above"),
         (["Canaria"] * 10, "holds text, not weights: name the column"),
         (["7,5"] * 10, "decimal comma"),
         ([True] * 10, "holds bool, not weights"),
     ],
-    ids=["missing", "below 1", "negative", "infinite", "text", "comma", "yes or no"],
+    ids=["missing", "below 1", "negative", "infinite", "huge", "text", "comma", "yes or no"],
 )
 def test_what_is_no_weight_is_refused(weight, words):
     for verb in (hm.assess, hm.row_risks):

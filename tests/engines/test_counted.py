@@ -482,8 +482,9 @@ def test_people_of_an_engine_stand_for_their_weight_once(tmp_path):
         (["5", "0.5", "-1"], r"2 weight\(s\) are below 1"),
         (["5", "inf", "5"], r"1 weight\(s\) are not finite"),
         (["5", "nan", "5"], r"1 weight\(s\) are not finite"),
+        (["1e308", "1e308", "5"], r"2 weight\(s\) are not finite or above"),
     ],
-    ids=["missing", "text", "below 1", "infinite", "not a number"],
+    ids=["missing", "text", "below 1", "infinite", "not a number", "huge"],
 )
 def test_an_engine_refuses_what_is_no_weight(tmp_path, values, words):
     path = tmp_path / "people.csv"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.table.names import require_known
-from halfmask.table.weights import Tallied, require_numbers
+from halfmask.table.weights import LARGEST, Tallied, require_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Engine
 
-_LARGEST = 1e300
 _NAME = "halfmask_weights_"
 
 
@@ -46,7 +45,7 @@ def weight_sums(
     else:
         require_numbers(column, known[column])
         weight = exp.cast(weight, "double")
-    largest = exp.Literal.number(_LARGEST)
+    largest = exp.Literal.number(f"{LARGEST:.0f}")
     parts = {
         "sum": exp.Sum(this=weight),
         "low": exp.Min(this=weight.copy()),
@@ -67,7 +66,7 @@ def split_off(found: pa.Table, counts: NDArray[np.int64]) -> tuple[pa.Table, Tal
         held["low"],
         held["high"],
         missing=int(counts.sum() - held["known"].sum()),
-        infinite=int(held["beyond"].sum()),
+        beyond=int(held["beyond"].sum()),
         below=int(held["below"].sum()),
     )
     return found.drop_columns(names), tallied

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
+LARGEST = 1e12  # more people than anybody stands for; their sums are far from what overflows
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tallied:
@@ -30,15 +32,15 @@ class Tallied:
 
     Attributes:
         sums: per entry, the weights of its rows together; ``lows`` and ``highs`` the extremes.
-        missing: rows without a weight; ``infinite`` and ``below`` those whose weight is not finite
-            or below 1.
+        missing: rows without a weight; ``beyond`` and ``below`` those whose weight is not finite
+            or above ``LARGEST``, or below 1.
     """
 
     sums: NDArray[np.float64]
     lows: NDArray[np.float64]
     highs: NDArray[np.float64]
     missing: int
-    infinite: int
+    beyond: int
     below: int
 
 
@@ -95,7 +97,7 @@ def weights_of(table: Table, column: str) -> Weights:
         numbers,
         numbers,
         missing,
-        int((~np.isfinite(known)).sum()),
+        int((~(known <= LARGEST)).sum()),
         int((known < 1).sum()),
     )
     return checked(table, column, tallied, len(table))
@@ -108,8 +110,8 @@ def checked(table: Table, column: str, found: Tallied, rows: int) -> Weights:
         SchemaError: they are not; lists every fault.
     """
     faults = _faults(column, found)
-    person, people, total = table.schema.person, rows, float(found.sums.sum())
-    each = None
+    person, people = table.schema.person, rows
+    each, total = None, 0.0 if faults else float(found.sums.sum())
     if person is not None and not faults:
         whose = table.encode(person)
         people = len(whose.values)
@@ -151,9 +153,10 @@ def _faults(column: str, found: Tallied) -> list[str]:
             f"Column '{column}': {found.missing:,} row(s) have no weight that is a number. Give "
             "every row one (1 for somebody who stands for nobody else), or leave these rows out."
         )
-    if found.infinite:
+    if found.beyond:
         faults.append(
-            f"Column '{column}': {found.infinite:,} weight(s) are not finite: correct them."
+            f"Column '{column}': {found.beyond:,} weight(s) are not finite or above {LARGEST:g}, "
+            "more people than any population has: correct them."
         )
     if found.below:
         faults.append(

@@ -18,12 +18,14 @@ import numpy as np
 
 from halfmask.metrics.codes import joint
 from halfmask.metrics.estimate import proportion
+from halfmask.metrics.risk.control_size import as_many
 from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
 from halfmask.metrics.weighted import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.risk.targets import Targets
     from halfmask.metrics.shared_column import SharedColumn
 
@@ -33,6 +35,10 @@ ATTACKER = (
     "exactly one real person."
 )
 _WIDE = "The combination may name all quasi-identifiers."
+_SMALLER = (
+    "The control holds fewer people than the original: its share is that of as many, by "
+    "extrapolation. A larger control would narrow the interval."
+)
 _CELLS = 60_000_000
 _ORDER = ("met", "undecided", "not met")
 
@@ -64,28 +70,39 @@ def _tried(
     sides = targets.sides
     rows = len(shared[0].before)
     attempts = int(min(len(targets.members), max(50, _CELLS // max(rows * wide, 1))))
-    hits = control = guessed = 0
+    own: list[int] = []
+    outside: list[int] = []
+    guessed = 0
     for places, times in _sets(len(shared), wide, attempts, targets.random):
         chosen = [shared[i] for i in places]
         rare = _rare(chosen, 1 if targets.people is None else None)
         for _ in range(times):
             drawn = sides.released_at(targets.random.integers(0, sides.after, wide))
             blind = [int(c.after[row]) for c, row in zip(chosen, drawn, strict=True)]
-            guessed += _fits_one(targets, _inside(chosen, blind))
-            if not len(rare):
-                continue  # nothing in the release is alone: the attacker has no guess
+            guessed += _people(targets, _inside(chosen, blind)) == 1
+            if not len(rare):  # nothing in the release is alone: the attacker has no guess
+                own.append(0)
+                outside.append(0)
+                continue
             row = int(targets.random.choice(rare))
             inside = _inside(chosen, [int(c.after[row]) for c in chosen])
-            hits += _fits_one(targets, inside)
-            control += _rows(chosen, inside[np.searchsorted(inside, targets.size) :]) == 1
-    outside = proportion(control, attempts) if len(targets.control) else None
+            own.append(_people(targets, inside))
+            outside.append(_rows(chosen, inside[np.searchsorted(inside, targets.size) :]))
+    control: Estimate | None = None
+    notes: tuple[str, ...] = ()
+    if len(targets.control):
+        every = np.arange(rows)
+        sizes = _people(targets, every), _rows(shared, every[targets.size :])
+        control = as_many(own, outside, *sizes)
+        notes = (_SMALLER,) if sizes[1] < sizes[0] else ()
     return judge(
         NAME if known else f"{NAME}, by any column",
         ATTACKER if known else f"{ATTACKER} Sensitive columns may be part of it.",
-        proportion(hits, attempts),
-        outside,
+        proportion(own.count(1), attempts),
+        control,
         proportion(guessed, attempts),
         limit=limit,
+        notes=notes,
     )
 
 
@@ -135,13 +152,12 @@ def _under(column: SharedColumn, label: int) -> NDArray[np.int64]:
     return leaves if np.isnan(far).all() else np.flatnonzero(far == np.nanmin(far))
 
 
-def _fits_one(targets: Targets, inside: NDArray[np.int64]) -> bool:
-    """Whether exactly one person of the original is among these entries."""
+def _people(targets: Targets, inside: NDArray[np.int64]) -> int:
+    """How many people of the original are among these entries."""
     own = inside[: np.searchsorted(inside, targets.size)]
     if targets.people is None:
-        return _rows(targets.sides.quasi, own) == 1
-    people = targets.people[own]
-    return len(people) > 0 and bool((people == people[0]).all())
+        return _rows(targets.sides.quasi, own)
+    return len(np.unique(targets.people[own]))
 
 
 def _rows(columns: list[SharedColumn], entries: NDArray[np.int64]) -> int:
