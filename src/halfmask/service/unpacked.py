@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BATCH = 1 << 16
+_CODE = 4  # bytes of what stands for a text
+_VIEW = 16  # bytes of what points to a text that several rows share
 
 
 def require_unpacked(path: Path, limit: int) -> None:
@@ -82,8 +85,38 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _held(column: pa.Array) -> int:
-    """The bytes of a column's rows, also where equal texts are stored once."""
-    if not (pa.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
-        return int(column.nbytes)
-    lengths = pc.binary_length(column.dictionary)
-    return int(column.indices.nbytes) + int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+    """The bytes of a column's rows once each stands for itself.
+
+    Equal values can be stored once (dictionaries, runs, views of one text), and nothing at all for
+    a column without values: a few bytes are then millions of rows.
+    """
+    kind = column.type
+    if pa.types.is_null(kind):
+        return len(column) * _CODE
+    if pa.types.is_dictionary(kind):
+        return int(column.indices.nbytes) + _total(_sizes(column.dictionary).take(column.indices))
+    if pa.types.is_run_end_encoded(kind):
+        runs = np.diff(column.run_ends.to_numpy().astype(np.int64), prepend=0)
+        each = _sizes(column.values).fill_null(0).to_numpy(zero_copy_only=False)
+        return len(column) * _CODE + int(runs @ each)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return len(column) * _VIEW + _total(_sizes(column))
+    return int(column.nbytes)
+
+
+def _sizes(values: pa.Array) -> pa.Array:
+    """The bytes of each value."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _sizes(values.dictionary).take(values.indices)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        views = np.frombuffer(values.buffers()[1] or b"", np.int32)[:: _VIEW // 4]
+        lengths = pa.array(views[values.offset :][: len(values)].astype(np.int64))
+        return pc.if_else(values.is_valid(), lengths, 0)
+    if _is_text(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return pc.binary_length(values).cast(pa.int64())
+    return pa.array(np.full(len(values), -(-int(values.nbytes) // max(len(values), 1))))
+
+
+def _total(sizes: pa.Array) -> int:
+    return int(pc.sum(sizes).as_py() or 0)
