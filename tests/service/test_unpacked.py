@@ -110,6 +110,30 @@ def test_a_limit_is_met_to_the_byte(tmp_path):
         require_unpacked(place, len(PEOPLE) - 1)
 
 
+HUGE = {
+    "large": pa.array(["x" * 50_000] * 5000, pa.large_string()),
+    "views": pa.array(["x" * 50_000] * 5000, pa.string_view()),
+    "bytes": pa.array([b"x" * 50_000] * 5000, pa.binary(50_000)),
+    "lists": pa.array([["x" * 50_000]] * 5000),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_texts_of_a_parquet_file_are_not_unpacked_to_be_counted(tmp_path, name):
+    place = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"city": HUGE[name]}), place)
+    pool = pa.system_memory_pool()
+    former = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises((InputError, TooLargeError)) as caught:
+            require_unpacked(place, 50_000_000)
+    finally:
+        pa.set_memory_pool(former)
+    assert pool.max_memory() < 20_000_000
+    assert ("cannot be used" in str(caught.value)) is (name in ("bytes", "lists"))
+
+
 LONG = "x" * 5000
 # Rows that are stored once, or not at all.
 SHARED = {

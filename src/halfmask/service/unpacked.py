@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, TooLargeError
 from halfmask.table import text_file
+from halfmask.table.normalize import require_flat
+from halfmask.table.numbers import is_text
 from halfmask.table.raw_rows import file_kind
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ def _parquet(path: Path) -> Iterator[int]:
     with pq.ParquetFile(path) as file:
         groups = range(file.metadata.num_row_groups)
         declared = sum(file.metadata.row_group(i).total_byte_size for i in groups)
-        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+        require_flat(file.schema_arrow)  # one batch of lists can be larger than all memory
+        texts = [field.name for field in file.schema_arrow if is_text(field.type)]
     yield declared
     size = 0
     with pq.ParquetFile(path, read_dictionary=texts) as file:
@@ -75,13 +78,11 @@ def _arrow(path: Path) -> Iterator[int]:
             batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         except pa.ArrowInvalid:
             file.seek(0)
-            batches = iter(pa.ipc.open_stream(file))
+            reader = pa.ipc.open_stream(file)
+            batches = iter(reader)
+        require_flat(reader.schema)
         for batch in batches:
             yield sum(map(_held, batch.columns))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _held(column: pa.Array) -> int:
@@ -99,7 +100,7 @@ def _held(column: pa.Array) -> int:
         runs = np.diff(column.run_ends.to_numpy().astype(np.int64), prepend=0)
         each = _sizes(column.values).fill_null(0).to_numpy(zero_copy_only=False)
         return len(column) * _CODE + int(runs @ each)
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+    if pa.types.is_string_view(kind):
         return len(column) * _VIEW + _total(_sizes(column))
     return int(column.nbytes)
 
@@ -109,11 +110,11 @@ def _sizes(values: pa.Array) -> pa.Array:
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _sizes(values.dictionary).take(values.indices)
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+    if pa.types.is_string_view(kind):
         views = np.frombuffer(values.buffers()[1] or b"", np.int32)[:: _VIEW // 4]
         lengths = pa.array(views[values.offset :][: len(values)].astype(np.int64))
         return pc.if_else(values.is_valid(), lengths, 0)
-    if _is_text(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+    if is_text(kind):
         return pc.binary_length(values).cast(pa.int64())
     return pa.array(np.full(len(values), -(-int(values.nbytes) // max(len(values), 1))))
 
