@@ -233,3 +233,13 @@ def test_the_engine_counts_the_same(tmp_path, suffix):
     own = hm.assess(here).to_dict()
     differ = [key for key in own if there[key] != own[key]]
     assert differ == ["notes"]
+
+
+def test_the_share_of_the_population_is_counted_by_people():
+    visits = {"who": list("aabbccdd"), "city": [*"xyxyxyxy"]}
+    table = hm.read(visits, {"table": {"person": "who"}, "columns": {"city": "quasi"}})
+    # Four people, each in two classes, of a population of five.
+    found = hm.assess(table, population=hm.read({"city": list("xxyyy")}))
+    assert found.intrusion.fraction == pytest.approx(4 / 5)
+    with pytest.raises(hm.errors.InputError, match="3 rows and the table 4 people"):
+        hm.assess(table, population=hm.read({"city": list("xyx")}))

@@ -136,7 +136,7 @@ def _assessed(
     if held.weights is not None:
         require_weights_within(held.weights, population, fraction)
         survey = survey_risk(held.weights, classes, of_row, (limit,))
-    fraction = known_fraction(fraction, held.rows, population, held.weights)
+    fraction = known_fraction(fraction, classes, population, held.weights)
     own = classes.select(classes.rows > 0)
     size = affordable(len(quasi), size)
     sets = column_sets(table, quasi, size=size, counts=counts)

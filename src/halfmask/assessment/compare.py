@@ -176,7 +176,7 @@ def compare(
     seen = replace(seen, unseen=(*seen.unseen, *same_people(attacked)))
     before = _classes(paired.original, paired, paired.original_counts)
     after = _classes(released, paired, paired.released_counts)
-    linked = linkage(paired, same_order=same_order, seed=seed)
+    linked = linkage(paired, attacked.people, same_order=same_order, seed=seed)
     controlled = len(attacked.control) > 0
     both = None
     if opened.earlier is not None:
@@ -225,7 +225,7 @@ def compare(
                 singling_out(attacked, known=False, limit=limit),
                 *singling_out_together(both, controlled=controlled, limit=limit),
                 linkability(attacked, limit=limit),
-                *linkability_by_names(linked, controlled=controlled, limit=limit),
+                *linkability_by_names(linked, attacked, limit=limit),
                 *(inference(attacked, name, limit=limit) for name in secrets),
             )
         ),

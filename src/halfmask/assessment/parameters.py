@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from halfmask.errors import InputError, ParameterError
 from halfmask.models.exact import require_number
 
@@ -30,7 +32,7 @@ def require_fraction(fraction: float | None) -> None:
 
 def require_everybody(classes: Classes, population: int) -> None:
     """Refuse a population that cannot hold the people of the table."""
-    people = int(classes.people.sum())
+    people = _people(classes)
     if population < people:
         raise InputError(
             f"The population has {population:,} rows and the table {people:,} people: give a table "
@@ -39,14 +41,21 @@ def require_everybody(classes: Classes, population: int) -> None:
 
 
 def known_fraction(
-    fraction: float | None, rows: int, population: Table | None, weights: Weights | None
+    fraction: float | None, classes: Classes, population: Table | None, weights: Weights | None
 ) -> float | None:
-    """The share of the population that a table of ``rows`` holds, as stated or as it follows."""
+    """The share of the population that a table of these classes holds, as stated or it follows."""
     if fraction is not None:
         return fraction
     if population is not None:
-        return min(1.0, rows / len(population))
+        return min(1.0, _people(classes) / len(population))
     return None if weights is None else weights.fraction
+
+
+def _people(classes: Classes) -> int:
+    """How many people there are, each once, in however many classes."""
+    if classes.members is None:
+        return int(classes.rows.sum())
+    return len(np.unique(classes.members.person))
 
 
 def require_weights_within(

@@ -168,7 +168,7 @@ def row_risks(
         found |= _by_weights(weighed, classes, of_row)
     elif fraction is not None:
         found["individual"] = individual_risks(people, fraction)
-    share = known_fraction(fraction, len(table), population, weighed)
+    share = known_fraction(fraction, classes, population, weighed)
     if share is not None:
         scores = by_class(classes, special.scores, of_row)
         found["special_dis"] = dis_scores(classes, scores, len(quasi), share)[of_row]

@@ -38,10 +38,10 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
 def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
     """Ask FILE (a table, a .duckdb file or a postgres:// address) with guarantees, or with noise.
 
-    Example: halfmask query people.csv "SELECT city, AVG(income) FROM people GROUP BY city
+    Example: halfmask query people.csv "SELECT education, AVG(salary) FROM people GROUP BY education
     GUARANTEE k = 5, l = 3"
 
-    Example: halfmask query people.csv "SELECT city, COUNT(*) FROM people GROUP BY city
+    Example: halfmask query people.csv "SELECT education, COUNT(*) FROM people GROUP BY education
     WITH EPSILON 1.0 DELTA 1e-6"
     """
     from halfmask.query.explain import explained

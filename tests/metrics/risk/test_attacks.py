@@ -93,15 +93,16 @@ def test_numbers_that_moved_a_little_still_single_out():
 
 def test_a_copy_is_linked_by_names_and_a_blank_release_is_not():
     table = people(0)
-    (copy,) = linkability_by_names(linkage(sides(table, table)), controlled=False)
+    (copy,) = linkability_by_names(linkage(sides(table, table)), targets(table, table))
     assert copy.outcome == "not met"
     assert copy.attack.value > 0.95
     assert copy.notes
-    (empty,) = linkability_by_names(linkage(sides(table, blank(table))), controlled=True)
+    hidden = targets(table, blank(table), people(1))
+    (empty,) = linkability_by_names(linkage(hidden.sides), hidden)
     assert empty.outcome == "met"
     assert not empty.notes
     made_up = hm.read(pa.table({"a": [5000], "b": [0.5], "c": ["u"], "s": ["p"]}), schema=SCHEMA)
-    assert linkability_by_names(linkage(sides(table, made_up)), controlled=False) == ()
+    assert linkability_by_names(linkage(sides(table, made_up)), targets(table, made_up)) == ()
 
 
 def test_a_release_without_detail_tells_nothing():
@@ -290,7 +291,7 @@ def test_rare_rows_are_alone_or_as_few_as_any():
 
 def test_a_link_by_names_is_held_against_guessing_any_row():
     rows = hm.read({"a": list("wxyz")}, schema={"a": "quasi"})
-    (one,) = linkability_by_names(linkage(sides(rows, rows)), controlled=False)
+    (one,) = linkability_by_names(linkage(sides(rows, rows)), targets(rows, rows))
     assert (one.attack.value, one.baseline.value) == (1, pytest.approx(1 / 4))
 
 

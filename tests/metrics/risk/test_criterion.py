@@ -237,3 +237,11 @@ def test_who_stands_twice_in_the_release_is_no_guess():
     twice = hm.read(pa.concat_tables([original.arrow] * 2), schema=schema)
     assert singling_out(targets(original, twice)).attack.value == 0
     assert singling_out(targets(original, original)).attack.value == 1
+
+
+def test_only_an_attack_that_is_surely_worse_than_guessing_is_called_so():
+    # None of 300 matches is what guessing one row of 30,000 gives.
+    few = judge("a", "b", proportion(0, 300), None, exact(1 / 30_000, 300))
+    assert not any("worse than guessing" in note for note in few.notes)
+    many = judge("a", "b", proportion(3, 300), None, proportion(60, 300))
+    assert any("worse than guessing" in note for note in many.notes)

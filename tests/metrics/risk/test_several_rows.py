@@ -54,3 +54,13 @@ def test_rows_that_fit_nobody_count_as_rows(people):
     found = hm.compare(people, hm.read(rows), learn=False)
     assert found.after.marketer == pytest.approx(2 / 3)
     assert found.finding.found == 0
+
+
+def test_people_who_were_left_out_change_no_class():
+    # The last people stand alone and are left out: classes of three people stay so.
+    rows = {"id": [f"P{i}" for i in range(8)], "g": list("bbbaaacd")}
+    schema = {"table": {"person": "id"}, "columns": {"id": "identifier", "g": "quasi"}}
+    people = hm.read(rows, schema=schema)
+    release = hm.anonymize(people, hm.KAnonymity(3), suppression=0.3)
+    found = hm.compare(people, release, learn=False)
+    assert (found.suppressed, found.after.prosecutor) == (2, pytest.approx(1 / 3))

@@ -79,11 +79,7 @@ def judge(
     risk = excess(attack, baseline if control is None else control)
     if control is None:
         notes = (*notes, NO_CONTROL)
-    if (
-        attack.value is not None
-        and baseline.high is not None
-        and attack.value < (baseline.low or 0)
-    ):
+    if attack.high is not None and attack.high < (baseline.low or 0):
         notes = (*notes, "The attack does worse than guessing: read the risk with care.")
     return Criterion(
         name, attacker, attack, control, baseline, risk, limit, decide(risk, limit), column, notes

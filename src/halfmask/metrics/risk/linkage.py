@@ -1,6 +1,7 @@
 """Record linkage: how many released rows can be matched to the person they were made from.
 
-Definition: distance-based: the nearest released row is the true one (or the second nearest);
+Definition: distance-based: the nearest released row is the true one (or the second nearest), or
+another of the same person;
 assignment: the same in the matching of all rows that costs least; interval: the true value lies
 within a band around the released one (over all pairs of a class and its rows; where a class has
 more people than rows, on average); probabilistic: the pair with the highest likelihood ratio
@@ -20,6 +21,7 @@ import numpy as np
 from halfmask.metrics.estimate import Estimate, failed, proportion
 from halfmask.metrics.risk.fellegi_sunter import Bands, Weights, fellegi_sunter
 from halfmask.metrics.risk.pairing import pairs_in_classes, pairs_in_order
+from halfmask.metrics.risk.several_rows import links_of_people, rows_per_person
 from halfmask.metrics.risk.space import space
 from halfmask.metrics.risk.targets import WORK
 from halfmask.metrics.weighted import deviation
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.risk.pairing import Pairing
+    from halfmask.metrics.risk.several_rows import People
     from halfmask.metrics.sides import Sides
 
 ATTACKER = (
@@ -52,6 +55,7 @@ class Linkage:
         bands: the pairs that Fellegi and Sunter call links, possible links and non-links.
         weights: per column, P(agree | match) and P(agree | non-match) as fitted.
         baseline: what guessing links.
+        standing: the share of released rows, or of people where these are fewer, that were paired.
     """
 
     distance: Estimate
@@ -62,6 +66,7 @@ class Linkage:
     bands: Bands | None
     weights: Weights
     baseline: float
+    standing: float = 0.0
 
     @property
     def risk(self) -> float | None:
@@ -87,6 +92,7 @@ class Linkage:
 
 def linkage(
     sides: Sides,
+    people: People | None = None,
     *,
     same_order: bool = False,
     sample: int = 300,
@@ -97,6 +103,8 @@ def linkage(
 
     Args:
         sides: both tables.
+        people: per entry of the original, whose it is, where people have several rows: any row of
+            theirs is theirs. Matching and odds count rows.
         same_order: whether both tables hold the same people in the same order; else a released
             row may stand for anybody of its class, and synthetic rows for nobody.
         sample: how many people are looked for among all released rows; matching and odds are tried
@@ -111,10 +119,14 @@ def linkage(
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
     count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))
-    people, rows = paired.some(count, random)
+    entries, rows = paired.some(count, random)
     compared = space(columns)
-    found, _ = compared.nearest(people, k=2, seed=seed)
+    found, _ = compared.nearest(entries, k=2, seed=seed)
     own = found == rows[:, None]
+    rows_each = 1.0
+    if people is not None:
+        rows_each = rows_per_person(people, sides.original_counts)
+        own = links_of_people(sides, paired, people, entries, own, found, random)
     left, right, whom = _whole_classes(paired, sample, random)
     # Random ties: a row that is as near as others is found with the chance it has among them.
     distances = compared.matrix(left, right)
@@ -129,7 +141,8 @@ def linkage(
         probabilistic,
         bands,
         weights,
-        1 / sides.after,
+        rows_each / sides.after,
+        paired.pairs / min(sides.after, sides.before),
     )
 
 
