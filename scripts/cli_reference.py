@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,12 +30,23 @@ def reference() -> str:
     root = click.Context(cli, info_name="halfmask", **settings)
     parts = [INTRO, _section("halfmask", cli.get_help(root))]
     for verb in VERBS:
-        command = cli.get_command(root, verb)
-        if command is None:
-            sys.exit(f"The verb {verb} has no command.")
-        context = click.Context(command, root, verb, **settings)
-        parts.append(_section(f"halfmask {verb}", command.get_help(context)))
+        parts += _command(cli, verb, root, settings)
     return "\n".join(parts)
+
+
+def _command(
+    group: click.Group, name: str, above: click.Context, settings: dict[str, Any]
+) -> list[str]:
+    """The section of a command, and of those below it."""
+    command = group.get_command(above, name)
+    if command is None:
+        sys.exit(f"The verb {name} has no command.")
+    context = click.Context(command, above, name, **settings)
+    parts = [_section(context.command_path, command.get_help(context))]
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            parts += _command(command, below, context, settings)
+    return parts
 
 
 def _section(title: str, text: str) -> str:

@@ -45,6 +45,16 @@ def folder(tmp_path, halfmask, monkeypatch):
     return tmp_path
 
 
+def test_setting_up_a_cell_is_told_as_json(folder, halfmask):
+    made = halfmask("cells", "keys", "more", "--groups", 2, "--json").json()
+    assert (made["folder"], made["groups"], len(made["issuer"])) == ("more", 2, 64)
+    enroll = ("--group", "more/group-1.json", "--commons", "commons.toml", "--json")
+    new = halfmask("cell", "init", "eve.cell", *enroll).json()
+    assert (new["verb"], new["cell"], new["group"]) == ("cell init", "eve.cell", 1)
+    held = halfmask("cell", "import", "eve.cell", "people.csv", "--json").json()
+    assert (held["table"], held["rows"]) == ("people", 2)
+
+
 def test_two_cells_answer_and_remember(folder, halfmask):
     server = RelayServer(Relay(RelayStore())).start()
     try:
@@ -57,9 +67,12 @@ def test_two_cells_answer_and_remember(folder, halfmask):
         )  # fmt: skip
         assert asking.stderr is not None
         assert "waiting" in asking.stderr.readline()
-        joined = halfmask("cell", "join", "ann.cell", "ben.cell", "--relay", server.address)
+        joined = halfmask(
+            "cell", "join", "ann.cell", "ben.cell", "--relay", server.address, "--json"
+        )
         assert joined.code == 0
         assert "ann.cell: contributed" in joined.err
+        assert {"cell": "ben.cell", "did": "contributed"} in joined.json()["done"]
         out, _ = asking.communicate(timeout=60)
     finally:
         server.stop()

@@ -26,6 +26,16 @@ def test_spending_outlives_the_process(tmp_path: Path) -> None:
     assert (line.serial, line.purpose, line.amount) == (1, "a histogram", Pure("0.3"))
 
 
+def test_of_two_who_grant_at_once_one_is_refused(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "people.ledger"
+    BudgetLedger.create(path, Pure(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda _: False)  # as both saw it
+        with pytest.raises(LedgerError, match="open it instead"):
+            BudgetLedger.create(path, Pure(9))
+    assert BudgetLedger.open(path).granted() == Pure(1)
+
+
 def test_refusal_records_nothing(tmp_path: Path) -> None:
     ledger = BudgetLedger.create(tmp_path / "x", Approximate(1, "1e-6"))
     with pytest.raises(BudgetExceededError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,9 +13,6 @@ from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.errors import EngineError, ParameterError, QueryError, UnsupportedByEngineError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CANARY = "Zzyzx-canary"
 ROWS = pa.table({"city": [CANARY] * 6, "n": list(range(6))})
@@ -97,3 +94,10 @@ def test_the_reference_says_what_it_cannot_do() -> None:
     text = "SELECT DATE_TRUNC('month', n::date), COUNT(*) FROM t GROUP BY 1 GUARANTEE k = 3"
     with pytest.raises((UnsupportedByEngineError, QueryError)):
         hm.query(ROWS, text, engine=Reference({"t": ROWS}))
+
+
+def test_what_duckdb_spills_lies_in_a_private_folder() -> None:
+    engine = DuckDB({})
+    ((folder,),) = engine._connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    assert not Path(folder).is_relative_to(Path.cwd())

@@ -10,6 +10,7 @@ from serving import CANARY, PEOPLE, halfmask, served, settled_over_http, started
 
 import halfmask as hm
 from halfmask.dp.ledger import BudgetLedger
+from halfmask.query.run import Session
 from halfmask.service.desk import Desk
 from halfmask.service.jobs import Jobs
 from halfmask.service.requests import Synthesize
@@ -195,3 +196,32 @@ def test_answers_are_kept_in_a_file_of_ones_own(tmp_path):
         assert service.run("PUT", "/api/schema", json=schema)["ok"]
         assert service.run("POST", "/api/query", json={"sql": sql.format("")})["ok"]
         assert len(hm.Ledger.read(place).entries) == 1
+
+
+def test_of_two_services_that_answer_at_once_one_is_refused(tmp_path, monkeypatch):
+    sql = "SELECT COUNT(*) AS n FROM people {}GUARANTEE k = 2, l = 1"
+    place = tmp_path / "answers.json"
+    with served(tmp_path / "one") as one, served(tmp_path / "two") as two:
+        for service in (one, two):
+            service.space.own_ledgers = (None, place)
+            service.upload(PEOPLE)
+            schema = {"columns": {"age": "quasi", "city": "quasi", "disease": "sensitive"}}
+            assert service.run("PUT", "/api/schema", json=schema)["ok"]
+        former, others = Session.answer, []
+
+        def answer(*given, **options):
+            made = former(*given, **options)
+            if not others:  # the other one answers between the first one's reading and writing
+                others.append(None)
+                others[0] = two.run("POST", "/api/query", json={"sql": sql.format("")})
+            return made
+
+        monkeypatch.setattr(Session, "answer", answer)
+        asked = {"sql": sql.format("WHERE age > 30 ")}
+        failed = one.run("POST", "/api/query", json=asked)
+        assert others[0]["ok"]
+        assert failed["code"] == "privacy.ledger"
+        assert "Ask again" in failed["message"]
+        assert one.call("GET", "/api/results/query").status_code == 404
+        assert "subtraction" in one.run("POST", "/api/query", json=asked)["message"]
+    assert len(hm.Ledger.read(place).entries) == 1

@@ -129,3 +129,31 @@ def test_no_value_of_the_table_stands_in_an_error(opened, caplog, capfd, method,
     text += str(again) if not again.get("ok", True) else ""
     assert CANARY not in text
     assert "Bourges" not in text
+
+
+@pytest.mark.parametrize("path", ["/api/table?name=x.csv", "/api/population", "/api/sample"])
+def test_a_full_disk_holds_nobody_up(opened, monkeypatch, path):
+    def full():
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opened.space, "new_folder", full)
+        reply = opened.call("POST", path, content=b"{}")
+        if reply.status_code == 202:
+            number = reply.json()["job"]["id"]
+            reply = opened.call("GET", f"/api/jobs/{number}?wait=10")
+    assert '"ok": false' in reply.text
+    assert opened.jobs.current is None
+    assert opened.run("POST", "/api/assess", json={})["ok"]
+
+
+def test_a_step_that_no_thread_can_run_holds_nobody_up(monkeypatch):
+    def full(_):
+        raise RuntimeError("can't start new thread")
+
+    jobs = Jobs()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError):
+            jobs.start(jobs.claim("assess"), dict)
+    assert jobs.current is None

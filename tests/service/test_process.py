@@ -115,6 +115,22 @@ def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
         assert len(list(folder.iterdir())) == 2
 
 
+def test_a_table_whose_sender_falls_silent_can_be_cancelled(tmp_path):
+    with started(tmp_path) as (parts, token, _, place):
+        silent = socket.create_connection((parts.hostname, parts.port))
+        head = f"POST /api/table HTTP/1.1\r\nHost: {parts.netloc}\r\n{TOKEN}: {token}\r\n"
+        silent.sendall(f"{head}Content-Length: 1000\r\n\r\nage\n1\n".encode())
+        while (job := json.loads(call(parts, token, "GET", "/api/state")[1])["job"]) is None:
+            time.sleep(0.02)
+        told = json.loads(call(parts, token, "DELETE", f"/api/jobs/{job['id']}")[1])["job"]
+        assert told["state"] == "cancelled"
+        assert told["seconds"] < 20
+        assert b"service.cancelled" in silent.recv(4096)
+        silent.close()
+        (folder,) = place.iterdir()
+        assert [path.name for path in folder.iterdir()] == ["temporary"]
+
+
 def test_a_taken_port_is_said():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -326,3 +326,13 @@ def test_a_request_that_is_not_understood_names_fields_only(opened, body):
     assert "Traceback" not in reply.text
     if CANARY not in body:
         assert CANARY not in reply.text
+
+
+@pytest.mark.parametrize("part", ["bytes=0-10", "bytes=junk", "bytes=999999999-"])
+def test_asking_for_a_part_of_a_file_leaves_no_copy_of_it(opened, part):
+    assert opened.run("POST", "/api/assess", json={})["ok"]
+    before = set(opened.space.folder.iterdir())
+    asked = {"file": "assessment.html"}
+    url = opened.call("POST", "/api/links", json=asked).json()["url"]
+    assert opened.client.get(url, headers={"Range": part}).status_code in (206, 400, 416)
+    assert set(opened.space.folder.iterdir()) == before

@@ -26,10 +26,26 @@ def parquet(table, **options):
     return out.getvalue()
 
 
-def arrow(table):
+def arrow(*columns):
+    """A file of columns that stand there as they are given."""
+    table = pa.table(list(columns), names=[f"c{i}" for i in range(len(columns))])
+    out = io.BytesIO()
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def feathered(table):
     out = io.BytesIO()
     feather.write_feather(table, out, compression="zstd")
     return out.getvalue()
+
+
+def shared_views(rows, text):
+    """A column of texts that all point to the same bytes."""
+    one = pa.array([text], pa.string_view()).buffers()
+    views = pa.py_buffer(one[1].to_pybytes()[:16] * rows)
+    return pa.Array.from_buffers(pa.string_view(), rows, [None, views, *one[2:]])
 
 
 ROWS = pa.table(
@@ -41,7 +57,7 @@ LARGE = {
     "people.csv.bz2": bz2.compress(TEXT),
     "people.parquet": parquet(ROWS, compression="zstd"),
     "long.parquet": parquet(pa.table({"city": pa.array(["x" * 50_000] * 100)})),
-    "people.arrow": arrow(ROWS.slice(0, 300_000)),
+    "people.arrow": feathered(ROWS.slice(0, 300_000)),
 }
 
 
@@ -63,7 +79,7 @@ SMALL = {
     "people.csv": PEOPLE.encode(),
     "people.csv.gz": gzip.compress(PEOPLE.encode()),
     "people.parquet": parquet(ROWS.slice(0, 8)),
-    "people.arrow": arrow(ROWS.slice(0, 8)),
+    "people.arrow": feathered(ROWS.slice(0, 8)),
 }
 
 
@@ -92,6 +108,67 @@ def test_a_limit_is_met_to_the_byte(tmp_path):
     require_unpacked(place, len(PEOPLE))
     with pytest.raises(TooLargeError):
         require_unpacked(place, len(PEOPLE) - 1)
+
+
+HUGE = {
+    "large": pa.array(["x" * 50_000] * 5000, pa.large_string()),
+    "views": pa.array(["x" * 50_000] * 5000, pa.string_view()),
+    "bytes": pa.array([b"x" * 50_000] * 5000, pa.binary(50_000)),
+    "lists": pa.array([["x" * 50_000]] * 5000),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_texts_of_a_parquet_file_are_not_unpacked_to_be_counted(tmp_path, name):
+    place = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"city": HUGE[name]}), place)
+    pool = pa.system_memory_pool()
+    former = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises((InputError, TooLargeError)) as caught:
+            require_unpacked(place, 50_000_000)
+    finally:
+        pa.set_memory_pool(former)
+    assert pool.max_memory() < 20_000_000
+    assert ("cannot be used" in str(caught.value)) is (name in ("bytes", "lists"))
+
+
+LONG = "x" * 5000
+# Rows that are stored once, or not at all.
+SHARED = {
+    "no values": arrow(pa.nulls(1_000_000)),
+    "a run of numbers": arrow(pa.RunEndEncodedArray.from_arrays(pa.array([500_000]), [7])),
+    "a run of texts": arrow(pa.RunEndEncodedArray.from_arrays(pa.array([1000]), [LONG])),
+    "a run of a dictionary's text": arrow(
+        pa.RunEndEncodedArray.from_arrays(pa.array([1000]), pa.array([LONG]).dictionary_encode())
+    ),
+    "a large dictionary": arrow(
+        pa.DictionaryArray.from_arrays([0] * 1000, pa.array([LONG, "y"], pa.large_string()))
+    ),
+    "a dictionary of numbers": arrow(
+        pa.DictionaryArray.from_arrays(pa.array([0] * 400_000, pa.int8()), pa.array([7, 8]))
+    ),
+    "views of one text": arrow(shared_views(1000, LONG)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_rows_that_share_their_bytes_are_counted_one_by_one(tmp_path, name):
+    place = tmp_path / "people.arrow"
+    place.write_bytes(SHARED[name])
+    with pytest.raises(TooLargeError):
+        require_unpacked(place, 2_000_000)
+    require_unpacked(place, 10_000_000)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_texts_are_counted_alike_however_they_are_stored(tmp_path, kind):
+    place = tmp_path / "people.arrow"
+    place.write_bytes(arrow(pa.array(["a" * 50, None, "b" * 5] * 10_000, kind)))
+    require_unpacked(place, 1_100_000)
+    with pytest.raises(TooLargeError):
+        require_unpacked(place, 500_000)
 
 
 @pytest.mark.parametrize("name", LARGE)

@@ -25,8 +25,7 @@ PASSPHRASE = "HALFMASK_CELL_PASSPHRASE"  # noqa: S105 - a variable's name
 def command() -> None:
     """One person's cell: rows and policy stay in it, encrypted.
 
-    The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE. policy and log take
-    --json.
+    The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE.
 
     Example: halfmask cell init alice.cell --group keys/group-0.json --commons people.toml
     """
@@ -36,7 +35,8 @@ def command() -> None:
 @click.argument("home", type=click.Path())
 @click.option("--group", type=click.Path(exists=True), required=True, help="The group's key file.")
 @click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
-def init(home: str, group: str, commons: str) -> None:
+@as_json
+def init(home: str, group: str, commons: str, as_json: bool) -> None:
     """Make a cell at HOME, enrolled in a group."""
     import tomllib
 
@@ -53,7 +53,10 @@ def init(home: str, group: str, commons: str) -> None:
     key = phrase or new_key_file(f"{home}.key")
     document = tomllib.loads(Path(commons).read_text(encoding="utf-8"))
     Vault.create(home, key, enrolled, document, Path(commons).resolve().parent)
-    show.say(f"{Path(home).name} is a cell of group {enrolled.group}; it has no rows yet.")
+    if as_json:
+        show.document("cell init", {"cell": Path(home).name, "group": enrolled.group})
+    else:
+        show.say(f"{Path(home).name} is a cell of group {enrolled.group}; it has no rows yet.")
 
 
 @command.command("import")
@@ -61,7 +64,8 @@ def init(home: str, group: str, commons: str) -> None:
 @click.argument("file", type=click.Path())
 @click.option("--table", help="The common table; needed where there are several.")
 @click.option("--where", metavar="COLUMN=VALUE", help="Only the rows in which this holds.")
-def import_(home: str, file: str, table: str | None, where: str | None) -> None:
+@as_json
+def import_(home: str, file: str, table: str | None, where: str | None, as_json: bool) -> None:
     """Put the rows of FILE into the cell, in place of those that were there."""
     from halfmask.table.read import read
 
@@ -74,7 +78,11 @@ def import_(home: str, file: str, table: str | None, where: str | None) -> None:
     if where is not None:
         rows = _matching(rows, where)
     vault.put_table(table or names[0], rows)
-    show.say(f"{rows.num_rows:,} rows are in {Path(home).name}.")
+    if as_json:
+        facts = {"cell": Path(home).name, "table": table or names[0], "rows": rows.num_rows}
+        show.document("cell import", facts)
+    else:
+        show.say(f"{rows.num_rows:,} rows are in {Path(home).name}.")
 
 
 @command.command("policy")
@@ -145,7 +153,10 @@ def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> 
     show_default=True,
     help="Stay so long and work for others; 0: until there is nothing to do.",
 )
-def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: float) -> None:
+@as_json
+def join(
+    homes: tuple[str, ...], relay: str, authority: str | None, seconds: float, as_json: bool
+) -> None:
     """Take part in the relay's open queries, then work for others."""
     from halfmask.protocol.transport.http import Sender
     from halfmask.protocol.transport.memory import drive
@@ -153,13 +164,13 @@ def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: flo
     cells = [(Path(home).name, _vault(home).cell()) for home in homes]
     send = Sender(relay, authority=authority)
     until = time.time() + seconds
-    said: set[tuple[str, str]] = set()
+    said: dict[tuple[str, str], None] = {}  # in order
     # A cell that refuses a task rests, longer each time: another one may be able to do it.
     rests = {name: (0.0, 1.0) for name, _ in cells}
 
     def tell(name: str, done: str | None) -> None:
         if done is not None and (name, done) not in said:
-            said.add((name, done))
+            said[name, done] = None
             show.say(f"{name}: {done}.")
 
     while True:
@@ -178,6 +189,9 @@ def join(homes: tuple[str, ...], relay: str, authority: str | None, seconds: flo
             break
         time.sleep(0 if busy else 0.2)
     send.close()
+    if as_json:
+        did = [{"cell": name, "did": what} for name, what in said]
+        show.document("cell join", {"relay": relay, "done": did})
 
 
 @command.command("log")

@@ -35,7 +35,8 @@ def command() -> None:
 )
 @click.option("--asker", default="asker", show_default=True, help="The name of a certified asker.")
 @click.option("--days", type=int, default=365, show_default=True, help="How long that is valid.")
-def keys(folder: str, groups: int, asker: str, days: int) -> None:
+@as_json
+def keys(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None:
     """Make an issuer, keys for groups of cells, and a certified asker in FOLDER."""
     from halfmask.protocol.keys import new_issuer, write_key
 
@@ -46,7 +47,11 @@ def keys(folder: str, groups: int, asker: str, days: int) -> None:
     for number in range(groups):
         write_key(issuer.group(number), where / f"group-{number}.json")
     write_key(issuer.asker(asker, int(time.time()) + days * 86_400), where / "asker.json")
-    show.say(f"Keys are in {where}; the issuer's public key is {issuer.public.hex()}.")
+    if as_json:
+        facts = {"folder": str(where), "groups": groups, "issuer": issuer.public.hex()}
+        show.document("cells keys", facts)
+    else:
+        show.say(f"Keys are in {where}; the issuer's public key is {issuer.public.hex()}.")
 
 
 @command.command("simulate")

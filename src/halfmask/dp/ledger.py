@@ -57,9 +57,12 @@ class BudgetLedger:
     def create(cls, path: str | PathLike[str], granted: Budget) -> BudgetLedger:
         """Start a ledger with the budget that the controller grants to this table."""
         ledger = cls(Path(path))
+        taken = LedgerError(f"The ledger {ledger.path.name!r} exists: open it instead.")
         if ledger.path.exists():
-            raise LedgerError(f"The ledger {ledger.path.name!r} exists: open it instead.")
+            raise taken
         with ledger._transaction() as cursor:
+            if cursor.execute("SELECT 1 FROM grants").fetchall():
+                raise taken  # somebody else granted meanwhile; two grants would be none
             cursor.execute("INSERT INTO grants VALUES (?, ?)", (_now(), _text(granted)))
         return ledger
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -153,12 +154,19 @@ def _connect() -> Any:
 
 
 @cache
+def _spill() -> TemporaryDirectory[str]:
+    """A private folder that goes with this process."""
+    return TemporaryDirectory(prefix="halfmask-", ignore_cleanup_errors=True)
+
+
+@cache
 def _database() -> Any:
     try:
         import duckdb
     except ImportError:
         raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
-    database = duckdb.connect(":memory:")
+    # What does not fit in memory would else lie in the current folder, for all to read.
+    database = duckdb.connect(":memory:", config={"temp_directory": _spill().name})
     database.execute("SET enable_progress_bar = false")
     database.execute("SET python_enable_replacements = false")
     return database

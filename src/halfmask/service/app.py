@@ -19,13 +19,14 @@ from halfmask.service.files import Files
 from halfmask.service.guard import POPULATION, UPLOAD, Guard, Rules, too_large
 from halfmask.service.replies import file_reply, refusal, reply
 from halfmask.service.state import state
-from halfmask.service.workspace import Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from halfmask.service.desk import Desk
     from halfmask.service.jobs import Job, Jobs
+    from halfmask.service.workspace import Workspace
 
 LONGEST_WAIT = 30.0
 _PAUSE = 0.05
@@ -77,14 +78,14 @@ def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
     ) -> Response:
         how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
         job = desk.jobs.claim("open")
-        place = await _received(request, desk.space.room(name), rules.upload_limit, job)
+        place = await _received(request, desk.space, name, rules.upload_limit, job)
         return _started(desk.open_sent(job, place, rules.unpacked_limit, how))
 
     @app.post(POPULATION)
     async def open_population(request: Request, name: str = "population") -> Response:
         _ = desk.space.standing
         job = desk.jobs.claim("population")
-        place = await _received(request, desk.space.room(name), rules.upload_limit, job)
+        place = await _received(request, desk.space, name, rules.upload_limit, job)
         return _started(desk.open_population(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
@@ -184,14 +185,14 @@ def _add_results(app: FastAPI, desk: Desk) -> None:
         return file_reply(files.copy(ticket), download=ticket.download, done=desk.space.forget)
 
 
-async def _received(request: Request, place: Path, limit: int, job: Job) -> Path:
-    """Write the body to its place; removed again where it is too long, cut off or unwanted."""
+async def _received(request: Request, space: Workspace, name: str, limit: int, job: Job) -> Path:
+    """Write the body to a new place; removed again where it is too long, cut off or unwanted."""
     size = 0
     try:
-        with Workspace.kept_if_done(place.parent), place.open("xb") as out:
-            async for chunk in request.stream():
+        place = space.room(name)
+        with space.kept_if_done(place.parent), place.open("xb") as out:
+            async for chunk in _pieces(request, job):
                 size += len(chunk)
-                _check_wanted(job)
                 _check_size(size or 1, limit)
                 out.write(chunk)
             _check_size(size, limit)
@@ -201,9 +202,21 @@ async def _received(request: Request, place: Path, limit: int, job: Job) -> Path
     return place
 
 
-def _check_wanted(job: Job) -> None:
-    if job.unwanted:
-        raise CancelledError
+async def _pieces(request: Request, job: Job) -> AsyncIterator[bytes]:
+    """The body as it comes, until somebody cancels the job: who sends may have fallen silent."""
+    stream = request.stream()
+    while True:
+        coming = asyncio.ensure_future(anext(stream, None))
+        try:
+            while not job.unwanted and not coming.done():
+                await asyncio.wait({coming}, timeout=_PAUSE)
+            if job.unwanted:
+                raise CancelledError
+            if (piece := await coming) is None:
+                return
+        finally:
+            coming.cancel()
+        yield piece
 
 
 def _check_size(size: int, limit: int) -> None:

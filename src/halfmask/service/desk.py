@@ -49,9 +49,12 @@ class Desk:
     def open_sample(self, rows: int) -> Job:
         """Open an invented table."""
         job = self.jobs.claim("open")
-        folder = self.space.new_folder()
-        given = {"folder": folder, "rows": rows}
-        return self.jobs.start(job, lambda: self._open(job, folder, "open_sample", **given))
+
+        def work() -> dict[str, Any]:
+            folder = self.space.new_folder()
+            return self._open(job, folder, "open_sample", folder=folder, rows=rows)
+
+        return self.jobs.start(job, work)
 
     def change_schema(self, asked: dict[str, Any], toml: str | None) -> Job:
         """Put another schema in force."""

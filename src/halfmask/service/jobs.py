@@ -109,7 +109,11 @@ class Jobs:
     def start(self, job: Job, work: Callable[[], dict[str, Any]]) -> Job:
         """Run ``work`` for a claimed job; it goes on when nobody waits."""
         name = f"halfmask-{job.verb}"
-        threading.Thread(target=run, args=(job, work), name=name, daemon=True).start()
+        try:
+            threading.Thread(target=run, args=(job, work), name=name, daemon=True).start()
+        except RuntimeError as error:  # there are too many: nobody would ever end the job
+            job.fail(error)
+            raise
         return job
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
 from halfmask.errors import (
@@ -22,7 +22,8 @@ from halfmask.failure import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from starlette.types import Receive, Scope, Send
 
 # Whose move it is now, in HTTP's words; the first that fits.
 STATUS: tuple[tuple[type[HalfmaskError], int], ...] = (
@@ -60,13 +61,28 @@ def refusal(error: BaseException) -> Response:
     return reply(failure(error).to_dict(), status)
 
 
+class _Sent(FileResponse):
+    """A file that is done with once its reply has ended, also where a part of it was asked for."""
+
+    def __init__(self, path: Path, done: Callable[[Path], None], **told: Any) -> None:
+        super().__init__(path, **told)
+        self._done = done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; a reader who has gone, or asks for a part that is not there, ends it too."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._done(Path(self.path))
+
+
 def file_reply(path: Path, *, download: bool, done: Callable[[Path], None]) -> Response:
     """A file that is shown or saved, and removed once it is sent."""
-    return FileResponse(
+    return _Sent(
         path,
+        done,
         media_type=_MEDIA[path.suffix],
         filename=path.name,
         content_disposition_type="attachment" if download else "inline",
         headers={"Content-Security-Policy": REPORT_POLICY},
-        background=BackgroundTask(done, path),
     )

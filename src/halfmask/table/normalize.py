@@ -30,17 +30,20 @@ def normalize(table: pa.Table, missing: Sequence[str]) -> pa.Table:
         raise InputError("The table has no columns.")
     if table.num_rows == 0:
         raise InputError("The table has columns but no rows.")
-    faults = [
-        f"column '{field.name}' ({field.type})" for field in table.schema if not _flat(field.type)
-    ]
+    require_flat(table.schema)
+    columns = [_column(column, missing) for column in table.columns]
+    _refuse_times(table.column_names, columns)
+    return pa.table(columns, names=table.column_names)
+
+
+def require_flat(schema: pa.Schema) -> None:
+    """Refuse columns whose type can not be grouped and written."""
+    faults = [f"column '{field.name}' ({field.type})" for field in schema if not _flat(field.type)]
     if faults:
         raise InputError(
             f"Columns of these types cannot be used: {', '.join(faults)}. Cast them to text or"
             " numbers, unnest or drop them."
         )
-    columns = [_column(column, missing) for column in table.columns]
-    _refuse_times(table.column_names, columns)
-    return pa.table(columns, names=table.column_names)
 
 
 def _refuse_times(names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> None:

@@ -10,6 +10,7 @@ pair of answers is compared (``cuts``), then the latest ones all together (``com
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,7 @@ class Ledger:
     on_danger: Literal["refuse", "warn"] = "refuse"
     entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    _seen: dict[Path, bytes | None] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.on_danger not in ("refuse", "warn"):
@@ -121,8 +123,13 @@ class Ledger:
         self.entries.append(Entry(plan.statement.text, table, new.k, new.places, printed))
 
     def write(self, path: str | Path) -> None:
-        """Write the ledger; it belongs beside the table, not to the asker."""
-        from halfmask.release.files import whole_file
+        """Write the ledger; it belongs beside the table, not to the asker.
+
+        Raises:
+            LedgerError: somebody else wrote the file since it was read, so that the new answer was
+                not compared with theirs.
+        """
+        from halfmask.release.files import alone_in, whole_file
 
         entries = [
             {
@@ -134,10 +141,17 @@ class Ledger:
             }
             for e in self.entries
         ]
-        with whole_file(path) as temporary:
-            temporary.write_text(
-                json.dumps({"format": FORMAT, "entries": entries}, indent=1), encoding="utf-8"
-            )
+        file = Path(path).resolve()
+        data = json.dumps({"format": FORMAT, "entries": entries}, indent=1).encode()
+        with alone_in(file.parent):
+            if file in self._seen and self._seen[file] != _digest(file):
+                raise LedgerError(
+                    "Another answer was noted in the ledger meanwhile; nothing was released. Ask "
+                    "again, to be compared with it."
+                )
+            with whole_file(path) as temporary:
+                temporary.write_bytes(data)
+            self._seen[file] = hashlib.sha256(data).digest()
 
     @classmethod
     def read(cls, path: str | Path, on_danger: Literal["refuse", "warn"] = "refuse") -> Ledger:
@@ -147,8 +161,9 @@ class Ledger:
             InputError: the file is no ledger.
         """
         file = Path(path)
+        seen = {file.resolve(): _digest(file)}  # first: a later change is noticed
         if not file.exists():
-            return cls(on_danger)
+            return cls(on_danger, _seen=seen)
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
             known = document["format"] == FORMAT
@@ -166,7 +181,7 @@ class Ledger:
             known, entries = False, []
         if not known:
             raise InputError(f"{file.name} is not a ledger that this version can read.")
-        return cls(on_danger, entries)
+        return cls(on_danger, entries, _seen=seen)
 
     def _danger(self, numbers: list[int], k: int) -> None:
         which = ", ".join(map(str, numbers))
@@ -255,6 +270,14 @@ def _place(value: int | None) -> int:
 
 def _alone(request: Request) -> bool:
     return not request.source.args.get("joins")
+
+
+def _digest(file: Path) -> bytes | None:
+    """What tells the content of a file from any other; None where there is none."""
+    try:
+        return hashlib.sha256(file.read_bytes()).digest()
+    except OSError:
+        return None
 
 
 def _packed(table: pa.Table) -> str:
