@@ -24,7 +24,7 @@ def page(browser, address):
     """The page of a running service, its address, what it said, and what it asked for."""
     context = browser.new_context(viewport={"width": 1100, "height": 900})
     shown = context.new_page()
-    shown.set_default_timeout(60_000)
+    shown.set_default_timeout(180_000)
     said: list[str] = []
     asked: list[str] = []
     shown.on("console", lambda message: said.append(message.text))
