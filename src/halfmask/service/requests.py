@@ -39,10 +39,9 @@ class Assess(Asked):
     weights: str | None = None
 
 
-class Promises(Asked):
-    """Models, written as on the command line: ``disease=3:entropy``."""
+class OfColumns(Asked):
+    """Models that are written alike whether one setting is meant or several."""
 
-    k: int | None = None
     personal_k: bool = False
     personal_l: list[str] = []
     personal_t: list[str] = []
@@ -51,6 +50,12 @@ class Promises(Asked):
     t: list[str] = []
     delta_disclosure: list[str] = []
     beta: list[str] = []
+
+
+class Promises(OfColumns):
+    """Models, written as on the command line: ``disease=3:entropy``."""
+
+    k: int | None = None
     k_map: int | None = None
     delta_presence: str | None = None
     average_risk: float | None = None
@@ -77,18 +82,10 @@ class Anonymize(Promises):
     link: str | None = None
 
 
-class Frontier(Asked):
+class Frontier(OfColumns):
     """Alternatives, written as on the command line (``k`` is ``2,5,10``), and how to try them."""
 
     k: str | None = None
-    personal_k: bool = False
-    personal_l: list[str] = []
-    personal_t: list[str] = []
-    l: list[str] = []  # noqa: E741 - the literature's name
-    alpha: list[str] = []
-    t: list[str] = []
-    delta_disclosure: list[str] = []
-    beta: list[str] = []
     k_map: str | None = None
     delta_presence: list[str] = []
     average_risk: str | None = None
