@@ -113,3 +113,9 @@ def test_infinite_numbers_stand_at_the_ends():
         found = hm.compare(people, release, learn=False)
     assert math.isfinite(found.distances[0].hellinger)
     assert math.isfinite(found.partition.dbil)
+
+
+@pytest.mark.parametrize("name", ["control", "earlier", "weaker"])
+def test_a_table_of_a_source_that_is_not_given_is_refused(people, name):
+    with pytest.raises(InputError, match=f"{name}_table names a table of {name}, which is not"):
+        hm.compare(people, people, learn=False, **{f"{name}_table": "x"})

@@ -180,3 +180,12 @@ def test_without_the_packages_the_command_to_install_them_is_said(monkeypatch, c
         run(["serve"])
     assert stop.value.code == 4
     assert "pip install 'halfmask[serve]'" in capsys.readouterr().err
+
+
+def test_a_ledger_in_a_folder_that_is_not_there_is_told_before_any_work(capsys):
+    from halfmask.cli.main import run
+
+    with pytest.raises(SystemExit) as ended:
+        run(["serve", "--answers", "nowhere/answers.json", "--no-open"])
+    assert ended.value.code == 1
+    assert "no folder for answers.json" in capsys.readouterr().err

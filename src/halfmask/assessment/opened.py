@@ -85,7 +85,12 @@ def open_sides(
 
     Raises:
         SchemaError: the original names no quasi-identifier.
+        InputError: a table is named of a source that is not given.
     """
+    for option, source, table in zip(_OPTIONS, sources[1:], tables[1:], strict=True):
+        if source is None and table is not None:
+            given = option.removesuffix("_table")
+            raise InputError(f"{option} names a table of {given}, which is not given: give it too.")
     original = _counted("source_table", sources[0], tables[0], how, _named, more, schema, **written)
     held = original.table.schema
     names = [name for name in [*_named(held), *more] if name not in original.private]

@@ -12,6 +12,7 @@ import click
 from halfmask.cli import show
 from halfmask.cli.budgets import keeper
 from halfmask.cli.options import as_json
+from halfmask.errors import InputError
 
 _MB = 1_000_000
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -86,7 +87,13 @@ def command(file: str | None, host: str, port: int, as_json: bool, **given: Any)
 
 
 def _place(file: str | None) -> Path | None:
-    return None if file is None else Path(file).resolve()
+    """Where a ledger lies, or is to be written: a missing folder is told before any work."""
+    if file is None:
+        return None
+    place = Path(file).resolve()
+    if not place.parent.is_dir():
+        raise InputError(f"There is no folder for {place.name}: make it first.")
+    return place
 
 
 def _ready(address: str, folder: Path, host: str, as_json: bool, open_it: bool) -> None:

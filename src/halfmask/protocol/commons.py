@@ -104,8 +104,10 @@ def read_commons(path: str | Path) -> Commons:
     file = Path(path)
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SchemaError(f"{file.name} cannot be read: {type(error).__name__}.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise SchemaError(
+            f"{file.name} cannot be read as a schema file (TOML): give the common schema."
+        ) from None
     return commons_from(document, file.parent)
 
 
