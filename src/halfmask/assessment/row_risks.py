@@ -25,6 +25,7 @@ from halfmask.metrics.risk.special_uniques import special_uniques
 from halfmask.metrics.risk.survey import class_chances
 from halfmask.metrics.walk import affordable
 from halfmask.models.exact import require_whole
+from halfmask.release.files import private_file
 from halfmask.release.write import write_table
 from halfmask.table.classes import distinct
 from halfmask.table.population import widen
@@ -115,8 +116,8 @@ class RowRisks:
         return self.to_arrow().to_pandas()
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the figures; the suffix says which kind, such as ``.csv`` or ``.parquet``."""
-        write_table(self.to_arrow(), path)
+        """Write the figures to a private file; its suffix says the kind, such as ``.parquet``."""
+        write_table(self.to_arrow(), path, private_file)
 
 
 def row_risks(

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from halfmask.release.document import plain
-from halfmask.release.files import whole_file
+from halfmask.release.files import private_file
 from halfmask.release.write import report_kind
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write(document: dict[str, Any], path: str | PathLike[str]) -> None:
-    """Write ``document`` to a file whose suffix says the kind, whole or not at all."""
+    """Write ``document``, which speaks of original rows, to a private ``.json`` or ``.html``."""
     suffix = report_kind(path)
     values = plain(document)
     if suffix == ".json":
@@ -23,5 +23,5 @@ def write(document: dict[str, Any], path: str | PathLike[str]) -> None:
         from halfmask.report.pages import render_page
 
         text = render_page(values)
-    with whole_file(path) as temporary:
+    with private_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -37,7 +37,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """
     from halfmask.coclustering.draw import heat_map
     from halfmask.coclustering.hierarchy import hierarchy
-    from halfmask.release.files import whole_file
+    from halfmask.release.files import private_file
 
     for path, kind in ((output, ".json"), (given["picture"], ".svg")):
         if path and not str(path).endswith(kind):
@@ -49,11 +49,11 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     grid = _simplified(levels, given)
     kept = (grid.cost - grid.null_cost) / (finest.cost - finest.null_cost or 1.0)
     if output:
-        with whole_file(output) as temporary:
+        with private_file(output) as temporary:
             grid.save(temporary)
         show.say(f"The grid is in {output}.")
     if given["picture"]:
-        with whole_file(given["picture"]) as temporary:
+        with private_file(given["picture"]) as temporary:
             temporary.write_text(heat_map(grid), encoding="utf-8")
         show.say(f"The picture is in {given['picture']}.")
     if as_json:

@@ -69,6 +69,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_json: bool) -> None:
     from collections import Counter
 
+    from halfmask.release.files import private_file
     from halfmask.release.write import write_table
     from halfmask.sample.policies import generate
 
@@ -94,7 +95,7 @@ def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_jso
         ]
         csv.write_csv(pa.table(columns, made.arrow.column_names), sys.stdout.buffer)
     elif output:
-        write_table(made.arrow, output)
+        write_table(made.arrow, output, private_file)
         show.say(f"The table with its demands is in {output}: these are all rows, no release.")
     else:
         show.say("Nothing was written: give -o FILE to keep the demands.")

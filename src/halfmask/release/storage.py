@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import InputError
-from halfmask.release.files import whole_file
+from halfmask.release.files import private_file
 from halfmask.release.recoding import Recoding, Step
 from halfmask.table.hierarchies import Csv
 from halfmask.table.schema_file import column_to_dict, schema_from_dict
@@ -46,14 +46,14 @@ class StoredCsv:
 
 
 def save(recoding: Recoding, path: str | PathLike[str]) -> None:
-    """Write ``recoding`` to ``path``, whole or not at all."""
+    """Write ``recoding``, whose hierarchies may list original values, to a private file."""
     document = {
         "format": FORMAT,
         "columns": {name: _plain(column) for name, column in recoding.columns.items()},
         "steps": [{"levels": dict(s.levels), "classes": s.classes} for s in recoding.steps],
     }
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    with whole_file(path) as temporary:
+    with private_file(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 

@@ -13,17 +13,22 @@ from halfmask.release.files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from os import PathLike
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _KINDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
 
 
-def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
-    """Write ``table`` to ``path``, whole or not at all."""
+def write_table(
+    table: pa.Table,
+    path: str | PathLike[str],
+    file: Callable[[str | PathLike[str]], AbstractContextManager[Path]] = whole_file,
+) -> None:
+    """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``."""
     kind = table_kind(path)
     table = _each(table, _without_runs)
-    with whole_file(path) as temporary:
+    with file(path) as temporary:
         if kind == ".parquet":
             import pyarrow.parquet as pq
 

@@ -10,9 +10,10 @@ import sqlite3
 import struct
 from typing import TYPE_CHECKING
 
-from halfmask.errors import PartyUnavailableError
+from halfmask.errors import InputError, PartyUnavailableError
 from halfmask.protocol.messages import Query, Signed
 from halfmask.protocol.parties.relay_store import Lease, Room
+from halfmask.release.files import make_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,13 +44,16 @@ class RelayStore:
 
     def __init__(self, path: str | Path = ":memory:") -> None:
         try:
+            if str(path) != ":memory:":
+                make_private(path)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.executescript(_TABLES)
-        except sqlite3.Error as error:
+        except (InputError, sqlite3.Error) as error:
+            word = _word(error) if isinstance(error, sqlite3.Error) else str(error).rstrip(".")
             raise PartyUnavailableError(
-                f"The relay's store cannot be opened ({_word(error)}): "
+                f"The relay's store cannot be opened ({word}): "
                 "name a file in a folder that exists and can be written."
             ) from None
 
