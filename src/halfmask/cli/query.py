@@ -24,11 +24,11 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
 @budget_options
 @click.option(
-    "--time-limit",
+    "--effort",
     type=float,
-    default=10.0,
+    default=1.0,
     show_default=True,
-    help="Seconds for SEMANTICS complete; then the best found, with its proven gap.",
+    help="Work for SEMANTICS complete, counted, not timed; then the best found, with its gap.",
 )
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
 @click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
@@ -83,7 +83,7 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
     from halfmask.release.document import plain_rows
 
     ledger = Ledger.read(given["ledger"]) if given["ledger"] else None
-    answer = session.answer(work, ledger=ledger, time_limit=given["time_limit"])
+    answer = session.answer(work, ledger=ledger, effort=given["effort"])
     if ledger is not None:
         ledger.write(given["ledger"])
     rows = answer.to_arrow()

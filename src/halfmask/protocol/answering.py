@@ -62,7 +62,7 @@ class Received:
         return f"Received({self.rows.num_rows:,} rows from {self.contributions:,} cells)"
 
 
-def answer(made: Blueprint, found: Records, *, time_limit: float | None = None) -> Answer:
+def answer(made: Blueprint, found: Records) -> Answer:
     """Filter groups, aggregate what may be published, and pass it through the door."""
     from halfmask.query.aggregate import aggregate
     from halfmask.query.collect import groups_of
@@ -77,7 +77,7 @@ def answer(made: Blueprint, found: Records, *, time_limit: float | None = None) 
         plan = replace(plan, notes=(*plan.notes, NOISY))
     decoded = made.layout.decode(found, request.tests, request.states)
     groups = groups_of(plan, decoded)
-    choice = choose(groups, plan.semantics, time_limit=time_limit)
+    choice = choose(groups, plan.semantics)
     published = publish(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
     if made.layout.sketches and distinct.is_estimate(made.layout, found):

@@ -87,15 +87,20 @@ def _plain_keys(plan: Plan, rows: pa.Table) -> pa.Table:
 
 
 def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
-    """Groups in the order of their keys, so that every engine breaks ties the same way."""
+    """Groups in the order of their levels and labels, so that ties are broken in one order.
+
+    It is the order of what can be published, whoever gave the groups and whoever is left out.
+    """
     import pyarrow as pa
 
-    keys = [
-        _key_column(k, p, rows[f"g{i}"]).codes
-        for i, (k, p) in enumerate(zip(plan.request.keys, plan.keys, strict=True))
-    ]
-    order = np.lexsort([*reversed(keys), rows["level"].to_numpy()])
-    return rows.take(pa.array(order))
+    level = rows["level"].to_numpy()
+    depth = np.maximum(level, 0)
+    keys = []
+    for i, (key, planned) in enumerate(zip(plan.request.keys, plan.keys, strict=True)):
+        column = _key_column(key, planned, rows[f"g{i}"])
+        labels = np.array([m[column.codes] for m in column.maps])
+        keys.append(labels[np.array(column.depths)[depth], np.arange(len(level))])
+    return rows.take(pa.array(np.lexsort([*reversed(keys), level])))
 
 
 def _largest_refused(rows: pa.Table, level: NDArray[np.int64]) -> int:
@@ -174,10 +179,13 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
             shown = _climbed(plain, planned, depth)
         else:
             shown = ["*"] * len(plain)
-        index: dict[object, int] = {}
-        codes = [index.setdefault(label, len(index)) for label in shown]
-        maps.append(np.array(codes, dtype=np.int64))
-        labels.append(list(index))
+        ranked = list(dict.fromkeys(shown))  # intervals ascend with their values
+        if isinstance(rule, Climb):
+            ranked.sort(key=str)
+        ranked.sort(key=lambda label: label is None)
+        index = {label: code for code, label in enumerate(ranked)}
+        maps.append(np.array([index[label] for label in shown], dtype=np.int64))
+        labels.append(ranked)
     codes_of = encoded.codes.astype(np.int64)
     return KeyColumn(codes_of, values, tuple(maps), tuple(labels), key.depths)
 

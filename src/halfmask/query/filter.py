@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
     from halfmask.query.parsing.chain import Semantics
 
+EFFORT = 1.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
@@ -60,15 +62,15 @@ class Published:
         return len(self.level)
 
 
-def choose(groups: Groups, semantics: Semantics, *, time_limit: float | None = None) -> Choice:
-    """Decide where each group goes."""
+def choose(groups: Groups, semantics: Semantics, *, effort: float | None = EFFORT) -> Choice:
+    """Decide where each group goes; ``effort`` bounds the work of ``complete``."""
     from halfmask.query.semantics import complete, complete_greedy, selective
 
     if semantics == "selective":
         return selective.choose(groups)
     if semantics == "complete-greedy":
         return complete_greedy.choose(groups)
-    return complete.choose(groups, time_limit=time_limit)
+    return complete.choose(groups, effort=effort)
 
 
 def publish(groups: Groups, choice: Choice) -> Published:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from halfmask.errors import ParameterError, QueryError
+from halfmask.query.filter import EFFORT
 
 if TYPE_CHECKING:
     from halfmask.dp.accountant import Accountant
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from halfmask.release.private import PrivateRelease
 
 THE_TABLE = "the_table"
-TIME_LIMIT = 10.0
 
 
 def query(
@@ -32,7 +32,7 @@ def query(
     *,
     schema: object = None,
     ledger: Ledger | BudgetLedger | Accountant | None = None,
-    time_limit: float | None = TIME_LIMIT,
+    effort: float | None = EFFORT,
     recheck: Literal["groups", "rows"] = "groups",
     epsilon: Number | Literal["personal"] | None = None,
     **private: Any,
@@ -50,8 +50,9 @@ def query(
         engine: ``"duckdb"``, ``"spark"`` or ``"reference"`` for tables in memory; None: DuckDB.
         schema: what the columns are, where ``table`` does not say; by table name for several.
         ledger: what was answered before; refuses what together with it would isolate people.
-        time_limit: seconds for the exact ``complete`` semantics; then the best found is taken and
-            its proven gap stated. None: until it is proven best.
+        effort: how much counted work the exact ``complete`` semantics may take, where 1 is usual;
+            then the best found is taken and its proven gap stated. None: until it is proven best.
+            No clock decides: the same question has the same answer.
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
         epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``;
             ``"personal"``: everybody's own, from the schema's policy.
@@ -83,11 +84,15 @@ def query(
             from halfmask.query.private.answer import answer_privately
 
             return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
+        if "time_limit" in private:
+            raise ParameterError(
+                "time_limit", "(given)", "no answer to depend on a clock: give 'effort' instead"
+            )
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
         work = session.prepare(sql, policies)
         kept = cast("Ledger | None", ledger)
-        return session.answer(work, ledger=kept, time_limit=time_limit, recheck=recheck)
+        return session.answer(work, ledger=kept, effort=effort, recheck=recheck)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +135,7 @@ class Session:
         work: Work,
         *,
         ledger: Ledger | None = None,
-        time_limit: float | None = TIME_LIMIT,
+        effort: float | None = EFFORT,
         recheck: Literal["groups", "rows"] = "groups",
     ) -> Answer:
         """Run the stages: collect, filter, aggregate, check, seal."""
@@ -142,8 +147,8 @@ class Session:
         from halfmask.query.sealing import candidate_of
         from halfmask.release.seal_answer import seal_answer
 
-        if time_limit is not None:
-            require_number("time_limit", time_limit, 0, open_low=True)
+        if effort is not None:
+            require_number("effort", effort, 0, open_low=True)
         if recheck not in ("groups", "rows"):
             raise ParameterError("recheck", recheck, "'groups' or 'rows'")
         plan = work.plan
@@ -155,7 +160,7 @@ class Session:
                 length=7,
             )
         groups = collect(plan, self.engine)
-        choice = choose(groups, plan.semantics, time_limit=time_limit)
+        choice = choose(groups, plan.semantics, effort=effort)
         published = publish(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
         candidate = candidate_of(

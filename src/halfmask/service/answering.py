@@ -50,7 +50,7 @@ def guaranteed_answer(
     if asked.explain:
         return document("query", {"explanation": explained(work.plan, session).to_dict()})
     ledger = Ledger.read(books.answers)
-    answer = session.answer(work, ledger=ledger, time_limit=asked.time_limit)
+    answer = session.answer(work, ledger=ledger, effort=asked.effort)
     books.answers.parent.mkdir(mode=0o700, exist_ok=True)
     ledger.write(books.answers)
     facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}

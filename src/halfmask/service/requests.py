@@ -122,7 +122,7 @@ class Query(Noise):
     """A query with guarantees, or with noise; its plan or better guarantees only, where asked."""
 
     sql: str
-    time_limit: float = Field(10.0, gt=0)
+    effort: float = Field(1.0, gt=0)
     explain: bool = False
     suggest: bool = False
 

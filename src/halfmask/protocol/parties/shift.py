@@ -126,7 +126,7 @@ class Shift:
                 bench, task, [None if a is None else next(rest) for a in task.inputs]
             )
         found = worker.everything(bench, task, given)
-        done = answering.answer(bench.blueprint, found, time_limit=60.0)
+        done = answering.answer(bench.blueprint, found)
         sealed = answering.envelope(
             done,
             bench.closing.contributions,

@@ -16,11 +16,13 @@ solutions below meet the node's guarantee together, they are the node's best too
 stands at the node may leave it, which shows how much better any other solution has to be; what
 cannot be part of one is left out of a small mixed-integer program (``program``), and mostly
 nothing remains. At the top of a part nobody can leave: its least loss is the optimum.
+
+The same groups give the same answer, whatever the clock says: work is counted, and for each node
+apart, so that what is decided at a node follows from the groups below it alone.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,7 @@ import numpy as np
 
 from halfmask.query.filter import Choice
 from halfmask.query.groups import DROPPED, add
-from halfmask.query.semantics import program, repair
+from halfmask.query.semantics import program
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,11 +38,10 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
 
 
-def choose(groups: Groups, *, time_limit: float | None = None) -> Choice:
-    """The optimum, or with a time limit the best found and how far it may be from it."""
-    until = None if time_limit is None else time.monotonic() + time_limit
+def choose(groups: Groups, *, effort: float | None = None) -> Choice:
+    """The optimum, or with so much effort the best found and how far it may be from it."""
     finest, coarsest = limits(groups)
-    state = _State(groups, finest, coarsest, until)
+    state = _State(groups, finest, coarsest, effort)
     for level in range(groups.top + 1):
         _climb(state, level)
     choice = Choice(state.target, 0.0)
@@ -78,7 +79,7 @@ class _State:
     groups: Groups
     finest: NDArray[np.int64]
     coarsest: NDArray[np.int64]
-    until: float | None
+    effort: float | None
     target: NDArray[np.int64] = field(init=False)
     room: NDArray[np.int64] = field(init=False)
     node: list[NDArray[np.int64]] = field(default_factory=list)
@@ -143,7 +144,7 @@ def _decide(
     here = members[state.target[members] == level]
     if top:
         state.target[here] = DROPPED
-        state.target[members] = repair.repaired(state.groups, members, state.target[members], level)
+        state.target[members] = _repaired(state.groups, members, state.target[members], level)
     else:
         state.target[here] = level + 1
     # Search close to the bound first: the less may be lost, the less has to be looked at.
@@ -153,11 +154,56 @@ def _decide(
     more = 1
     while (known := state.lost(members)) > least:
         limit = min(problem.least + more, known - 1)
-        found, bound = program.solve(problem, limit, state.shared, state.until)
+        found, bound = program.solve(problem, limit, state.shared, state.effort)
         if found is not None:
             state.target[members] = found
         least = max(least, bound)
         if least <= limit:
-            break  # Found it, or time is over.
+            break  # Found it, or it takes too much.
         more *= 4
     return least
+
+
+def _repaired(
+    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
+) -> NDArray[np.int64]:
+    """Who is left out goes to the top of the part with the cheapest company.
+
+    The top passes with everybody, so taking enough of the others along always helps.
+    """
+    target = target.copy()
+    target[target < 0] = top
+    cost = groups.people[members] * (top - target)
+    order = np.argsort(cost, kind="stable")
+    order = order[target[order] < top]
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        trial = target.copy()
+        trial[order[:middle]] = top
+        if _top_passes(groups, members, trial, top):
+            high = middle
+        else:
+            low = middle + 1
+    target[order[:high]] = top
+    return _mended(groups, members, target, top)
+
+
+def _top_passes(
+    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
+) -> bool:
+    inside = members[target == top]
+    return bool(groups.passes(top, inside, np.zeros(len(inside), dtype=np.int64), 1)[0])
+
+
+def _mended(
+    groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
+) -> NDArray[np.int64]:
+    """Rows that lost too much by that go up as well."""
+    for level in range(top):
+        inside = np.flatnonzero(target == level)
+        if len(inside):
+            ids, first = groups.nodes(level, members[inside])
+            holds = groups.passes(level, members[inside], ids, len(first))
+            target[inside[~holds[ids]]] = top
+    return target

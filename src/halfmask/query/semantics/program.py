@@ -12,25 +12,30 @@ is needed.
 
 What is known of the nodes below bounds the program from both sides: each loses at least its bound,
 and at most what the limit leaves if all the others lose no more than theirs.
+
+Work is counted, never timed: entries of the program and nodes of HiGHS's search, which is the same
+search every time. Columns and rows stand in the order of keys; of groups of one kind, those that
+come first in it stay finest.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.query.groups import Distinct
-from halfmask.query.semantics.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.query.groups import Groups
 
 OPTIMAL, INFEASIBLE = 0, 2
+ENTRIES, SEARCHED = 1_000, 20  # of the largest program; nodes of its search, more of smaller ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,16 +66,19 @@ class Problem:
 
 
 def solve(
-    problem: Problem, limit: int, shared: set[int], until: float | None
+    problem: Problem, limit: int, shared: set[int], effort: float | None
 ) -> tuple[NDArray[np.int64] | None, int]:
     """The best levels that lose at most ``limit``, if found, and what is lost at least.
 
-    Nodes that turn out to be short of values only because some are shared are added to ``shared``.
+    A program beyond ``effort`` is not solved, or not to its end; None: whatever it takes. Nodes
+    that turn out to be short of values only because some are shared are added to ``shared``.
     """
     bound = problem.least
-    while until is None or time.monotonic() < until:
+    while True:
         model = _Model(problem, limit, shared)
-        status, x, value = model.run(limit, until)
+        if effort is not None and model.rows.entries > ENTRIES * effort:
+            break
+        status, x, value = model.run(limit, effort)
         if status == INFEASIBLE:
             return None, limit + 1
         bound = max(bound, value)
@@ -105,13 +113,13 @@ class _Model:
 
     def __init__(self, problem: Problem, limit: int, shared: set[int]) -> None:
         self.problem = problem
-        self.rows = Rows()
+        self.rows = _Rows()
         self._kinds(shared)
         self._places(limit - problem.least)
         self._types()
         self._thresholds()
         self._bounds(limit)
-        for v in shared:
+        for v in sorted(shared):
             self._tell_apart(v)
 
     def _kinds(self, shared: set[int]) -> None:
@@ -233,14 +241,15 @@ class _Model:
             for g, column in zip(groups[~alone].tolist(), x[~alone].tolist(), strict=True):
                 for value in count.values[count.starts[g] : count.starts[g + 1]].tolist():
                     holders.setdefault(value, []).append(column)
-            for held in holders.values():
+            # In the order of who holds them: what the values are must not matter.
+            for held in sorted(holders.values()):
                 z, self.columns = self.columns, self.columns + 1
                 self.rows.one([z, *held], [1, *[-1] * len(held)], -np.inf, 0)
                 entries[z] = 1
             for y in self.y[types].tolist():
                 self.rows.one([*entries, y], [*entries.values(), -needed], 0, np.inf)
 
-    def run(self, limit: int, until: float | None) -> tuple[int, NDArray[np.int64] | None, int]:
+    def run(self, limit: int, effort: float | None) -> tuple[int, NDArray[np.int64] | None, int]:
         """The status, the number of groups per place, and a lower bound of the loss."""
         from scipy.optimize import Bounds, milp
 
@@ -250,8 +259,8 @@ class _Model:
         cost[: len(self.of)] = self.cost
         # A gap below one half proves a whole number optimal.
         options: dict[str, float] = {"mip_rel_gap": 0.5 / max(1, limit)}
-        if until is not None:
-            options["time_limit"] = max(0.0, until - time.monotonic())
+        if effort is not None:
+            options["node_limit"] = int(ENTRIES * effort * SEARCHED / self.rows.entries)
         # All columns are declared whole, also those that would be anyway: HiGHS 1.8 has been seen
         # to cut off the optimum where it had to find that out by itself.
         result = milp(
@@ -297,3 +306,47 @@ def _whole(value: float | None) -> int:
     if value is None or not np.isfinite(value):
         return 0
     return max(0, int(np.ceil(value - 1e-4)))
+
+
+class _Rows:
+    """Rows lower <= sum of value x column <= upper."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        self._limits: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._count = 0
+        self.entries = 0
+
+    def add(
+        self,
+        rows: NDArray[Any],
+        columns: NDArray[Any],
+        values: NDArray[Any],
+        lower: NDArray[Any],
+        upper: NDArray[Any],
+    ) -> None:
+        """Add ``len(lower)`` rows; ``rows`` numbers them from 0."""
+        self._entries.append((rows + self._count, columns, values))
+        self._limits.append((lower, upper))
+        self._count += len(lower)
+        self.entries += len(columns)
+
+    def one(
+        self, columns: Sequence[int], values: Sequence[float], lower: float, upper: float
+    ) -> None:
+        """Add one row."""
+        at = np.zeros(len(columns))
+        self.add(at, np.array(columns), np.array(values), np.array([lower]), np.array([upper]))
+
+    def constraint(self, columns: int) -> Any:
+        """All rows as SciPy wants them."""
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import csr_array
+
+        rows, at, values = (np.concatenate(part) for part in zip(*self._entries, strict=True))
+        lower, upper = (np.concatenate(part) for part in zip(*self._limits, strict=True))
+        shape = (self._count, columns)
+        matrix = csr_array(
+            (values.astype(float), (rows.astype(np.int64), at.astype(np.int64))), shape=shape
+        )
+        return LinearConstraint(matrix, lower.astype(float), upper.astype(float))

@@ -68,7 +68,7 @@ const FIELDS = {
     { name: "epsilon", label: "Answer with noise, for this epsilon", kind: "text", hint: "as the query says", more: true },
     { name: "delta", label: "and this delta", kind: "text", hint: "0, or as the query says", more: true },
     { name: "rows_per_person", label: "Rows that one person can have", kind: "whole", min: 1, hint: "1", more: true },
-    { name: "time_limit", label: "Time limit, in seconds", kind: "number", min: 0.1, value: 10, more: true },
+    { name: "effort", label: "SEMANTICS complete: work, where 1 is usual", kind: "number", min: 0.1, value: 1, more: true },
   ],
   synthesize: [
     { name: "epsilon", label: "Privacy budget to spend, epsilon", kind: "text", hint: "no formal guarantee" },
