@@ -91,7 +91,7 @@ def hold_demands(
         PrivacyError: somebody demands noise, and nothing here is noisy.
         InternalError: a demand is not met; nothing leaves.
     """
-    found = _stated(table, choice)
+    found = statement(table, choice)
     if found is None or choice == "ignore":
         return found
     classes = int(ids.max(initial=-1)) + 1
@@ -121,7 +121,7 @@ def hold_groups(
         PrivacyError: somebody demands an l, a t or noise, which such groups cannot give.
         InternalError: a demand is not met; nothing leaves.
     """
-    found = _stated(table, choice)
+    found = statement(table, choice)
     if found is None or choice == "ignore":
         return found
     refuse_diversity(table)
@@ -157,24 +157,30 @@ def require_choice(choice: object) -> None:
         raise ParameterError("demands", choice, "'keep' or 'ignore'")
 
 
-def _stated(table: Table, choice: Choice) -> DemandsStatement | None:
-    """How many people state what; refuses those whom exact rows cannot serve."""
+def statement(
+    table: Table, choice: Choice, counts: NDArray[np.int64] | None = None
+) -> DemandsStatement | None:
+    """How many people state what, where each row stands for ``counts``.
+
+    Raises:
+        PrivacyError: somebody demands noise alone, which exact rows cannot give.
+    """
     require_choice(choice)
     schema = table.schema
     if not schema.policy and not schema.policy_columns and not schema.policies:
         return None
     exact = [~np.isnan(_numbers(table, demand)) for demand in ("k", "l", "t")]
     own, noise = exact[0] | exact[1] | exact[2], ~np.isnan(_numbers(table, "epsilon"))
-    people = _count(table, own | noise)
+    people = _count(table, own | noise, counts)
     if not people:
         return None
-    only = _count(table, noise & ~own)
+    only = _count(table, noise & ~own, counts)
     if only and choice == "keep":
         raise PrivacyError(
             f"{only:,} people state an own epsilon and no k, l or t, which rows without noise "
             f"cannot keep: use differential privacy (epsilon); {SET_ASIDE}."
         )
-    return DemandsStatement(choice == "keep", people, _count(table, noise))
+    return DemandsStatement(choice == "keep", people, _count(table, noise, counts))
 
 
 def _numbers(
@@ -272,10 +278,12 @@ def _text(column: pa.ChunkedArray) -> pa.Array:
     return _whole(column.cast(pa.string()))
 
 
-def _count(table: Table, marked: NDArray[np.bool_]) -> int:
+def _count(
+    table: Table, marked: NDArray[np.bool_], counts: NDArray[np.int64] | None = None
+) -> int:
     """How many people the marked rows are about."""
     if table.schema.person is None:
-        return int(np.count_nonzero(marked))
+        return int(np.count_nonzero(marked) if counts is None else counts[marked].sum())
     return len(pc.unique(_text(table.arrow[table.schema.person]).filter(pa.array(marked))))
 
 

@@ -372,6 +372,47 @@ def with_policies(table: Table, given: object) -> Table:
     return Table(arrow, schema, table.origin, table.given)
 
 
+def without_policies(schema: Schema) -> Schema:
+    """The schema of a table of which nobody's demands are read."""
+    return replace(schema, policy={}, policy_file=None, policy_columns={}, policies=())
+
+
+def narrowed(whole: Schema, part: Schema, names: Sequence[str]) -> Schema:
+    """The schema ``part`` of a table that holds only the columns ``names`` of those that are shown.
+
+    What somebody demands where another column is shown holds in general then, for it would leave
+    with these; an l or t of another sensitive column speaks of that column alone.
+    """
+    lost = [name for one in sources(part) for name in one.spoken_of if name not in names]
+    if not lost:
+        return part
+    more: list[Policies] = []
+    for source in (Policies(columns=part.policy_columns), *part.policies):
+        here = {name: entry for name, entry in source.columns.items() if name in names}
+        people = None if source.people is None else _narrowed_rows(whole, source.people, names)
+        more.append(replace(source, columns=here, people=people))
+        for name in lost:
+            entry = source.columns.get(name, {})
+            if name not in whole.private:
+                alone = ("l", "t") if name in whole.sensitive else ()
+                more.append(Policies(**{d: v for d, v in entry.items() if d not in alone}))
+    kept = tuple(source for source in more if source.stated)
+    return replace(part, policy_columns={}, policies=kept)
+
+
+def _narrowed_rows(schema: Schema, people: pa.Table, names: Sequence[str]) -> pa.Table:
+    def among(listed: Iterable[str]) -> pa.ChunkedArray:
+        return pc.is_in(people["column"], value_set=pa.array(list(listed), pa.string()))
+
+    there = among(names)
+    columns = {"person": people["person"], "column": pc.if_else(there, people["column"], None)}
+    alone = pc.and_(pc.invert(there), among(schema.sensitive))
+    for demand in DEMANDS:
+        values = people[demand]
+        columns[demand] = pc.if_else(alone, None, values) if demand in ("l", "t") else values
+    return pa.table(columns).filter(pc.invert(among(schema.private)))
+
+
 def demand_key(demand: str, column: str = "") -> str:
     """The name under which a table encodes a demand, that for a sensitive ``column`` if it has one."""
     return f"{KEY}{demand}{' ' if column else ''}{column}"
