@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from halfmask.models.check import check
     from halfmask.query.explain import explain
     from halfmask.query.history.ledger import Ledger
-    from halfmask.query.policies import Policies
+    from halfmask.table.demands import Policies
     from halfmask.query.run import query
     from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
@@ -122,7 +122,7 @@ _HOMES = {
     "Ledger": "halfmask.query.history.ledger",
     "Need": "halfmask.metrics.discrimination.need",
     "Partition": "halfmask.metrics.discrimination.partition",
-    "Policies": "halfmask.query.policies",
+    "Policies": "halfmask.table.demands",
     "PrivateRelease": "halfmask.release.private",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",

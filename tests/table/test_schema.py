@@ -108,7 +108,7 @@ FAULTS = [
     ({"table": {"persn": "id"}}, "did you mean 'person'"),
     ({"table": {"person": 7}}, "must be a text"),
     ({"table": {"missing": 7}}, "missing must be a list"),
-    ({"policy": {"k": 7}}, "name of a column"),
+    ({"policy": {"k": True}}, "name of a column"),
     ({"policy": {"gamma": "e"}}, "Unknown key 'gamma'"),
     ({"policy": {"file": "p.csv"}}, "needs [table] person"),
     ({"table": {"person": "a"}, "columns": {"a": "quasi"}}, "the person column and quasi"),

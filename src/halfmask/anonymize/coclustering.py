@@ -9,7 +9,7 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,10 @@ from halfmask.coclustering.merges import compact
 from halfmask.coclustering.signatures import LINKS, meetings
 from halfmask.coclustering.simplify import merge_small
 from halfmask.errors import ParameterError, PrivacyError, UnsatisfiableError
-from halfmask.models.needs import prepare, statistics
+from halfmask.models.needs import demand_keys, prepare, statistics
 from halfmask.release.seal_hybrid import HybridCandidate, seal_hybrid
-from halfmask.table.schema import Column, Schema
-from halfmask.table.table import Table
+from halfmask.table.schema import Column
+from halfmask.table.table import Encoded, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.prepare import Intervals
     from halfmask.coclustering.signatures import Link
     from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.demands import Choice
     from halfmask.release.release import Release
 
 OPTIONS = ("bins", "intervals", "link")
@@ -105,6 +106,7 @@ def anonymize(
     bins: int = 10,
     intervals: Intervals = "equal-frequency",
     link: Link = "count",
+    demands: Choice = "keep",
 ) -> Release:
     """Group rows by co-clustering until every model holds, and release their labels.
 
@@ -119,6 +121,7 @@ def anonymize(
         intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``.
         link: which groups of parts a class publishes first: those it meets most (``"count"``), or
             most against independence (``"lift"``).
+        demands: ``"ignore"`` where the controller sets people's own demands aside.
     """
     prepare(table, models)
     if link not in LINKS:
@@ -138,7 +141,8 @@ def anonymize(
     room = int(Fraction(str(suppression)) * len(table))
     division = satisfied(table, models, found, close_to(found, least), method, link, room)
     chosen = {"suppression": suppression, "bins": bins, "intervals": intervals, "link": link}
-    return seal_hybrid(candidate(table, models, found, division, method, {"seed": seed, **chosen}))
+    made = candidate(table, models, found, division, method, {"seed": seed, **chosen})
+    return seal_hybrid(replace(made, demands=demands))
 
 
 def close_to(found: Clustered, least: int) -> NDArray[np.int32]:
@@ -261,9 +265,11 @@ def _passing(
     hidden = {n: c for n, c in schema.columns.items() if c.role != "quasi"}
     rows = table.arrow.drop_columns(list(schema.quasi))
     rows = rows if len(kept) == len(table) else rows.take(pa.array(kept))
+    demands = {key: table.encode(key) for model in models for key in demand_keys(table, model)}
     stand_in = Table(
         rows.append_column(_CLASS, pa.array(classes.astype(np.int32))),
-        Schema({**hidden, _CLASS: Column("quasi")}, person=schema.person, policy=schema.policy),
+        replace(schema, columns={**hidden, _CLASS: Column("quasi")}),
+        _encoded={key: Encoded(one.values, one.codes[kept]) for key, one in demands.items()},
     )
     found, ids = statistics(stand_in, models)
     place = np.zeros(int(classes.max()) + 1, dtype=np.int64)

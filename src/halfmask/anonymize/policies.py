@@ -24,6 +24,7 @@ from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
 from halfmask.models.needs import prepare
 from halfmask.sample.policies import CONCERNS, demands, generate
+from halfmask.table.demands import states
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def compare_policies(
         raise ParameterError("method", method, "one of " + ", ".join(METHODS))
     if not seeds:
         raise ParameterError("seeds", tuple(seeds), "at least one")
-    if concerns is None and "k" in table.schema.policy:
+    if concerns is None and states(table.schema, "k"):
         runs = [(OWN, [table])]
     else:
         chosen = list(CONCERNS) if concerns is None else list(concerns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
@@ -14,11 +15,13 @@ from halfmask.errors import ParameterError
 from halfmask.metrics.cost.metric import CellMetric, ClassMetric
 from halfmask.metrics.cost.registry import METRICS, metric_named
 from halfmask.models.exact import require_number, require_whole
-from halfmask.models.needs import prepare, statistics
+from halfmask.models.needs import demanded, prepare, statistics
 from halfmask.models.verdict import Model
 from halfmask.release.candidate import Candidate
+from halfmask.release.demands import require_choice
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
+from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies.auto import settled
 from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.table import require_table
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from halfmask.anonymize.solution import Solution
     from halfmask.metrics.cost.metric import Metric
+    from halfmask.release.demands import Choice
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
@@ -46,7 +50,7 @@ PERTURBING = dict.fromkeys(
     ("cocluster", "cocluster-sets", "cocluster-mode"), "halfmask.anonymize.coclustering"
 )
 METHODS = (*RECODINGS, *PARTITIONS, *PERTURBING)
-_EFFORT = ("suppression", "seed", "time_limit")
+_EFFORT = ("suppression", "seed", "time_limit", "demands")
 
 
 def anonymize(
@@ -57,9 +61,14 @@ def anonymize(
     metric: str | Metric | None = None,
     seed: int | None = None,
     time_limit: float | None = None,
+    policies: object = None,
+    demands: Choice = "keep",
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
+
+    What people demand for themselves (``[policy]`` in the schema) is kept beside the models, also
+    where none is named.
 
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared.
@@ -75,6 +84,8 @@ def anonymize(
             ``"dbil"``.
         seed: for methods that draw at random; the others ignore it.
         time_limit: seconds; the best found by then is released with its proven gap.
+        policies: more demands of people, as for ``query``; they add to those of the schema.
+        demands: ``"ignore"`` sets people's demands aside; the release says so first.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -94,7 +105,10 @@ def anonymize(
         >>> hm.anonymize(people, hm.KAnonymity(2)).levels
         {'age': 1, 'sex': 0}
     """
-    require_table(table)
+    table = with_policies(require_table(table), policies)
+    require_choice(demands)
+    if demands == "keep":
+        models = demanded(table, models)
     method = method or _default(models, metric, suppression)
     _require(table, method, suppression, seed, time_limit)
     if options and method in RECODINGS:
@@ -102,13 +116,15 @@ def anonymize(
         raise ParameterError(name, value, "it only with " + ", ".join((*PARTITIONS, *PERTURBING)))
     effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
     if method in PERTURBING:
-        return _perturbed(table, models, method, metric, {**effort, **options})
+        return _perturbed(table, models, method, metric, {**effort, "demands": demands, **options})
     table = prepare(settled(table), models)
     check_hierarchies(table)
     if method in PARTITIONS:
         name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
-        return seal(divided(table, models, Settings(method, name, seed, time_limit, options)))
-    return seal(_recoded(table, models, method, "loss" if metric is None else metric, effort))
+        found = divided(table, models, Settings(method, name, seed, time_limit, options))
+    else:
+        found = _recoded(table, models, method, "loss" if metric is None else metric, effort)
+    return seal(replace(found, demands=demands))
 
 
 def _perturbed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +27,26 @@ if TYPE_CHECKING:
     from halfmask.assessment.settings import Setting
     from halfmask.metrics.shared_column import SharedColumn
     from halfmask.metrics.sides import Published, Sides
+    from halfmask.release.demands import Choice
     from halfmask.table.table import Table
 
 
-def divided_point(
-    measure: Measure, setting: Setting, seed: int, time_limit: float | None
-) -> Point | None:
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How every setting is tried.
+
+    Attributes:
+        seed: for methods that draw at random.
+        time_limit: seconds for each search.
+        demands: whether people's own demands are kept; the models of the settings hold them then.
+    """
+
+    seed: int = 0
+    time_limit: float | None = None
+    demands: Choice = "keep"
+
+
+def divided_point(measure: Measure, setting: Setting, effort: Effort) -> Point | None:
     """Divide the rows into classes; None where nothing satisfies the models. Nothing is sealed."""
     table = measure.table
     try:
@@ -41,12 +56,13 @@ def divided_point(
                 *setting.models,
                 method=setting.method,
                 suppression=setting.suppression,
-                seed=seed,
-                time_limit=time_limit,
+                seed=effort.seed,
+                time_limit=effort.time_limit,
+                demands=effort.demands,
             )
             return Point.of(setting, finished_figures(table, made), made.gap)
-        effort = Settings(setting.method, seed=seed, time_limit=time_limit)
-        found = candidate(table, setting.models, effort)
+        how = Settings(setting.method, seed=effort.seed, time_limit=effort.time_limit)
+        found = candidate(table, setting.models, how)
     except UnsatisfiableError:
         return None
     assert isinstance(found.recoding, Partition)  # noqa: S101 - divisions make nothing else

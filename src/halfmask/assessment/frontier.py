@@ -6,13 +6,14 @@ tables are made, measured and forgotten. Nothing is released.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from halfmask.assessment.dominance import marked, require_axes, utility_of
 from halfmask.assessment.drawn import private_point
 from halfmask.assessment.figures import Measure
-from halfmask.assessment.finished import divided_point, given_point
+from halfmask.assessment.finished import Effort, divided_point, given_point
 from halfmask.assessment.frontier_source import (
     by_value,
     columns_read,
@@ -27,7 +28,8 @@ from halfmask.engines.counted import counted
 from halfmask.engines.source import Source
 from halfmask.errors import ParameterError
 from halfmask.models.exact import require_whole
-from halfmask.models.needs import prepare
+from halfmask.models.needs import demanded, prepare
+from halfmask.release.demands import statement, told_first
 from halfmask.table.classes import classes_of
 from halfmask.table.hierarchies.auto import settled
 from halfmask.table.hierarchies.check import check_hierarchies
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from halfmask.engines.counted import Counted
     from halfmask.metrics.sides import Published
     from halfmask.models.verdict import Model
+    from halfmask.release.demands import Choice
     from halfmask.table.table import Table
 
     Progress = Callable[[int, int], None]
@@ -69,9 +72,13 @@ def frontier(
     memory_limit: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    policies: object = None,
+    demands: Choice = "keep",
     progress: Progress | None = None,
 ) -> Frontier:
     """Try all combinations of settings and mark those that none dominates.
+
+    Every setting keeps what people demand for themselves beside its models.
 
     Args:
         table: rows with quasi-identifiers and hierarchies; or, for recodings, a file or the address
@@ -99,6 +106,8 @@ def frontier(
         memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
         delimiter: what stands between the fields of a text file; None: detected.
         encoding: the character encoding of a text file; None: detected.
+        policies: more demands of people, as for ``query``; they add to those of the schema.
+        demands: ``"ignore"`` sets people's demands aside, which a note says first.
         progress: called with how many settings are done, and of how many.
 
     Example:
@@ -116,13 +125,20 @@ def frontier(
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
+    source = source.demanding(policies)
     if source.stays:
         require_no_rows(wanted, rows_needed=bool(epsilons or releases))
     held = counted(source, lambda declared: columns_read(declared, promised))
     require(held, risk)
     held = by_value(held)
+    own = statement(held.table, demands, held.counts)
+    if demands == "keep":
+        wanted = [
+            [replace(one, models=demanded(held.table, one.models)) for one in chain]
+            for chain in wanted
+        ]
     done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
-    _promise(held, wanted, metric, seed, time_limit, done)
+    _promise(held, wanted, metric, Effort(seed, time_limit, demands), done)
     for epsilon in epsilons:
         done.add(private_point(held.table, epsilon, synthesizer, domains, draws))
     for name, made in (releases or {}).items():
@@ -135,7 +151,7 @@ def frontier(
         tuple(done.undecided),
         risk,
         compared,
-        _notes(held, done.points, compared),
+        told_first(own, _notes(held, done.points, compared)),
     )
 
 
@@ -165,8 +181,7 @@ def _promise(
     held: Counted,
     wanted: Sequence[Sequence[Setting]],
     metric: str,
-    seed: int,
-    time_limit: float | None,
+    effort: Effort,
     done: _Done,
 ) -> None:
     """Search every setting that promises something."""
@@ -181,12 +196,12 @@ def _promise(
     measure = shared.measure if shared is not None else _measure(ready)
     for chain in wanted:
         if shared is not None and chain[0].recodes:
-            for setting, figures, gap in shared.run(chain, time_limit):
+            for setting, figures, gap in shared.run(chain, effort.time_limit):
                 point = None if figures is None else Point.of(setting, figures, gap)
                 done.add(point, setting, gap or 0.0)
         else:
             for setting in chain:
-                done.add(divided_point(measure, setting, seed, time_limit), setting)
+                done.add(divided_point(measure, setting, effort), setting)
 
 
 def _measure(table: Table) -> Measure:

@@ -27,8 +27,7 @@ def columns_read(schema: Schema, models: Sequence[Model]) -> list[str]:
     schema.require_quasi()
     names = [*schema.quasi, *schema.sensitive]
     names += [column for model in models for column in model.columns]
-    demands = [demand for model in models for demand in model.policy]
-    names += [schema.policy[demand] for demand in demands if demand in schema.policy]
+    names += schema.policy_names
     return names if schema.person is None else [*names, schema.person]
 
 

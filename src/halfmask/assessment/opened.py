@@ -13,6 +13,7 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.metrics.sides import Published
 from halfmask.metrics.suppressed import MISSING, require_word, starred
 from halfmask.table.decimal_comma import labels_with_points
+from halfmask.table.demands import without_policies
 from halfmask.table.normalize import normalize
 from halfmask.table.read import rows_of
 from halfmask.table.schema import Schema
@@ -142,7 +143,7 @@ def _named(schema: Schema) -> list[str]:
 def _only(schema: Schema, names: Sequence[str]) -> Schema:
     """What the schema says of some columns, for other people's rows."""
     columns = {name: column for name, column in schema.columns.items() if name in names}
-    return replace(schema, columns=columns, person=None, policy={}, policy_file=None)
+    return without_policies(replace(schema, columns=columns, person=None))
 
 
 def _other(

@@ -43,7 +43,8 @@ class Setting:
     def name(self) -> str:
         """The setting in words."""
         left = f", {_percent(self.suppression)} suppressed" if self.suppresses else ""
-        return f"{', '.join(map(_said, self.models))}; {self.method}{left}"
+        promises = dict.fromkeys(map(_said, self.models))
+        return f"{', '.join(promises)}; {self.method}{left}"
 
     @property
     def suppresses(self) -> bool:
@@ -148,6 +149,8 @@ def require_effort(seed: int, time_limit: float | None) -> None:
 def _said(model: Model) -> str:
     """A model in few words; where its parameter is its own, without its name."""
     facts = model.to_dict()
+    if facts.get("default") == 1:  # for those who state nothing it demands nothing
+        return "own demands"
     numbers = [f"{key} = {facts[key]:g}" for key in _NUMBERS if facts.get(key) is not None]
     words = [facts[key] for key in ("kind", "distance") if facts.get(key) not in _PLAIN]
     named = [] if facts["model"] in _KNOWN_BY_NUMBER else [facts["model"]]

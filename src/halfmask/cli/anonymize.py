@@ -10,6 +10,8 @@ from halfmask.cli import show
 from halfmask.cli.options import (
     STDOUT,
     as_json,
+    demand_options,
+    demand_settings,
     load,
     output,
     refuse_bad_outputs,
@@ -28,6 +30,7 @@ _SETTINGS = (
 @click.command("anonymize")
 @source
 @promises
+@demand_options
 @suppression
 @click.option(
     "--method",
@@ -58,17 +61,19 @@ _SETTINGS = (
 def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Release FILE with promises, losing least.
 
+    What people demand for themselves in the schema is kept beside them, or alone.
+
     Example: halfmask anonymize people.csv --k 10 -o out.parquet --report out.html
     """
     from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
     refuse_bad_outputs(file, output, given["report"], given["recoding"])
-    wanted = models(given)
     table = load(file, given)
+    wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
     with show.working("Searching the recoding that loses least"):
-        release = anonymize(table, *wanted, **settings)
+        release = anonymize(table, *wanted, **settings, **demand_settings(given))
     deliver(release, output, given["report"])
     if given["recoding"] and release.recoding is None:
         show.say("This method has no recoding for new rows: none was saved.")

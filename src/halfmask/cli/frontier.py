@@ -11,6 +11,8 @@ from halfmask.cli import show
 from halfmask.cli.alternatives import alternatives, choices
 from halfmask.cli.options import (
     as_json,
+    demand_options,
+    demand_settings,
     engine_options,
     load,
     names,
@@ -32,6 +34,7 @@ _SHOWN = 40  # settings that are printed; --json and -o hold all
 @click.command("frontier")
 @source
 @alternatives
+@demand_options
 @click.option("--method", default="optimal", show_default=True, metavar="A,B", help="Methods.")
 @click.option(
     "--suppression", default="0,0.02,0.05", show_default=True, help="Shares of rows left out."
@@ -82,6 +85,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
             draws=given["draws"],
             releases=finished,
             progress=progress,
+            **demand_settings(given),
             **how,
         )
     show.outcome("frontier", found, show_frontier, report=output, as_json=as_json)

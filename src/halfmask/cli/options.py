@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 STDOUT = "-"
+POLICIES = click.option(
+    "--policies", type=click.Path(), help="More demands of people: .toml, .csv or .parquet."
+)
+IGNORE = click.option(
+    "--ignore-demands", is_flag=True, help="Set people's own demands aside; what leaves says so."
+)
+
+
+def demand_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add where people's demands stand besides the schema, and whether they are set aside."""
+    return POLICIES(IGNORE(verb))
+
+
+def demand_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options of ``demand_options`` say, for the verbs of the library."""
+    choice = "ignore" if given["ignore_demands"] else "keep"
+    return {"policies": given["policies"], "demands": choice}
+
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli.options import load
+from halfmask.table.demands import EXACT, states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from halfmask.models.verdict import Model
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 Verb = Callable[..., Any]
@@ -55,11 +57,13 @@ def promises(verb: Verb) -> Verb:
     return verb
 
 
-def models(given: Mapping[str, Any]) -> list[Model]:
-    """The models that the options name, in the order of the options; at least one."""
+def models(given: Mapping[str, Any], schema: Schema) -> list[Model]:
+    """The models that the options name, in their order; none only where people state demands."""
     from halfmask.models.stated import stated_models
 
-    return stated_models(given, mark="--", population=population_of(given))
+    demands = given["policies"] or any(states(schema, demand) for demand in EXACT)
+    needed = not demands or given.get("ignore_demands", False)
+    return stated_models(given, mark="--", population=population_of(given), needed=needed)
 
 
 def population_of(given: Mapping[str, Any]) -> Callable[[], Table | None]:

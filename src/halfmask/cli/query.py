@@ -8,7 +8,7 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.budgets import budget_options
-from halfmask.cli.options import STDOUT, as_json, load, output, source
+from halfmask.cli.options import POLICIES, STDOUT, as_json, load, output, source
 from halfmask.cli.private_query import answer_with_noise, refuse_noise
 
 
@@ -18,7 +18,7 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
 @click.option(
     "-f", "--sql-file", type=click.Path(allow_dash=True), help="Read the query from here."
 )
-@click.option("--policies", type=click.Path(), help="People's demands: .toml, .csv or .parquet.")
+@POLICIES
 @click.option("--engine", help="duckdb, spark or reference; postgres:// needs none.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")

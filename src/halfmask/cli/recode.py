@@ -10,6 +10,8 @@ from halfmask.cli import show
 from halfmask.cli.options import (
     STDOUT,
     as_json,
+    demand_options,
+    demand_settings,
     load,
     output,
     refuse_bad_outputs,
@@ -24,6 +26,7 @@ from halfmask.cli.releases import deliver, show_release, suppression
 @source
 @click.argument("recoding", type=click.Path())
 @promises
+@demand_options
 @suppression
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
@@ -39,11 +42,12 @@ def command(file: str, recoding: str, output: str | None, as_json: bool, **given
 
     refuse_two_documents(output, json_too=as_json)
     refuse_bad_outputs(file, output, given["report"])
-    wanted = models(given)
     saved = Recoding.load(recoding)
     table = load(file, given)
+    wanted = models(given, table.schema)
     with show.working("Recoding"):
-        release = saved.apply(table, *wanted, suppression=given["suppression"])
+        settings = {"suppression": given["suppression"], **demand_settings(given)}
+        release = saved.apply(table, *wanted, **settings)
     deliver(release, output, given["report"])
     if as_json:
         show.document("recode", release.to_dict())

@@ -29,6 +29,9 @@ def deliver(
     release: Release | SyntheticRelease | PrivateRelease, output: str | None, report: str | None
 ) -> None:
     """Write the rows and the report where the user wants them."""
+    own = getattr(release, "demands", None)
+    if own is not None and not own.kept:
+        show.say(own.words)  # before anything else
     if output == STDOUT:
         from pyarrow import csv
 
@@ -55,4 +58,5 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
     if release.levels:
         show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
     for note in release.notes:
-        show.say(note)
+        if release.demands is None or note != release.demands.words:  # that was said first
+            show.say(note)

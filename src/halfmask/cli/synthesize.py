@@ -12,6 +12,8 @@ from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
     as_json,
+    demand_options,
+    demand_settings,
     load,
     output,
     refuse_bad_outputs,
@@ -33,6 +35,7 @@ _OPTIONS = (
 @click.command("synthesize")
 @source
 @click.option("--method", help="marginals, histogram, privbayes, dp-cocluster, auto; cocluster.")
+@demand_options
 @budget_options
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
@@ -60,6 +63,8 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     table = load(file, given)
     method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
+    if method == "cocluster":
+        options |= demand_settings(given)
     accountant = keeper(given["ledger"], given["grant"])
     if accountant is not None:
         options["accountant"] = accountant
@@ -93,4 +98,5 @@ def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:
     show.table("Synthetic table", ("", ""), facts, to=to)
     show_criteria(measured["criteria"], to=to)
     for note in release.notes:
-        show.say(note)
+        if release.demands is None or note != release.demands.words:  # that was said first
+            show.say(note)

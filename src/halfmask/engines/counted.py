@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.open import is_address
-from halfmask.errors import InputError
+from halfmask.errors import InputError, SchemaError
 from halfmask.table.bind import bind, typed
 from halfmask.table.decimal_comma import has_comma
+from halfmask.table.demands import narrowed, sources, without_policies
 from halfmask.table.normalize import normalize
 from halfmask.table.weights import checked, weights_of
 
@@ -112,9 +113,12 @@ def counted(
         names += [one for one in dict.fromkeys(optional) if one in held]
         if not names:
             raise InputError("The source has none of the columns that are compared: check it.")
+        faults = [f for one in sources(declared) for f in one.unknown([*there, *one.names])]
+        if faults:
+            raise SchemaError(*faults)
         used = _used(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
-            names = [one for one in names if one not in used.policy.values()]
+            names = [one for one in names if one not in used.policy_names or one in there]
         sums = [] if weights is None else _sums(source.place, declared, running, name, weights)
         tuples, counts = counted_tuples(running, name, names, more=sums)
     if weights is None:
@@ -141,15 +145,15 @@ def _is_csv(place: str) -> bool:
 
 
 def _used(schema: Schema, names: Sequence[str]) -> Schema:
-    """What the schema says of the columns that are counted."""
-    policy = {demand: name for demand, name in schema.policy.items() if name in names}
-    return replace(
-        schema,
+    """What the schema says of the columns that are counted; demands are read all or not at all."""
+    wanted = {*schema.policy_names, *((schema.person,) if schema.person else ())}
+    read = wanted <= set(names)
+    used = replace(
+        schema if read else without_policies(schema),
         columns={name: column for name, column in schema.columns.items() if name in names},
         person=schema.person if schema.person in names else None,
-        policy=policy,
-        policy_file=schema.policy_file if policy else None,
     )
+    return narrowed(schema, used, names)
 
 
 def _bound(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from halfmask.engines.open import is_address
 from halfmask.errors import ParameterError
+from halfmask.table.demands import read_policies, with_policies
 from halfmask.table.read import declared_schema, read
 from halfmask.table.table import Table, require_table
 
@@ -83,6 +84,16 @@ class Source:
         if self.schema is None and not isinstance(self.given, str | os.PathLike):
             return require_table(self.given)
         return read(self.given, self.declared, delimiter=self.delimiter, encoding=self.encoding)
+
+    def demanding(self, policies: object) -> Source:
+        """The same rows, whose people also demand what ``policies`` say."""
+        found = read_policies(policies)
+        if found is None:
+            return self
+        if not self.stays:
+            return replace(self, given=with_policies(self.read(), found), schema=None)
+        declared = self.declared
+        return replace(self, schema=replace(declared, policies=(*declared.policies, found)))
 
     def open(self) -> AbstractContextManager[tuple[Engine, str]]:
         """An engine over rows that stay, and the name that their table has in it."""

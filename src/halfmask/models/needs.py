@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
 
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.models.statistics import POLICY
+from halfmask.models.personal_k_anonymity import PersonalKAnonymity
+from halfmask.models.personal_l_diversity import PersonalLDiversity
+from halfmask.models.personal_t_closeness import PersonalTCloseness
 from halfmask.models.verdict import Model
 from halfmask.table.classes import distinct
+from halfmask.table.demands import demand_key, states
+from halfmask.table.numbers import is_number
 from halfmask.table.population import widen
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
@@ -46,6 +51,42 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     return widen(table, populations[0], table.schema.quasi) if populations else table
 
 
+def demanded(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
+    """``models``, and beside them what keeps every demand that people state.
+
+    Personal k-anonymity, and personal l-diversity and t-closeness of every sensitive column: where
+    one of them is named already, that one is taken. People who state nothing have nothing to keep.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"age": [30, 30], "k_i": [2, 1]},
+        ...     schema={"policy": {"k": "k_i"}, "columns": {"age": "quasi"}})
+        >>> demanded(people, [])
+        (PersonalKAnonymity(default=1),)
+    """
+    named = {(type(model), model.columns) for model in models if isinstance(model, Model)}
+    own: list[Model] = [PersonalKAnonymity(default=1)]
+    for name in table.schema.sensitive:
+        if name in table.arrow.column_names:
+            own.append(PersonalLDiversity(name, default=1))
+            own.append(PersonalTCloseness(name, demanded_distance(table, name), default=1.0))
+    wanted = [model for model in own if (type(model), model.columns) not in named]
+    return (*models, *(model for model in wanted if _is_stated(table, model)))
+
+
+def demanded_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
+    """How t of a sensitive column is measured where nobody says: along numbers, dates, orders."""
+    kind = table.encode(name).values.type
+    along = table.schema.columns[name].order is not None or is_number(kind)
+    return "ordered" if along or pa.types.is_temporal(kind) else "equal"
+
+
+def _is_stated(table: Table, model: Model) -> bool:
+    """Whether anybody states what ``model`` reads."""
+    values = [table.encode(key).values for key in demand_keys(table, model)]
+    return any(one.null_count < len(one) for one in values)
+
+
 def require_models(models: Sequence[Model]) -> None:
     """Refuse what is no model; a class such as ``KAnonymity`` wants its parameters first."""
     if not models:
@@ -63,26 +104,23 @@ def statistics(
     """The distinct tuples of a prepared table with what ``models`` read, and the tuple of each row.
 
     Histograms of sensitive columns are keyed by the column's name, those of personal demands by
-    ``"policy."`` and the demand. With ``counts``, each row of ``table`` stands for so many.
+    ``demand_key``. With ``counts``, each row of ``table`` stands for so many.
     """
-    sensitive = list(dict.fromkeys(name for model in models for name in model.columns))
-    demands = {
-        POLICY + demand: table.schema.policy[demand]
-        for model in models
-        for demand in model.policy
-        if demand in table.schema.policy
-    }
+    names = [name for model in models for name in (*model.columns, *demand_keys(table, model))]
     populations = _populations(models)
-    classes, ids = distinct(
+    return distinct(
         table,
         table.schema.quasi,
-        columns=list(dict.fromkeys([*sensitive, *demands.values()])),
+        columns=list(dict.fromkeys(names)),
         population=populations[0] if populations else None,
         counts=counts,
     )
-    histograms = {name: classes.histograms[name] for name in sensitive}
-    histograms |= {key: classes.histograms[name] for key, name in demands.items()}
-    return replace(classes, histograms=histograms), ids
+
+
+def demand_keys(table: Table, model: Model) -> list[str]:
+    """What a model reads of people's demands, where anybody can state them."""
+    of = model.columns[0] if model.columns else ""
+    return [demand_key(demand, of) for demand in model.policy if states(table.schema, demand)]
 
 
 def _populations(models: Sequence[Model]) -> list[Table]:
@@ -114,16 +152,17 @@ def _model_faults(table: Table, model: Model) -> list[str]:
         elif name in table.schema.quasi:
             found.append(f"column '{name}' is a quasi-identifier: name a sensitive column.")
     for demand in model.policy:
-        column = table.schema.policy.get(demand)
-        if column is None and getattr(model, "default", None) is None:
+        if not states(table.schema, demand) and getattr(model, "default", None) is None:
             found.append(
                 f"the schema does not say where people's own {demand} stands: "
                 f'add {demand} = "<column>" under [policy], or give default=.'
             )
-        elif column is None:
-            continue
-        elif column not in known:
-            found.append(f"the policy column '{column}' is not in the table.")
+    if model.policy:
+        found += [
+            f"the policy column '{column}' is not in the table."
+            for column in table.schema.policy_names
+            if column not in known
+        ]
     inspect = getattr(model, "faults", None)
     if not found and len(table) and inspect is not None:
         found += inspect(table)

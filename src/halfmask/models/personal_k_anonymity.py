@@ -14,14 +14,17 @@ import numpy as np
 
 from halfmask.models.demands import demand_faults, highest, stated
 from halfmask.models.exact import require_whole
-from halfmask.models.statistics import POLICY, filled, histogram, kept
+from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.verdict import Verdict, judge
+from halfmask.table.demands import demand_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+
+_KEY = demand_key("k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class PersonalKAnonymity:
         """How many rows are of people who demand a larger class than theirs."""
         if self._unstated(classes):
             return int(classes.rows[classes.people < (self.default or 0)].sum())
-        demands = histogram(classes, POLICY + "k")
+        demands = histogram(classes, _KEY)
         people = np.repeat(classes.people, np.diff(demands.starts))
         return int(demands.counts[stated(demands, self.default)[demands.values] > people].sum())
 
@@ -105,13 +108,19 @@ class PersonalKAnonymity:
             note=f"{met} of {len(people)} classes hold as many people as anybody in them demands.",
         )
 
+    def unmet(
+        self, classes: Classes, ids: NDArray[Any], asked: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Tell per row whether its class holds fewer people than its person asks for."""
+        return np.asarray(classes.people[ids] < asked)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
         return {"model": self.name, "default": self.default}
 
     def _unstated(self, classes: Classes) -> bool:
         """Whether nobody can state a demand, so that the default is everybody's."""
-        return self.default is not None and POLICY + "k" not in classes.histograms
+        return self.default is not None and _KEY not in classes.histograms
 
     def _demands(self, classes: Classes) -> NDArray[np.float64]:
-        return highest(classes, "k", self.default)
+        return highest(classes, _KEY, self.default)

@@ -16,8 +16,9 @@ import numpy as np
 
 from halfmask.models.demands import demand_faults, highest, stated
 from halfmask.models.exact import require_whole
-from halfmask.models.statistics import POLICY, filled, histogram, kept
+from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.verdict import Verdict, judge
+from halfmask.table.demands import demand_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +62,7 @@ class PersonalLDiversity:
 
     def faults(self, table: Table) -> list[str]:
         """What hinders reading people's demands from ``table``."""
-        return demand_faults(table, "l", self.default)
+        return demand_faults(table, "l", self.default, self.column)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it meets the highest demand inside it."""
@@ -69,9 +70,9 @@ class PersonalLDiversity:
 
     def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
         """A lower bound of the rows that any finer grouping must lose: those who demand more."""
-        if POLICY + "l" not in classes.histograms:
+        if self._key not in classes.histograms:
             return int(classes.rows[self._values(classes) < self._demands(classes)].sum())
-        demands = histogram(classes, POLICY + "l")
+        demands = histogram(classes, self._key)
         held = np.repeat(self._values(classes), np.diff(demands.starts))
         asked = stated(demands, self.default)[demands.values]
         return int(demands.counts[asked > held].sum())
@@ -97,6 +98,16 @@ class PersonalLDiversity:
             note=f"{met} of {len(values)} classes hold as many values as anybody in them demands.",
         )
 
+    def unmet(
+        self, classes: Classes, ids: NDArray[Any], asked: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Tell per row whether its class holds fewer values than its person asks for."""
+        return np.asarray(self._values(classes)[ids] < asked)
+
+    @property
+    def _key(self) -> str:
+        return demand_key("l", self.column)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""
         return {"model": self.name, "column": self.column, "default": self.default}
@@ -105,4 +116,4 @@ class PersonalLDiversity:
         return np.diff(histogram(classes, self.column).starts)
 
     def _demands(self, classes: Classes) -> NDArray[np.float64]:
-        return highest(classes, "l", self.default)
+        return highest(classes, self._key, self.default)

@@ -19,6 +19,7 @@ from halfmask.models.exact import at_most, fraction, largest, plain, require_num
 from halfmask.models.statistics import filled, histogram, kept
 from halfmask.models.t_closeness import DISTANCES, TCloseness
 from halfmask.models.verdict import Verdict, judge
+from halfmask.table.demands import demand_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,13 +70,13 @@ class PersonalTCloseness:
 
     def faults(self, table: Table) -> list[str]:
         """What hinders reading people's demands from ``table``."""
-        found = demand_faults(table, "t", self.default)
+        found = demand_faults(table, "t", self.default, self.column)
         return found + TCloseness(0.5, self.column, self.distance).faults(table)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it is close enough for everybody in it."""
         moved, full = self._distance(classes)
-        demands = lowest(classes, "t", self.default)
+        demands = lowest(classes, self._key, self.default)
         passing = np.zeros(len(demands), dtype=np.bool_)
         for t in np.unique(demands):
             at = demands == t
@@ -90,7 +91,7 @@ class PersonalTCloseness:
         """
         live, passing = filled(classes), self.passes(classes)
         moved, full = self._distance(classes)
-        demands = lowest(classes, "t", self.default)
+        demands = lowest(classes, self._key, self.default)
         strictest = float(demands[live].min(initial=1.0))
         decisive = live & ~passing if (live & ~passing).any() else live & (demands == strictest)
         met = int(np.count_nonzero(live & passing))
@@ -102,6 +103,21 @@ class PersonalTCloseness:
             achieved=largest(moved[decisive], full[decisive]),
             note=f"{met} of {int(live.sum())} classes are as close as anybody in them demands.",
         )
+
+    def unmet(
+        self, classes: Classes, ids: NDArray[Any], asked: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Tell per row whether its class is farther off than its person allows."""
+        moved, full = self._distance(classes)
+        short = np.zeros(len(ids), dtype=np.bool_)
+        for t in np.unique(asked[~np.isnan(asked)]):
+            far = ~at_most(moved, full, fraction(float(t)))
+            short |= (asked == t) & far[ids]
+        return short
+
+    @property
+    def _key(self) -> str:
+        return demand_key("t", self.column)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and parameters."""

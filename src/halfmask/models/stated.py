@@ -33,14 +33,16 @@ def stated_models(
     *,
     mark: str = "",
     population: Callable[[], Table | None] = lambda: None,
+    needed: bool = True,
 ) -> list[Model]:
-    """The models that options name, in their order; at least one.
+    """The models that options name, in their order; at least one where one is needed.
 
     Args:
         given: what was stated, by the name of the option with ``_`` for ``-``; the options of
             ``halfmask anonymize``, of which each may be absent.
         mark: what stands before an option's name where people write it.
         population: gives the population table, where there is one.
+        needed: whether there must be a model; people's own demands promise something without one.
 
     Raises:
         InputError: an entry is not written as it should be, or no model is named.
@@ -55,7 +57,7 @@ def stated_models(
         *_against_population(given, mark, population),
         *_risk(given),
     ]
-    if not made:
+    if not made and needed:
         some = ", ".join(f"{mark}{name}" for name in ("k", "personal-k", "l"))
         raise InputError(f"No promise is named: give {some}, {mark}t or another.")
     return made

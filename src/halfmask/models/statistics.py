@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
     from halfmask.table.histogram import Histogram
 
-POLICY = "policy."
 _SQUARES_FIT = 2**31
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,6 +34,8 @@ class Verdict:
         classes: how many classes there are.
         rows: how many rows there are.
         note: what a reader should know about this figure, in one sentence (empty if nothing).
+        failing: who demands more than they have (people, or rows from 0), where ``check`` looked;
+            for the controller only: no release and no document of one holds it.
     """
 
     model: str
@@ -46,10 +48,12 @@ class Verdict:
     rows: int
     column: str | None = None
     note: str = ""
+    failing: tuple[object, ...] = field(default=(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as plain values; an infinite figure is ``None``."""
+        """Return the verdict as plain values, without names; an infinite figure is ``None``."""
         plain = asdict(self)
+        del plain["failing"]
         for key in ("required", "achieved"):
             plain[key] = plain[key] if math.isfinite(plain[key]) else None
         return plain

@@ -45,7 +45,7 @@ class Source:
         """Columns that may not leave: identifiers, the person, people's demands."""
         if self.schema is None:
             return set()
-        found = {*self.schema.names("identifier"), *self.schema.policy.values()}
+        found = {*self.schema.names("identifier"), *self.schema.policy_names}
         return found | ({self.schema.person} if self.schema.person else set())
 
     def role(self, column: str) -> str:

@@ -10,12 +10,14 @@ import numpy as np
 
 from halfmask.errors import PrivacyError, UnsatisfiableError
 from halfmask.models.exact import require_number
-from halfmask.models.needs import require_models
+from halfmask.models.needs import demanded, require_models
 from halfmask.release.candidate import Candidate
+from halfmask.release.demands import require_choice
 from halfmask.release.labels import as_text
 from halfmask.release.leaving import leaving
 from halfmask.release.recheck import regrouped, verdicts
 from halfmask.release.seal import seal
+from halfmask.table.demands import with_policies
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
@@ -24,13 +26,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.demands import Choice
     from halfmask.release.recoding import Recoding
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
 
-def apply(recoding: Recoding, table: Table, *models: Model, suppression: float = 0.0) -> Release:
+def apply(
+    recoding: Recoding,
+    table: Table,
+    *models: Model,
+    suppression: float = 0.0,
+    policies: object = None,
+    demands: Choice = "keep",
+) -> Release:
     """Recode ``table`` as ``recoding`` says, and release it if the models hold on its own rows.
+
+    What its people demand for themselves is kept too, unless the controller sets it aside.
 
     Classes that fail are taken by a later step of the recoding or suppressed.
 
@@ -38,8 +50,11 @@ def apply(recoding: Recoding, table: Table, *models: Model, suppression: float =
         HierarchyError: the table holds values that the hierarchies lack.
         UnsatisfiableError: more than the share ``suppression`` of the rows would be suppressed.
     """
-    require_table(table)
+    table = with_policies(require_table(table), policies)
     require_number("suppression", suppression, 0, 1)
+    require_choice(demands)
+    if demands == "keep":
+        models = demanded(table, models)
     if not models:
         raise PrivacyError("No promise was asked for: name at least one model.")
     require_models(models)
@@ -63,6 +78,7 @@ def apply(recoding: Recoding, table: Table, *models: Model, suppression: float =
             method="recoding",
             parameters={"suppression": suppression},
             notes=("These rows were recoded by a recoding found on other rows.",),
+            demands=demands,
         )
     )
 

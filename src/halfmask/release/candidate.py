@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model
+    from halfmask.release.demands import Choice
     from halfmask.release.partition import Partition
     from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
@@ -33,6 +34,7 @@ class Candidate:
         parameters: what is needed to repeat it (suppression, seed, time limit, weights ...).
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
         notes: what a reader should know, one sentence each.
+        demands: whether people's own demands are kept, or set aside by the controller.
     """
 
     table: Table
@@ -45,6 +47,7 @@ class Candidate:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     gap: float | None = None
     notes: Sequence[str] = ()
+    demands: Choice = "keep"
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"

@@ -144,7 +144,7 @@ def _words(levels: list[int]) -> str:
 def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
     """What became of a column that is no quasi-identifier."""
     schema = table.schema
-    if name in schema.policy.values():
+    if name in schema.policy_names:
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
     if name == schema.person:
         return ColumnChange(name, "person", "removed: it says whose row it is", published=False)

@@ -12,6 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from halfmask.release.demands import DemandsStatement
     from halfmask.release.release import Release
 
 FORMAT = "halfmask.release/1"
@@ -22,6 +23,7 @@ def document(release: Release) -> dict[str, Any]:
     total = release.rows + release.suppressed
     stated = {"statement": plain(dict(release.statement))} if release.statement else {}
     return {
+        **demands_first(release.demands),
         "format": FORMAT,
         "outcome": outcome(release),
         "rows": {
@@ -44,6 +46,7 @@ def document(release: Release) -> dict[str, Any]:
         "versions": dict(release.versions),
         "notes": list(release.notes),
         **stated,
+        **demands_last(release.demands),
     }
 
 
@@ -58,9 +61,24 @@ def outcome(release: Release) -> str:
     count = len(release.verdicts)
     promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
     return (
-        f"{kept}: {promises} checked on these very rows and kept, at the price of "
+        f"{warned(release.demands)}{kept}: {promises} checked on these very rows and kept, at the price of "
         f"{release.loss:.1%} of the detail in the columns that others may know.{_truth(release)}"
     )
+
+
+def demands_first(demands: DemandsStatement | None) -> dict[str, Any]:
+    """The entry that says before all others that people's own demands were set aside."""
+    return {} if demands is None or demands.kept else {"demands": demands.to_dict()}
+
+
+def demands_last(demands: DemandsStatement | None) -> dict[str, Any]:
+    """The entry that says that people's own demands were kept."""
+    return {} if demands is None or not demands.kept else {"demands": demands.to_dict()}
+
+
+def warned(demands: DemandsStatement | None) -> str:
+    """What an outcome begins with where demands were set aside."""
+    return "" if demands is None or demands.kept else f"{demands.words} "
 
 
 def _truth(release: Release) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError
+from halfmask.models.needs import demand_keys
 from halfmask.release.labels import as_text, label_texts
 from halfmask.release.partition import Partition
 from halfmask.table.classes import Classes
@@ -37,8 +38,8 @@ def verdicts(
     table: Table,
     kept: NDArray[np.int64],
     recoding: Recoding | Partition | None,
-) -> tuple[list[Verdict], NDArray[np.int64]]:
-    """Check every model on published rows; returns the verdicts and the class sizes.
+) -> tuple[list[Verdict], NDArray[Any]]:
+    """Check every model on published rows; returns the verdicts and the class of each row.
 
     Args:
         models: what must hold.
@@ -53,9 +54,7 @@ def verdicts(
     for model in models:
         classes, _ = regrouped(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
-    ids, _ = alone
-    sizes = np.bincount(ids)
-    return found, sizes[sizes > 0].astype(np.int64)
+    return found, alone[0]
 
 
 def regrouped(
@@ -85,8 +84,7 @@ def regrouped(
     ids = ids[:own]
     rows = np.bincount(ids, minlength=count).astype(np.int64)
     needed = {name: name for name in model.columns}
-    stated = table.schema.policy
-    needed |= {f"policy.{demand}": stated[demand] for demand in model.policy if demand in stated}
+    needed |= {key: key for key in demand_keys(table, model)}
     classes = Classes(
         keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
         rows=rows,

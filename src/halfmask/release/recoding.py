@@ -173,11 +173,17 @@ class Recoding:
         ]
         return replace(self, steps=tuple(steps))
 
-    def apply(self, table: Table, *models: Model, suppression: float = 0.0) -> Release:
-        """Recode new rows, suppress classes that fail up to the limit, check them, release them."""
+    def apply(self, table: Table, *models: Model, **settings: Any) -> Release:
+        """Recode new rows, suppress classes that fail up to the limit, check them, release them.
+
+        Args:
+            table: the new rows.
+            models: the promises; what people demand for themselves is kept beside them.
+            settings: ``suppression``, ``policies`` and ``demands``, as for ``anonymize``.
+        """
         from halfmask.release.apply import apply
 
-        return apply(self, table, *models, suppression=suppression)
+        return apply(self, table, *models, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the recoding as JSON."""

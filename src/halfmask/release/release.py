@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.columns import ColumnChange
+    from halfmask.release.demands import DemandsStatement
     from halfmask.release.recoding import Recoding
     from halfmask.release.sizes import ClassSizes
     from halfmask.table.incoming import Incoming
@@ -45,6 +46,7 @@ class Release(Sealed):
         versions: the programs that made it.
         notes: what a reader should know, one sentence each.
         statement: what is claimed, what is not, and what was measured, where rows were perturbed.
+        demands: whether people's own demands were kept or set aside; None where nobody states any.
     """
 
     _made_by: ClassVar[str] = "A release is made by checking rows: call halfmask.anonymize."
@@ -68,11 +70,13 @@ class Release(Sealed):
     _arrow: pa.Table
     door: InitVar[object]
     statement: Mapping[str, Any] = field(default_factory=dict)
+    demands: DemandsStatement | None = None
 
     def __repr__(self) -> str:
+        aside = "" if self.demands is None or self.demands.kept else "DEMANDS SET ASIDE; "
         promises = ", ".join(f"{v.model} {v.achieved:g}" for v in self.verdicts)
         return (
-            f"Release({self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; "
+            f"Release({aside}{self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; "
             f"loss {self.loss:.4f})"
         )
 

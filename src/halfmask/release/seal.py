@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.columns import changes
+from halfmask.release.demands import hold_demands, told_first
 from halfmask.release.document import versions
 from halfmask.release.labels import label_texts
 from halfmask.release.leaving import leaving
@@ -39,7 +40,8 @@ def seal(candidate: Candidate) -> Release:
     Raises:
         SchemaError: a column is not declared, so that nobody decided whether it may leave.
         PrivacyError: no row would leave, or no promise was asked for.
-        InternalError: the candidate does not keep what the search claims; nothing leaves.
+        InternalError: the candidate does not keep what the search claims, or what somebody in it
+            demands; nothing leaves.
     """
     names = leaving(candidate.table)
     if not candidate.models:
@@ -53,8 +55,9 @@ def seal(candidate: Candidate) -> Release:
     if quasi.num_rows + int(np.count_nonzero(step == -1)) != len(candidate.table):
         raise InternalError("Rows that leave and suppressed rows do not add up.")
     covers(recoding, candidate.table, quasi, step)
-    found, sizes = verdicts(candidate.models, quasi, candidate.table, kept, recoding)
+    found, ids = verdicts(candidate.models, quasi, candidate.table, kept, recoding)
     hold(found, expected=len(kept))
+    own = hold_demands(candidate.table, kept, ids, candidate.models, candidate.demands)
     losses = {name: column_loss(recoding, candidate.table, step, name) for name in recoding.columns}
     loss = _loss(candidate, losses)
     rows = published_rows(candidate.table, names, quasi, kept)
@@ -64,7 +67,7 @@ def seal(candidate: Candidate) -> Release:
         loss=loss,
         suppressed=len(step) - len(kept),
         rows=len(kept),
-        classes=ClassSizes.of(sizes),
+        classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
         columns=changes(candidate.table, rows, recoding, step, losses),
         recoding=None if isinstance(recoding, Partition) else recoding,
         method=candidate.method,
@@ -72,7 +75,8 @@ def seal(candidate: Candidate) -> Release:
         gap=candidate.gap,
         parameters=dict(candidate.parameters),
         versions=versions(),
-        notes=(*candidate.notes, *_ambiguous(recoding, candidate.table)),
+        notes=told_first(own, (*candidate.notes, *_ambiguous(recoding, candidate.table))),
+        demands=own,
         origin=candidate.table.origin,
         given=candidate.table.given,
         _arrow=rows,

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.columns import ColumnChange, other_change
+from halfmask.release.demands import hold_demands, told_first
 from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.loss import table_loss
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model
+    from halfmask.release.demands import Choice
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
 
@@ -50,6 +52,7 @@ class HybridCandidate:
         method: how the classes were found.
         parameters: what is needed to repeat it.
         notes: what a reader should know, one sentence each.
+        demands: whether people's own demands are kept, or set aside by the controller.
     """
 
     table: Table
@@ -60,6 +63,7 @@ class HybridCandidate:
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    demands: Choice = "keep"
 
     def __repr__(self) -> str:
         return f"HybridCandidate({self.method}, {len(self.models)} models)"
@@ -83,8 +87,9 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         )
     kept = candidate.kept
     _fits(candidate)
-    found, sizes = verdicts(candidate.models, quasi, table, kept, None)
+    found, ids = verdicts(candidate.models, quasi, table, kept, None)
     hold(found, expected=len(kept))
+    own = hold_demands(table, kept, ids, candidate.models, candidate.demands)
     cells = {name: _cells(candidate, name) for name in quasi.column_names}
     losses = {name: cell.loss for name, cell in cells.items()}
     weights = {name: table.schema.columns[name].weight for name in losses}
@@ -95,7 +100,7 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         loss=table_loss(losses, weights),
         suppressed=len(table) - len(kept),
         rows=len(kept),
-        classes=ClassSizes.of(sizes),
+        classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
         columns=tuple(
             _change(table, rows, name, cells[name])
             if name in cells
@@ -108,7 +113,8 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         gap=None,
         parameters=dict(candidate.parameters),
         versions=versions(),
-        notes=(*candidate.notes, *_notes(cells)),
+        notes=told_first(own, (*candidate.notes, *_notes(cells))),
+        demands=own,
         origin=table.origin,
         given=table.given,
         _arrow=rows,

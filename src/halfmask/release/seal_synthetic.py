@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from halfmask.errors import InternalError, PrivacyError
+from halfmask.release.demands import hold_groups, told_first
 from halfmask.release.document import versions
 from halfmask.release.leaving import leaving
 from halfmask.release.measured import measured
@@ -19,10 +22,10 @@ from halfmask.release.synthetic import SyntheticRelease
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from halfmask.release.demands import Choice
     from halfmask.table.table import Table
 
 
@@ -35,6 +38,8 @@ class SyntheticDraft:
         rows: what would leave.
         codes: (original, synthetic) rows as codes over the same parts, columns in order.
         control: the codes of rows that were held out of the model; None where none were.
+        groups: the group of people that the model counted each original row in.
+        demands: whether people's own demands are kept, or set aside by the controller.
         method: how the rows were made.
         parameters: what is needed to repeat it.
         notes: what a reader should know, one sentence each.
@@ -47,6 +52,8 @@ class SyntheticDraft:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     control: NDArray[np.int32] | None = None
+    groups: NDArray[np.int32] | None = None
+    demands: Choice = "keep"
 
     def __repr__(self) -> str:
         return f"SyntheticDraft({self.method}, {self.rows.num_rows:,} rows)"
@@ -56,6 +63,7 @@ def seal_synthetic(draft: SyntheticDraft, random: np.random.Generator) -> Synthe
     """Measure the rows that would leave and release them.
 
     Raises:
+        PrivacyError: people demand what groups cannot give.
         InternalError: a column would leave that must not, or rows and codes do not match.
     """
     names = leaving(draft.table)
@@ -66,6 +74,11 @@ def seal_synthetic(draft: SyntheticDraft, random: np.random.Generator) -> Synthe
         raise InternalError("The synthetic rows and their codes do not match.")
     if not draft.rows.num_rows:
         raise PrivacyError("No row would leave: ask for at least one.")
+    alone = np.arange(len(draft.table))  # without groups everybody is one
+    groups = alone if draft.groups is None else draft.groups
+    if len(groups) != len(draft.table):
+        raise InternalError("The groups are not those of the original rows.")
+    own = hold_groups(draft.table, groups, draft.demands)
     found = measured(names, original, synthetic, draft.control, int(random.integers(2**31)))
     notes = list(draft.notes)
     if draft.control is None:
@@ -82,8 +95,9 @@ def seal_synthetic(draft: SyntheticDraft, random: np.random.Generator) -> Synthe
         draft.method,
         dict(draft.parameters),
         versions(),
-        tuple(notes),
+        told_first(own, notes),
         draft.table.origin,
         draft.rows,
         DOOR,
+        own,
     )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.release.document import plain
+from halfmask.release.document import demands_first, demands_last, plain, warned
 from halfmask.release.sealed import Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+
+    from halfmask.release.demands import DemandsStatement
 
 FORMAT = "halfmask.synthetic/1"
 NOT_CLAIMED = (
@@ -35,6 +37,7 @@ class SyntheticRelease(Sealed):
         parameters: what is needed to repeat it.
         versions: the programs that made it.
         notes: what a reader should know, one sentence each.
+        demands: whether people's own demands were kept or set aside; None where nobody states any.
         verdicts, loss, levels, suppressed: as in every release; there is no promise to check.
     """
 
@@ -52,9 +55,11 @@ class SyntheticRelease(Sealed):
     origin: str
     _arrow: pa.Table
     door: InitVar[object]
+    demands: DemandsStatement | None = None
 
     def __repr__(self) -> str:
-        return f"SyntheticRelease({len(self):,} rows; {self.method}; no formal guarantee)"
+        aside = "" if self.demands is None or self.demands.kept else "DEMANDS SET ASIDE; "
+        return f"SyntheticRelease({aside}{len(self):,} rows; {self.method}; no formal guarantee)"
 
     @property
     def rows(self) -> int:
@@ -75,6 +80,7 @@ class SyntheticRelease(Sealed):
         """All that is known of the release but its rows, as plain values."""
         found: dict[str, Any] = plain(
             {
+                **demands_first(self.demands),
                 "format": FORMAT,
                 "outcome": self._outcome(),
                 "rows": {"published": len(self)},
@@ -84,6 +90,7 @@ class SyntheticRelease(Sealed):
                 "parameters": dict(self.parameters),
                 "versions": dict(self.versions),
                 "notes": list(self.notes),
+                **demands_last(self.demands),
             }
         )
         return found
@@ -96,6 +103,6 @@ class SyntheticRelease(Sealed):
     def _outcome(self) -> str:
         copies = self.measured["attribution"]["copies"]
         return (
-            f"{len(self):,} synthetic rows may leave with no formal guarantee: {copies:.1%} of "
+            f"{warned(self.demands)}{len(self):,} synthetic rows may leave with no formal guarantee: {copies:.1%} of "
             "them equal the row of a real person in all columns (numbers by interval)."
         )

@@ -88,12 +88,18 @@ def generate(
 
 
 def with_demands(table: Table, asked: NDArray[np.int64], column: str = COLUMN) -> Table:
-    """The table with ``asked`` as everybody's demand for k."""
+    """The table with ``asked`` as everybody's demand for k, in place of what was said of k."""
     old = table.schema.policy.get("k")
     arrow = table.arrow.drop_columns([old]) if old in table.arrow.column_names else table.arrow
     if column in arrow.column_names:
         raise SchemaError(f"The table already has a column '{column}': name another with column=.")
-    schema = replace(table.schema, policy={**table.schema.policy, "k": column})
+    own = {
+        name: {demand: value for demand, value in entry.items() if demand != "k"}
+        for name, entry in table.schema.policy_columns.items()
+    }
+    schema = replace(
+        table.schema, policy={**table.schema.policy, "k": column}, policy_columns=own, policies=()
+    )
     return Table(arrow.append_column(column, pa.array(asked)), schema, table.origin)
 
 

@@ -39,6 +39,12 @@ class Assess(Asked):
     weights: str | None = None
 
 
+class OwnDemands(Asked):
+    """Whether people's own demands are kept, or set aside by whoever holds the table."""
+
+    demands: Literal["keep", "ignore"] = "keep"
+
+
 class OfColumns(Asked):
     """Models that are written alike whether one setting is meant or several."""
 
@@ -62,7 +68,7 @@ class Promises(OfColumns):
     sample_uniques: float | None = None
 
 
-class Anonymize(Promises):
+class Anonymize(Promises, OwnDemands):
     """The promises and the settings of ``hm.anonymize``; what is None is left to it."""
 
     method: str | None = None
@@ -82,7 +88,7 @@ class Anonymize(Promises):
     link: str | None = None
 
 
-class Frontier(OfColumns):
+class Frontier(OfColumns, OwnDemands):
     """Alternatives, written as on the command line (``k`` is ``2,5,10``), and how to try them."""
 
     k: str | None = None
@@ -129,6 +135,8 @@ class Query(Noise):
 
 class Synthesize(Noise):
     """The options of ``hm.synthesize`` that name no file; what is None is left to it."""
+
+    demands: Literal["keep", "ignore"] | None = None
 
     method: str | None = None
     rows: int | None = None

@@ -13,6 +13,7 @@ from halfmask.sample import SEED, write
 from halfmask.service import requests
 from halfmask.service.answering import guaranteed_answer, noisy_answer
 from halfmask.service.kept import document, kept
+from halfmask.table.demands import EXACT, states
 from halfmask.table.schema_file import mapping_of
 
 if TYPE_CHECKING:
@@ -82,8 +83,10 @@ def anonymize(
     given = asked.model_dump()
     names = set(given) - set(requests.Promises.model_fields)
     settings = {name: given[name] for name in names if given[name] is not None}
-    models = stated_models(given, population=_people(bench, population))
-    release = anonymize(bench.table(now), *models, **settings)
+    table = bench.table(now)
+    own = asked.demands == "keep" and any(states(table.schema, demand) for demand in EXACT)
+    models = stated_models(given, population=_people(bench, population), needed=not own)
+    release = anonymize(table, *models, **settings)
     bench.release = folder, release
     return kept("anonymize", release, release.to_dict(), folder)
 
@@ -96,7 +99,7 @@ def frontier(
     from halfmask.models.stated_alternatives import stated_alternatives, stated_numbers
 
     given = asked.model_dump()
-    names = ("methods", "metric", "risk", "utility", "seed", "time_limit")
+    names = ("methods", "metric", "risk", "utility", "seed", "time_limit", "demands")
     settings = {name: given[name] for name in names if given[name] is not None}
     if asked.suppression is not None:
         settings["suppression"] = stated_numbers("suppression", asked.suppression)
@@ -147,7 +150,7 @@ def synthesize(
     method = options.pop("method", "auto" if asked.epsilon is not None else "cocluster")
     if asked.epsilon is not None:
         options["accountant"] = books.accountant()
-    elif method == "cocluster" and asked.k is None:
+    elif method == "cocluster" and asked.k is None and not states(bench.table(now).schema, "k"):
         raise InputError(
             "Neither epsilon nor k is given: give epsilon for differential privacy, or k, the "
             "fewest people in a group of the model."

@@ -20,10 +20,12 @@ from halfmask.coclustering.numbers import is_number
 from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.exact import require_whole
+from halfmask.release.demands import SET_ASIDE, refuse_diversity, statement
 from halfmask.release.leaving import leaving
 from halfmask.release.seal_synthetic import SyntheticDraft, seal_synthetic
 from halfmask.synthesize.columns import values_of
 from halfmask.synthesize.holdout import held_out_codes, split
+from halfmask.table.demands import people_who, resolve, shown, with_policies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from halfmask.coclustering.generator import Mode
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.prepare import Intervals, Melted
+    from halfmask.release.demands import Choice
     from halfmask.release.synthetic import SyntheticRelease
     from halfmask.table.table import Table
 
 Strategy = Literal["climb", "targeted"]
 OPTIONS = (
     "k", "rows", "bins", "intervals", "strategy", "mode", "holdout", "seed", "time_limit",
+    "policies", "demands",
 )  # fmt: skip
 _ROUNDS = 2
 
@@ -53,12 +57,15 @@ def synthesize(
     holdout: float = 0.0,
     seed: int | None = None,
     time_limit: float | None = None,
+    policies: object = None,
+    demands: Choice = "keep",
 ) -> SyntheticRelease:
     """Draw a synthetic table from a co-clustering whose groups hold at least ``k`` people.
 
     Args:
         table: the rows; identifiers, the person column and policies are left out.
-        k: the fewest people in a group of the model; it is no k-anonymity of the rows.
+        k: the fewest people in a group of the model; it is no k-anonymity of the rows. It is raised
+            to what anybody demands.
         rows: how many rows to draw; by default as many as the table has.
         bins: how many intervals numbers are cut into.
         intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``: where it helps the
@@ -69,11 +76,15 @@ def synthesize(
         holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
+        policies: more demands of people, as for ``query``; they add to those of the schema.
+        demands: ``"ignore"`` sets people's demands aside; the release says so first.
 
     Raises:
+        PrivacyError: people demand an l, a t or noise, which groups of people cannot give.
         UnsatisfiableError: no structure was found, or none is left with groups of k people.
     """
-    wanted = _wanted(table, k)
+    table = with_policies(table, policies)
+    wanted, raised = _wanted(table, k, demands)
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "1 or more")
     if strategy not in ("climb", "targeted"):
@@ -116,21 +127,38 @@ def synthesize(
         "seed": seed,
         "parts": list(grid.parts),
     }
-    notes = _notes(grid, melted, obtained)
+    notes = (*raised, *_notes(grid, melted, obtained))
     if owner is not None:
         notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
     control = None if held is None else held_out_codes(melted.columns, table, held)
-    draft = SyntheticDraft(table, drawn, (original, codes), "cocluster", parameters, notes, control)
+    draft = SyntheticDraft(
+        table, drawn, (original, codes), "cocluster", parameters, notes, control,
+        groups=grid.partition[0], demands=demands,
+    )  # fmt: skip
     return seal_synthetic(draft, random)
 
 
-def _wanted(table: Table, k: object) -> int:
-    """The least number of people in a group, where it is one that can be met."""
+def _wanted(table: Table, k: object, demands: Choice) -> tuple[int, tuple[str, ...]]:
+    """The least number of people in a group, where it is one that can be met, and what to say."""
     owner = _owners(table)
     people = len(table) if owner is None else int(owner.max(initial=-1)) + 1
+    own = np.array([np.nan])
+    if statement(table, demands) is not None and demands == "keep":
+        refuse_diversity(table)
+        own = resolve(table, "k", shown(table.schema, "k"))
+    if k is None and not np.isnan(own).all():
+        k = 1
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(people, 1):
         raise ParameterError("k", k, f"a whole number from 1 to the {people:,} people there are")
-    return k
+    highest = int(np.fmax.reduce(own, initial=k))
+    if highest > people:
+        count = people_who(table, own > people)
+        raise UnsatisfiableError(
+            f"{count:,} people demand a k above the {people:,} people there are: no group can "
+            f"keep it; {SET_ASIDE}."
+        )
+    note = "Groups hold as many people as anybody in the table demands for an own k."
+    return highest, (note,) if highest > k else ()
 
 
 def _require_repeating(table: Table, names: tuple[str, ...]) -> None:

@@ -131,7 +131,7 @@ def _personal_notes(people: PersonalSample | None) -> tuple[str, ...]:
 def _columns(table: Table) -> list[str]:
     """The columns that a synthetic table has: no identifiers, person or policy columns."""
     schema = table.schema
-    hidden = {schema.person, *schema.policy.values(), *schema.names("identifier")}
+    hidden = {schema.person, *schema.policy_names, *schema.names("identifier")}
     found = [name for name in table.arrow.column_names if name not in hidden]
     if not found:
         raise SchemaError("No column is left to synthesize: all are identifiers or policies.")

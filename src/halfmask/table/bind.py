@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from halfmask.errors import SchemaError
 from halfmask.table.csv_file import TEXT
 from halfmask.table.decimal_comma import are_comma_numbers, comma_hint, has_comma, pointed
+from halfmask.table.demands import join_policies, read_policies, whole_demands
 from halfmask.table.dictionary import ascending, dictionary_of
 from halfmask.table.infer import date_type, inferred, number_type, retyped, used_values
 from halfmask.table.moments import ALLOWED
 from halfmask.table.normalize import normalize
 from halfmask.table.numbers import is_text
-from halfmask.table.policies import join_policies, whole_demands
 from halfmask.table.raw_rows import raw_rows
 from halfmask.table.table import Table
 
@@ -35,19 +35,19 @@ def bind(
     Raises:
         SchemaError: with every fault.
     """
-    if schema.policy_file is not None and not set(schema.policy.values()) <= set(
-        arrow.column_names
-    ):
-        policies = raw_rows(schema.folder / schema.policy_file)[0]
-        policies = normalize(policies, ("",))
-        arrow = join_policies(arrow, policies, schema)
+    arrow, schema = _with_policy_file(arrow, schema)
     faults = schema.unknown(arrow.column_names)
+    for source in schema.policies:
+        faults += source.unknown(arrow.column_names)
     before = arrow.schema
     for name, column in schema.columns.items():
         if name in arrow.column_names:
             arrow = _declared(arrow, name, column, faults)
-    if all(name in arrow.column_names for name in schema.policy.values()):
-        arrow, more = whole_demands(arrow, schema)
+    entries = [schema.policy, *schema.policy_columns.values()]
+    for source in schema.policies:
+        entries += [source.general, *source.columns.values()]
+    for entry in entries:
+        arrow, more = whole_demands(arrow, entry)
         faults += more
     same = {  # what the schema calls numbers or dates is that from now on
         name: was
@@ -59,6 +59,18 @@ def bind(
     if faults:
         raise SchemaError(*faults)
     return table
+
+
+def _with_policy_file(arrow: pa.Table, schema: Schema) -> tuple[pa.Table, Schema]:
+    """The rows and the schema with what the policy file of the schema says."""
+    if schema.policy_file is None:
+        return arrow, schema
+    path = schema.folder / schema.policy_file
+    if path.suffix == ".toml":
+        found = read_policies(path)
+        more = () if found is None else (found,)
+        return arrow, replace(schema, policies=(*schema.policies, *more))
+    return join_policies(arrow, normalize(raw_rows(path)[0], ("",)), schema), schema
 
 
 def typed(arrow: pa.Table, schema: Schema) -> pa.Table:
@@ -139,7 +151,7 @@ def _encoding_faults(table: Table) -> list[str]:
     schema, there = table.schema, set(table.arrow.column_names)
     looked = [name for name, column in schema.columns.items() if column.order is not None]
     if schema.person in there:
-        looked += schema.policy.values()
+        looked += schema.policy_names
     faults: list[str] = []
     for name in looked:
         if name not in there:

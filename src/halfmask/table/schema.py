@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from halfmask.errors import SchemaError
+from halfmask.table.demands import DEMANDS, Demand, Policies, entry_faults
 from halfmask.table.names import told
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ Kind = Literal["numeric", "date", "ordinal", "nominal"]
 
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
-DEMANDS = ("k", "l", "t", "epsilon")
 NO_QUASI = (
     'No column is declared a quasi-identifier: give role = "quasi" to those that others '
     "may know, or run `halfmask describe`."
@@ -80,8 +80,12 @@ class Schema:
     Attributes:
         columns: one entry per declared column; a plain text means the role.
         person: the column that says whose row this is; ``None``: one row, one person.
-        policy: demand (``"k"``, ``"l"``, ``"t"``, ``"epsilon"``) to the column that holds it.
-        policy_file: a file keyed by the person column that holds the policy columns.
+        policy: demand (``"k"``, ``"l"``, ``"t"``, ``"epsilon"``) to the column that holds it, or to
+            the number that everybody demands.
+        policy_file: a file keyed by the person column that holds the policy columns, or TOML of the
+            shape of ``Policies``.
+        policy_columns: column to the demands that hold, beside the general ones, where it is shown.
+        policies: more sources of demands; all count, and the strictest holds.
         missing: the texts that mean a missing value; ``None``: the empty text in text files.
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
@@ -95,13 +99,15 @@ class Schema:
 
     columns: Mapping[str, Column] = field(default_factory=dict)
     person: str | None = None
-    policy: Mapping[str, str] = field(default_factory=dict)
+    policy: Mapping[str, Demand] = field(default_factory=dict)
     policy_file: str | None = None
     missing: tuple[str, ...] | None = None
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
     folder: Path = field(default_factory=Path, compare=False)
+    policy_columns: Mapping[str, Mapping[str, Demand]] = field(default_factory=dict)
+    policies: tuple[Policies, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = {
@@ -114,11 +120,9 @@ class Schema:
         weights = [column.weight for column in columns.values() if column.role == "quasi"]
         if weights and all(_is_weight(weight) and weight == 0 for weight in weights):
             faults.append("All quasi-identifiers have weight 0: give those that count more.")
-        faults += [
-            f"Policy: a demand is none of {', '.join(DEMANDS)}."
-            for demand in self.policy
-            if demand not in DEMANDS
-        ]
+        faults += entry_faults("[policy]", self.policy)
+        for name, entry in self.policy_columns.items():
+            faults += entry_faults(f"[policy.columns] '{name}'", entry)
         if self.policy_file is not None and self.person is None:
             faults.append("Policy: a policy file needs [table] person, the column that keys it.")
         if faults:
@@ -126,7 +130,7 @@ class Schema:
 
     def _two_roles(self) -> list[str]:
         """Person and policy columns never leave, so they cannot be anything but identifiers."""
-        uses = {name: f"the policy column of {demand}" for demand, name in self.policy.items()}
+        uses = self._policy_uses()
         faults = []
         if self.person is not None:
             if self.person in uses:
@@ -139,6 +143,23 @@ class Schema:
                     f"Column '{name}' has two roles: {use} and {column.role}. Keep one of them."
                 )
         return faults
+
+    def _policy_uses(self) -> dict[str, str]:
+        """What each column that holds demands is, in words."""
+        entries = [self.policy, *self.policy_columns.values()]
+        for source in self.policies:
+            entries += [source.general, *source.columns.values()]
+        return {
+            name: f"the policy column of {demand}"
+            for entry in entries
+            for demand, name in entry.items()
+            if isinstance(name, str)
+        }
+
+    @property
+    def policy_names(self) -> tuple[str, ...]:
+        """The columns that hold demands."""
+        return tuple(self._policy_uses())
 
     def names(self, role: Role) -> tuple[str, ...]:
         """The columns of one role, in declared order."""
@@ -167,7 +188,7 @@ class Schema:
     def private(self) -> tuple[str, ...]:
         """The columns that never leave: identifiers, the person column and the policy columns."""
         extra = [self.person] if self.person is not None else []
-        return tuple(dict.fromkeys([*self.names("identifier"), *extra, *self.policy.values()]))
+        return tuple(dict.fromkeys([*self.names("identifier"), *extra, *self.policy_names]))
 
     def undeclared(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of ``names`` that the schema says nothing about."""
@@ -180,8 +201,13 @@ class Schema:
         if self.person is not None and self.person not in self.columns:
             places.append((self.person, "named as the person column"))
         places += [
-            (name, f"named as the policy column of {demand}")
-            for demand, name in self.policy.items()
+            (name, f"named as {use}")
+            for name, use in self._policy_uses().items()
+            if name not in self.columns
+        ]
+        places += [
+            (name, "named in [policy.columns]")
+            for name in self.policy_columns
             if name not in self.columns
         ]
         exists = told(names)

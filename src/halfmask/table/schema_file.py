@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from halfmask.errors import HierarchyError, InputError, SchemaError
 from halfmask.table import hierarchies, toml
 from halfmask.table.decimal_comma import MARKS
-from halfmask.table.schema import DEMANDS, KINDS, ROLES, Column, Schema
+from halfmask.table.demands import DEMANDS, Demand
+from halfmask.table.schema import KINDS, ROLES, Column, Schema
 from halfmask.table.text_file import shown
 
 if TYPE_CHECKING:
@@ -81,21 +82,19 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
         for name, entry in sections["columns"].items()
     }
     table = _table_section(sections["table"], faults)
-    policy, policy_file = _policy_section(sections["policy"], faults)
-    return _finish(faults, columns, table, policy, policy_file, folder)
+    table |= _policy_section(sections["policy"], faults)
+    return _finish(faults, columns, table, folder)
 
 
 def _finish(
     faults: list[str],
     columns: Mapping[str, Column | None],
     table: Mapping[str, Any],
-    policy: Mapping[str, str],
-    policy_file: str | None,
     folder: Path,
 ) -> Schema:
     sound = {name: column for name, column in columns.items() if column is not None}
     try:
-        schema = Schema(sound, policy=policy, policy_file=policy_file, folder=folder, **table)
+        schema = Schema(sound, folder=folder, **table)
     except SchemaError as error:
         faults.extend(error.faults)
     if faults:
@@ -147,24 +146,25 @@ def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]
     return out
 
 
-def _policy_section(
-    data: Mapping[str, Any], faults: list[str]
-) -> tuple[dict[str, str], str | None]:
-    faults += _unknown_keys("[policy]", data, (*DEMANDS, "file"))
-    file = data.get("file")
+def _policy_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    faults += _unknown_keys("[policy]", data, (*DEMANDS, "file", "columns"))
+    file, columns = data.get("file"), data.get("columns", {})
     if file is not None and not isinstance(file, str | Path):
         faults.append("[policy] file must be the name of a file.")
         file = None
-    policy = {}
-    for demand in DEMANDS:
-        if demand in data:
-            if isinstance(data[demand], str):
-                policy[demand] = data[demand]
-            else:
-                faults.append(f"[policy] {demand} must be the name of a column, as text.")
-    if file is not None and not policy:
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(entry, Mapping) for entry in columns.values()
+    ):
+        faults.append("[policy] columns must hold entries such as [policy.columns.salary] k = 3.")
+        columns = {}
+    policy: dict[str, Demand] = {demand: data[demand] for demand in DEMANDS if demand in data}
+    if file is not None and not policy and not columns and Path(file).suffix != ".toml":
         policy = {"k": "k"}
-    return policy, None if file is None else str(file)
+    return {
+        "policy": policy,
+        "policy_columns": columns,
+        "policy_file": None if file is None else str(file),
+    }
 
 
 def _column(name: str, entry: object, folder: Path, faults: list[str]) -> Column | None:
@@ -243,6 +243,8 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
     policy: dict[str, object] = dict(schema.policy)
     if schema.policy_file is not None:
         policy["file"] = schema.policy_file
+    if schema.policy_columns:
+        policy["columns"] = {name: dict(entry) for name, entry in schema.policy_columns.items()}
     columns = {name: column_to_dict(column) for name, column in schema.columns.items()}
     parts = {"table": table, "policy": policy, "columns": columns}
     return {name: part for name, part in parts.items() if part}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
+from halfmask.table.demands import KEY, key_values
 from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 
@@ -68,13 +69,16 @@ class Table:
         return f"Table({len(self):,} rows; {roles or 'no roles declared'})"
 
     def encode(self, name: str) -> Encoded:
-        """The dictionary codes of one column; computed once."""
+        """The dictionary codes of one column, or of people's demands (``demand_key``); once."""
         if name not in self._encoded:
+            if name.startswith(KEY):
+                self._encoded[name] = encode(pa.chunked_array([key_values(self, name)]))
+                return self._encoded[name]
             encoded = encode(self.arrow[name])
             column = self.schema.columns.get(name)
             if column is not None and column.order is not None:
                 encoded = in_order(name, encoded, column.order)
-            if name in self.schema.policy.values() and self.schema.person is not None:
+            if name in self.schema.policy_names and self.schema.person is not None:
                 one_demand(name, encoded, self.encode(self.schema.person))
             self._encoded[name] = encoded
         return self._encoded[name]

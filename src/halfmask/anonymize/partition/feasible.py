@@ -29,11 +29,8 @@ def feasible(task: Task, on_infeasible: str) -> Task:
     if not keep.all():
         out = np.flatnonzero(~keep)
         if on_infeasible != "suppress" or not keep.any():
-            stated = task.table.schema.policy
-            columns = [stated[d] for m in task.models for d in m.policy if d in stated]
-            raise InfeasibleDemandsError(
-                tuple(dict.fromkeys(columns)), out.tolist(), len(task.table)
-            )
+            names = task.table.schema.policy_names if any(m.policy for m in task.models) else ()
+            raise InfeasibleDemandsError(names, out.tolist(), len(task.table))
         task = _without(task, keep)
     one = np.zeros(len(task), dtype=np.int64)
     if len(task) == 0 or task.failing(one).any():
@@ -61,7 +58,7 @@ def largest_feasible(table: Table, models: tuple[Model, ...]) -> NDArray[np.bool
                 keep &= personal(table, "k", model.default) <= _people(table, keep)
             elif isinstance(model, PersonalLDiversity):
                 values = len(np.unique(table.encode(model.column).codes[keep]))
-                keep &= personal(table, "l", model.default) <= values
+                keep &= personal(table, "l", model.default, model.column) <= values
         if int(keep.sum()) == before:
             return keep
 

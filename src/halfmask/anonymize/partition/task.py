@@ -18,8 +18,9 @@ from halfmask.models import (
     PersonalTCloseness,
     TCloseness,
 )
-from halfmask.models.statistics import POLICY
+from halfmask.models.needs import demand_keys
 from halfmask.table.classes import grouped
+from halfmask.table.demands import demand_key, states
 from halfmask.table.histogram import value_facts
 
 if TYPE_CHECKING:
@@ -88,12 +89,7 @@ class Task:
     def classes(self, ids: NDArray[np.int64]) -> Classes:
         """The statistics of the classes that ``ids`` states."""
         columns = {name: name for model in self.models for name in model.columns}
-        columns |= {
-            POLICY + demand: self.table.schema.policy[demand]
-            for model in self.models
-            for demand in model.policy
-            if demand in self.table.schema.policy
-        }
+        columns |= {key: key for model in self.models for key in demand_keys(self.table, model)}
         return grouped(self.table, self.rows, ids, columns=columns)
 
 
@@ -130,12 +126,12 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
         elif isinstance(model, LDiversity):
             _add(names, l_, t, model.column, np.full(rows, np.ceil(model.l)), np.ones(rows))
         elif isinstance(model, PersonalLDiversity):
-            own = personal(table, "l", model.default)
+            own = personal(table, "l", model.default, model.column)
             _add(names, l_, t, model.column, own, np.ones(rows))
         elif isinstance(model, TCloseness) and model.distance == "equal":
             _add(names, l_, t, model.column, np.zeros(rows), np.full(rows, float(model.t)))
         elif isinstance(model, PersonalTCloseness) and model.distance == "equal":
-            own = personal(table, "t", model.default)
+            own = personal(table, "t", model.default, model.column)
             _add(names, l_, t, model.column, np.zeros(rows), own)
     encoded = [table.encode(name) for name in names]
     domain = max((len(one.values) for one in encoded), default=1)
@@ -151,15 +147,19 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
     )
 
 
-def personal(table: Table, demand: str, default: float | None) -> NDArray[np.float64]:
-    """Everybody's own demand; the models have seen to it that all are stated."""
-    column = table.schema.policy.get(demand)
-    if column is None:  # a default speaks for everybody
-        return np.full(len(table), np.nan if default is None else float(default))
-    numbers = value_facts(table, column)["numbers"]
-    assert numbers is not None  # noqa: S101 - checked by the model's faults
-    stated = np.where(np.isnan(numbers), np.nan if default is None else default, numbers)
-    out: NDArray[np.float64] = stated[table.encode(column).codes]
+def personal(
+    table: Table, demand: str, default: float | None, of: str = ""
+) -> NDArray[np.float64]:
+    """Everybody's own demand, that ``of`` a sensitive column; all are stated or have a default."""
+    unstated = np.nan if default is None else float(default)
+    if not states(table.schema, demand):  # a default speaks for everybody
+        return np.full(len(table), unstated)
+    key = demand_key(demand, of)
+    numbers = value_facts(table, key)["numbers"]
+    assert numbers is not None  # noqa: S101 - demands are numbers
+    out: NDArray[np.float64] = np.where(np.isnan(numbers), unstated, numbers)[
+        table.encode(key).codes
+    ]
     return out
 
 
