@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import operator
 import re
+from calendar import monthrange
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -48,9 +52,10 @@ def _arguments(node: Expr) -> list[Expr]:
 
 def _column(node: Expr, row: Row) -> Any:
     key = (node.text("table"), node.name)
-    if key in row:
-        return row[key]
-    return next(v for (_, name), v in row.items() if name == node.name)
+    found = row[key] if key in row else next(v for (_, n), v in row.items() if n == node.name)
+    if isinstance(found, float):
+        return math.nan if math.isnan(found) else found + 0.0  # one NaN, one zero: they are keys
+    return found
 
 
 def _literal(node: Expr, _: Row) -> Any:
@@ -84,7 +89,7 @@ def _in(node: Expr, row: Row) -> Any:
     options = [value(e, row) for e in node.expressions]
     if found is None:
         return None
-    if found in [o for o in options if o is not None]:
+    if any(ordered(found) == ordered(o) for o in options if o is not None):
         return True
     return None if any(o is None for o in options) else False
 
@@ -93,7 +98,7 @@ def _case(node: Expr, row: Row) -> Any:
     subject = node.args.get("this")
     for branch in node.args["ifs"]:
         test = value(branch.this, row)
-        if (test is True) if subject is None else (test == value(subject, row)):
+        if (test is True) if subject is None else _same(test, value(subject, row)):
             return value(branch.args["true"], row)
     default = node.args.get("default")
     return None if default is None else value(default, row)
@@ -109,31 +114,204 @@ def _coalesce(node: Expr, row: Row) -> Any:
     return next((p for p in parts if p is not None), None)
 
 
+def _nullif(node: Expr, row: Row) -> Any:
+    found, other = value(node.this, row), value(node.expression, row)
+    return None if other is not None and _same(found, other) else found
+
+
+def _extreme(node: Expr, row: Row) -> Any:
+    """GREATEST and LEAST, which pass over what is missing."""
+    found = [v for p in [node.this, *node.expressions] if (v := value(p, row)) is not None]
+    pick = max if isinstance(node, exp.Greatest) else min
+    return pick(found, key=ordered, default=None)
+
+
 def _cast(node: Expr, row: Row) -> Any:
     found = value(node.this, row)
-    if found is None:
-        return None
     kind = node.args["to"].this.name
-    if kind in ("INT", "BIGINT", "SMALLINT", "TINYINT"):
-        return round(float(found)) if not isinstance(found, int) else found
-    if kind in ("DOUBLE", "FLOAT"):
-        return float(found)
-    if kind in ("TEXT", "VARCHAR"):
-        return str(found)
-    raise UnsupportedByEngineError("reference", f"a cast to {kind}")
+    if kind not in _CASTS:
+        raise UnsupportedByEngineError("reference", f"a cast to {kind}")
+    if kind == "DECIMAL" and found is not None:
+        return _decimal(found, *(int(p.name) for p in node.args["to"].expressions))
+    return None if found is None else _CASTS[kind](found)
 
 
-def _like(text: str, pattern: str) -> bool:
+def _to_whole(found: Any) -> int:
+    return round(found) if isinstance(found, float | Decimal) else int(found)
+
+
+def _to_text(found: Any) -> str:
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return format(found, "f") if isinstance(found, Decimal) else str(found)
+
+
+def _to_moment(found: Any) -> dt.datetime:
+    if isinstance(found, dt.datetime):
+        return found
+    if isinstance(found, dt.date):
+        return dt.datetime(found.year, found.month, found.day)
+    return dt.datetime.fromisoformat(found)
+
+
+def _to_date(found: Any) -> dt.date:
+    return dt.date.fromisoformat(found) if isinstance(found, str) else _to_moment(found).date()
+
+
+def _decimal(found: Any, digits: int = 18, after: int = 3) -> Decimal:
+    with localcontext() as context:
+        context.prec = 76
+        made = Decimal(found).quantize(Decimal(1).scaleb(-after), ROUND_HALF_UP)
+    if len(made.as_tuple().digits) > digits:
+        raise UnsupportedByEngineError("reference", f"a DECIMAL of more than {digits} digits")
+    return made
+
+
+_CASTS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("INT", "BIGINT", "SMALLINT", "TINYINT"), _to_whole),
+    **dict.fromkeys(("DOUBLE", "FLOAT"), float),
+    **dict.fromkeys(("TEXT", "VARCHAR"), _to_text),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ"), _to_moment),
+    "DATE": _to_date,
+    "DECIMAL": _decimal,
+}
+
+
+def ordered(found: Any) -> Any:
+    """A value as engines order it: not-a-number is the largest number, and equal to itself."""
+    if isinstance(found, float) and math.isnan(found):
+        return (1, 0.0)
+    return (0, found) if isinstance(found, int | float | Decimal) else found
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left is None or right is None:
+        return False
+    return bool(ordered(left) == ordered(right))
+
+
+def _compare(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda left, right: test(ordered(left), ordered(right))
+
+
+def _between(found: Any, low: Any, high: Any) -> bool:
+    return bool(ordered(low) <= ordered(found) <= ordered(high))
+
+
+def _like(node: Expr, row: Row) -> Any:
+    text, pattern = value(node.this, row), value(node.expression, row)
+    if text is None or pattern is None:
+        return None
+    if isinstance(node, exp.ILike):
+        text, pattern = _lower(text), _lower(pattern)
     regex = "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
-    return re.fullmatch(regex, text, re.DOTALL) is not None
+    found = re.fullmatch(regex, text, re.DOTALL) is not None
+    return found != bool(node.args.get("negate"))
+
+
+def _spelled(text: str, pattern: str) -> bool:
+    return re.fullmatch(pattern.removeprefix("^").removesuffix("$"), text) is not None
+
+
+def _upper(text: str) -> str:
+    return "".join(u if len(u := c.upper()) == 1 else c for c in text)
+
+
+def _lower(text: str) -> str:
+    return "".join(u if len(u := c.lower()) == 1 else c for c in text)
+
+
+def _trim(node: Expr, row: Row) -> Any:
+    text, characters = value(node.this, row), node.args.get("expression")
+    if text is None:
+        return None
+    side = str(node.args.get("position") or "BOTH").upper()
+    ends = {"LEADING": str.lstrip, "TRAILING": str.rstrip}.get(side, str.strip)
+    return ends(text, " " if characters is None else value(characters, row))
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[start - 1 :] if length is None else text[start - 1 : start - 1 + length]
 
 
+def _quotient(left: Any, right: Any) -> Any:
+    if not right:
+        return None
+    return left / right
+
+
+def _whole_quotient(left: int, right: int) -> Any:
+    if not right:
+        return None
+    found = abs(left) // abs(right)
+    return found if (left < 0) == (right < 0) else -found
+
+
 def _modulo(left: Any, right: Any) -> Any:
-    return None if right == 0 else type(left)(math.fmod(left, right))
+    if not right:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        return -(-left % abs(right)) if left < 0 else left % abs(right)
+    return type(left)(math.fmod(left, right))
+
+
+def _added(node: Expr, row: Row) -> Any:
+    """Sums and differences, also of a moment and an interval."""
+    by = node.expression
+    left = value(node.this, row)
+    back = isinstance(node, exp.Sub)
+    if isinstance(by, exp.Interval):
+        count = int(by.this.name)
+        return left if left is None else moved(left, by.text("unit"), -count if back else count)
+    right = value(by, row)
+    if left is None or right is None:
+        return None
+    return left - right if back else left + right
+
+
+def moved(moment: dt.datetime, unit: str, count: int) -> dt.datetime:
+    """A moment so many months, days, hours, minutes or seconds later."""
+    if unit != "MONTH":
+        return moment + dt.timedelta(**{f"{unit.lower()}s": count})
+    year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
+    last = monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
+
+
+def _extract(node: Expr, row: Row) -> Any:
+    found = value(node.expression, row)
+    if found is None:
+        return None
+    unit = node.this.name
+    if unit in ("QUARTER", "WEEK", "DOY"):
+        quarter = (found.month + 2) // 3
+        week, of_year = found.isocalendar()[1], found.timetuple().tm_yday
+        return {"QUARTER": quarter, "WEEK": week, "DOY": of_year}[unit]
+    return getattr(found, unit.lower())
+
+
+def _truncated(node: Expr, row: Row) -> Any:
+    found, unit = value(node.this, row), node.args["unit"].name
+    if found is None:
+        return None
+    if unit == "WEEK":
+        found, unit = found - dt.timedelta(days=found.weekday()), "DAY"
+    if unit == "QUARTER":
+        found, unit = found.replace(day=1, month=(found.month + 2) // 3 * 3 - 2), "MONTH"
+    units = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+    kept = units[: units.index(unit) + 1]
+    parts = {u.lower(): getattr(found, u.lower()) for u in kept}
+    return dt.datetime(**{"month": 1, "day": 1, **parts})
+
+
+def _days(node: Expr, row: Row) -> Any:
+    later, earlier = value(node.this, row), value(node.expression, row)
+    return None if later is None or earlier is None else (later - earlier).days
+
+
+def _alike(node: Expr, row: Row) -> bool:
+    left, right = value(node.this, row), value(node.expression, row)
+    return left is right or _same(left, right)
 
 
 _SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
@@ -150,35 +328,51 @@ _SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
     exp.Null: lambda _node, _row: None,
     exp.Boolean: lambda node, _row: bool(node.this),
     exp.Paren: lambda node, row: value(node.this, row),
-    exp.NullSafeEQ: lambda node, row: value(node.this, row) == value(node.expression, row),
+    exp.NullSafeEQ: lambda node, row: _alike(node, row),
+    exp.NullSafeNEQ: lambda node, row: not _alike(node, row),
+    exp.Nullif: _nullif,
+    exp.Greatest: _extreme,
+    exp.Least: _extreme,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Trim: _trim,
+    exp.Add: _added,
+    exp.Sub: _added,
+    exp.Extract: _extract,
+    exp.TimestampTrunc: _truncated,
+    exp.DateDiff: _days,
 }
 _STRICT: dict[type[Expr], Callable[..., Any]] = {
     exp.Not: lambda a: not a,
     exp.Neg: lambda a: -a,
-    exp.Add: lambda a, b: a + b,
-    exp.Sub: lambda a, b: a - b,
     exp.Mul: lambda a, b: a * b,
-    exp.Div: lambda a, b: a / b if b else None,
-    exp.IntDiv: lambda a, b: int(a / b) if b else None,
+    exp.Div: _quotient,
+    exp.IntDiv: _whole_quotient,
     exp.Mod: _modulo,
-    exp.EQ: lambda a, b: a == b,
-    exp.NEQ: lambda a, b: a != b,
-    exp.GT: lambda a, b: a > b,
-    exp.GTE: lambda a, b: a >= b,
-    exp.LT: lambda a, b: a < b,
-    exp.LTE: lambda a, b: a <= b,
-    exp.Between: lambda a, low, high: low <= a <= high,
-    exp.Like: _like,
-    exp.Upper: str.upper,
-    exp.Lower: str.lower,
+    exp.EQ: _compare(operator.eq),
+    exp.NEQ: _compare(operator.ne),
+    exp.GT: _compare(operator.gt),
+    exp.GTE: _compare(operator.ge),
+    exp.LT: _compare(operator.lt),
+    exp.LTE: _compare(operator.le),
+    exp.Between: _between,
+    exp.RegexpLike: _spelled,
+    exp.Upper: _upper,
+    exp.Lower: _lower,
     exp.Length: len,
+    exp.Left: lambda text, n: text[:n],
+    exp.Right: lambda text, n: text[-n:] if n else "",
     exp.Substring: _substring,
+    exp.Replace: lambda text, old, new="": text.replace(old, new),
+    exp.StrPosition: lambda text, part: text.find(part) + 1,
     exp.Abs: abs,
+    exp.Sign: lambda a: (a > 0) - (a < 0),
     exp.Floor: math.floor,
     exp.Ceil: math.ceil,
     exp.Sqrt: math.sqrt,
-    exp.Greatest: max,
-    exp.Least: min,
+    exp.Ln: math.log,
+    exp.Exp: math.exp,
+    exp.Pow: lambda a, b: a**b,
     exp.DPipe: lambda a, b: f"{a}{b}",
     exp.Year: lambda d: d.year,
     exp.Month: lambda d: d.month,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import floor
+from typing import Any
+
 from sqlglot import exp
 
 from halfmask.engines.request import (
@@ -13,6 +17,9 @@ from halfmask.engines.request import (
     Request,
     Rule,
 )
+
+MOST_WHOLE = 1 << 62  # beyond these, numbers have no interval
+MOST_REAL = float(1 << 53)
 
 
 def levelled(request: Request, extra: dict[str, exp.Expr] | None = None) -> exp.Select:
@@ -79,20 +86,45 @@ def generalized(key: Key, index: int) -> exp.Expr:
 def apply(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
     """One generalization of a value as it stands in the rows."""
     if isinstance(rule, Interval):
-        if key.kind in ("integer", "decimal"):
-            width = _number(rule.width)
-            rest = exp.Mod(
-                this=exp.paren(exp.Mod(this=value.copy(), expression=width) + width.copy()),
-                expression=width.copy(),
-            )
-            return value.copy() - exp.paren(rest)
-        width = exp.cast(_number(rule.width), "double")
-        return (
-            exp.Floor(this=exp.Div(this=value.copy(), expression=width, typed=True)) * width.copy()
-        )
+        return _lower_edge(rule.width, value, whole=key.kind == "integer", real=key.kind == "float")
     if isinstance(rule, Climb):
         return _climbed(rule, value)
     return exp.null()
+
+
+def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.Expr:
+    """Where a number's interval begins; null for numbers that intervals do not reach."""
+    if real:
+        small = exp.LT(this=exp.Abs(this=value.copy()), expression=_double(MOST_REAL))
+        steps = exp.Div(this=value.copy(), expression=_double(width), typed=True)
+        edge = exp.cast(exp.Floor(this=steps), "double") * _double(width)
+        return exp.Case().when(small, edge)
+    size = _number(width)
+    number = exp.cast(value.copy(), "bigint") if whole else value.copy()
+    rest = exp.Mod(
+        this=exp.paren(exp.Mod(this=number.copy(), expression=size) + size.copy()),
+        expression=size.copy(),
+    )
+    edge = number - exp.paren(rest)
+    if not whole:
+        return edge
+    inside = exp.Between(this=value.copy(), low=_number(-MOST_WHOLE), high=_number(MOST_WHOLE))
+    return exp.Case().when(inside, edge)
+
+
+def lower_edge(value: Any, width: int) -> int | None:
+    """Where a number's interval begins, as the engines have it."""
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return floor(value / width) * width if abs(value) < MOST_REAL else None
+    if isinstance(value, int) and abs(value) > MOST_WHOLE:
+        return None
+    return floor(Fraction(value) / width) * width
+
+
+def _double(value: float) -> exp.Expr:
+    return exp.cast(exp.Literal.number(repr(float(value))), "double")
 
 
 def _climbed(rule: Climb, value: exp.Expr) -> exp.Expr:

@@ -30,11 +30,12 @@ _TYPES = {
     "unknown": pa.string(),
     "uuid": pa.string(),
 }
+ANY_DIGITS = pa.decimal256(76, 0)  # NUMERIC as declared without digits
 _NAMES = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_integer, "bigint"),
     (pa.types.is_floating, "double precision"),
-    (pa.types.is_decimal, "numeric"),
+    (pa.types.is_decimal256, "numeric"),
     (pa.types.is_date, "date"),
     (lambda t: pa.types.is_timestamp(t) and t.tz is not None, "timestamptz"),
     (pa.types.is_timestamp, "timestamp"),
@@ -77,8 +78,13 @@ class Postgres(SqlEngine):
                     return None
         except psycopg.Error as error:
             raise refusal("postgres", error) from None
-        found = self.run(exp.select("*").from_(exp.to_table(table, quoted=True)).limit(0))
-        return {f.name: f.type for f in found.schema}
+        named = exp.Table(this=exp.to_identifier(table, quoted=True))
+        try:
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                cursor.execute(self.sql(exp.select("*").from_(named).limit(0)))
+                return {column.name: self._declared(column) for column in cursor.description}
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
 
     def run(self, query: Expr) -> pa.Table:
         """Run one query."""
@@ -112,6 +118,10 @@ class Postgres(SqlEngine):
                     expression=exp.Order(expressions=[exp.Ordered(this=median.this)]),
                 )
             )
+        for total in list(query.find_all(exp.Sum)):
+            # A sum of doubles fails where it leaves them: then it is infinite here.
+            if isinstance(total.parent, exp.Cast) and total.parent.is_type("double"):
+                total.set("this", _addable(total.this))
         return super().sql(query)
 
     def add(self, name: str, rows: pa.Table) -> None:
@@ -166,7 +176,10 @@ class Postgres(SqlEngine):
             QueryError: they have a type that is not read here.
         """
         try:
-            array = pa.array(values, self._type(column, values))
+            data_type = self._type(column, values)
+            if pa.types.is_string(data_type):  # of a type of its own: as its text
+                values = [v if v is None or isinstance(v, str) else str(v) for v in values]
+            array = pa.array(values, data_type)
         except (pa.ArrowException, TypeError, ValueError):
             # The cause would quote a value.
             raise QueryError(
@@ -174,6 +187,15 @@ class Postgres(SqlEngine):
                 "beyond 38 digits or NaN, own types): CAST the column to DOUBLE, DECIMAL or TEXT."
             ) from None
         return array
+
+    def _declared(self, column: Any) -> pa.DataType:
+        """The type of a column as declared; its digits, where it has some."""
+        known = self._connection.adapters.types.get(column.type_code)
+        if known is None or known.name != "numeric" or column.type_code == known.array_oid:
+            return self._type(column, [])
+        if column.precision is None or column.precision > 38 or column.scale < 0:
+            return ANY_DIGITS
+        return pa.decimal128(column.precision, column.scale)
 
     def _type(self, column: Any, values: list[Any]) -> pa.DataType:
         known = self._connection.adapters.types.get(column.type_code)
@@ -197,6 +219,21 @@ class Postgres(SqlEngine):
         return _TYPES.get(name, pa.string())
 
 
+def _addable(value: Expr) -> Expr:
+    from sqlglot import exp
+
+    case = exp.Case().when(exp.EQ(this=value.copy(), expression=_real("NaN")), _real("NaN"))
+    case = case.when(exp.GT(this=value.copy(), expression=_real("1e290")), _real("Infinity"))
+    case = case.when(exp.LT(this=value.copy(), expression=_real("-1e290")), _real("-Infinity"))
+    return case.else_(value.copy())
+
+
+def _real(text: str) -> Expr:
+    from sqlglot import exp
+
+    return exp.cast(exp.Literal.string(text), "double")
+
+
 def _json(value: Expr) -> Expr:
     from sqlglot import exp
 
@@ -206,4 +243,6 @@ def _json(value: Expr) -> Expr:
 
 
 def _name(data_type: pa.DataType) -> str:
+    if pa.types.is_decimal128(data_type):
+        return f"numeric({data_type.precision}, {data_type.scale})"
     return next((name for test, name in _NAMES if test(data_type)), "text")

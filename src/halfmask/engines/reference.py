@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from math import isnan
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from halfmask.engines import evaluate
+from halfmask.engines.levels import lower_edge
 from halfmask.engines.request import (
     REFUSED,
     Climb,
@@ -145,7 +147,8 @@ def generalize(key: Key, level: int, value: Any) -> Any:
         return value
     rule = key.rules[depth - 1]
     if isinstance(rule, Interval):
-        return None if value is None else type(value)(value // rule.width * rule.width)
+        edge = lower_edge(value, rule.width)
+        return None if edge is None else type(value)(edge)
     if isinstance(rule, Climb):
         return rule.stand_ins.get(value)
     return None
@@ -182,7 +185,7 @@ def _most(values: list[Any]) -> float | None:
 def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array]:
     found = [_values(state.expression, m) for m in members]
     if state.kind == "moments":
-        numbers = [[float(v) for v in f] for f in found]
+        numbers = [[_bounded(v) for v in f] for f in found]
         means = [fmean(f) if f else None for f in numbers]
         return {
             f"s{i}_n": pa.array([len(f) for f in numbers], pa.int64()),
@@ -209,19 +212,24 @@ def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array
                 )
             }
         return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
-    pick: Callable[[list[Any]], Any] = min if state.kind == "min" else max
-    return {f"s{i}": pa.array([pick(f) if f else None for f in found])}
+    pick: Callable[..., Any] = min if state.kind == "min" else max
+    return {f"s{i}": pa.array([pick(f, key=evaluate.ordered, default=None) for f in found])}
 
 
 def _measured(measure: Measure, rows: list[Row]) -> Any:
     found = _values(measure.expression, rows)
     if measure.kind == "median":
-        return float(median([float(v) for v in found])) if found else None
+        return float(median(map(_bounded, found))) if found else None
     if measure.kind == "distinct":
         return len(set(found))
     if measure.kind == "rows":
         return len(found)
-    return max(found, default=None)
+    return max(found, key=evaluate.ordered, default=None)
+
+
+def _bounded(value: Any) -> float:
+    number = float(value)
+    return 1e100 if isnan(number) else min(max(number, -1e100), 1e100)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

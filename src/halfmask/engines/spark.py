@@ -58,6 +58,21 @@ class Spark(SqlEngine):
         except PySparkException as error:
             raise refusal("spark", error) from None
 
+    def sql(self, query: Expr) -> str:
+        """The text of a query in this engine's dialect."""
+        from sqlglot import exp
+
+        query = query.copy()
+        for total in list(query.find_all(exp.Sum)):
+            # A sum of whole numbers has 64 bits there, and fails beyond.
+            if isinstance(total.parent, exp.Cast) and total.parent.to.sql() == "DECIMAL(38, 0)":
+                total.set("this", exp.cast(total.this, "decimal(20, 0)"))
+        for match in list(query.find_all(exp.RegexpLike)):
+            # Java's $ stands before a last line break too.
+            pattern = match.expression.name.removesuffix("$") + "\\z"
+            match.set("expression", exp.Literal.string(pattern))
+        return super().sql(query)
+
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along, as a temporary view."""
         import pyarrow as pa

@@ -73,7 +73,7 @@ def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
         value = column(f"m{i}", "b")
         node: exp.Expr
         if m.kind == "median":
-            node = exp.Median(this=value)
+            node = exp.Median(this=bounded(value))
         elif m.kind == "max":
             node = exp.Max(this=value)
         elif m.kind == "rows":
@@ -141,7 +141,7 @@ def _state(i: int, state: State) -> list[exp.Expr]:
     value = column(f"a{i}")
     if state.kind != "moments":
         return [exp.alias_(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
-    number = exp.cast(value, "double")
+    number = bounded(value)
     count = exp.Count(this=value.copy())
     m2 = exp.VariancePop(this=number.copy()) * count.copy()
     return [
@@ -152,7 +152,7 @@ def _state(i: int, state: State) -> list[exp.Expr]:
 
 
 def _partial(i: int, state: State) -> list[exp.Expr]:
-    return [exp.alias_(_aggregate(state.kind, column(f"a{i}")), f"p{i}")]
+    return [exp.alias_(_exact(state, _aggregate(state.kind, column(f"a{i}"))), f"p{i}")]
 
 
 def _total(i: int, state: State) -> list[exp.Expr]:
@@ -174,6 +174,15 @@ def _exact(state: State, total: exp.Expr) -> exp.Expr:
     if state.of in ("integer", "boolean"):
         return exp.cast(total, "decimal(38, 0)")
     return total if state.of == "decimal" else exp.cast(total, "double")
+
+
+def bounded(value: exp.Expr) -> exp.Expr:
+    """A number whose square can be added up; what lies beyond, and NaN, count as the limit."""
+    number = exp.cast(value.copy(), "double")
+    high, low = (exp.cast(exp.Literal.number(end), "double") for end in ("1e100", "-1e100"))
+    case = exp.Case().when(exp.GT(this=number, expression=high), high.copy())
+    case = case.when(exp.LT(this=number.copy(), expression=low), low.copy())
+    return case.else_(number.copy())
 
 
 def _demand_columns(request: Request) -> list[exp.Expr]:

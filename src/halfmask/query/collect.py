@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.engines.levels import lower_edge
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
 from halfmask.engines.side_by_side import comparable
 from halfmask.errors import InternalError, QueryError
@@ -173,7 +174,7 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
     labels: list[list[object]] = [plain]
     for depth, rule in enumerate(key.rules, start=1):
         if isinstance(rule, Interval):
-            found = _edges(plain, rule.width)
+            found = [lower_edge(value, rule.width) for value in plain]
             shown: list[object] = [None if e is None else f"[{e}, {e + rule.width})" for e in found]
         elif isinstance(rule, Climb):
             shown = _climbed(plain, planned, depth)
@@ -188,16 +189,6 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
         labels.append(ranked)
     codes_of = encoded.codes.astype(np.int64)
     return KeyColumn(codes_of, values, tuple(maps), tuple(labels), key.depths)
-
-
-def _edges(values: Sequence[object], width: int) -> list[int | None]:
-    from math import floor, isfinite
-
-    edges: list[int | None] = []
-    for value in values:
-        finite = value is not None and isfinite(value)  # type: ignore[arg-type]
-        edges.append(floor(value / width) * width if finite else None)  # type: ignore[operator]
-    return edges
 
 
 def _climbed(values: Sequence[object], planned: PlannedKey, depth: int) -> list[object]:

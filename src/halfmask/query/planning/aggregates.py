@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from halfmask.engines.request import Kind, Measure, State, kind_of
+from halfmask.engines.request import Kind, Measure, State
 from halfmask.query.planning import vocabulary
 from halfmask.query.planning.planned import PlannedAggregate
 from halfmask.query.planning.refusals import fail
@@ -12,8 +12,8 @@ from halfmask.query.planning.refusals import fail
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.engines.request import Engine
     from halfmask.query.planning.scope import Scope
+    from halfmask.query.total.rows import TotalRows
 
 
 class Aggregates:
@@ -82,23 +82,14 @@ class Aggregates:
             inner = exp.Case().when(condition.copy(), inner or exp.Literal.number(1))
         return kind, inner, distinct
 
-    def types(
-        self, keys: list[tuple[str, exp.Expr]], probe: exp.Select, engine: Engine
-    ) -> dict[str, Kind]:
-        """Ask the engine what the expressions are; this also lets it refuse what it cannot do."""
-        from sqlglot import exp
-
+    def types(self, keys: list[tuple[str, exp.Expr]], total: TotalRows) -> dict[str, Kind]:
+        """What the expressions are, from the types of columns: no engine is asked, no row read."""
+        kinds: dict[str, Kind] = {}
         wanted = [e for _, e in keys]
         wanted += [a for c in self.calls() if (a := self._argument(c)[1]) is not None]
-        if not wanted:
-            wanted = [exp.Literal.number(1)]
-        for i, expression in enumerate(wanted):
-            probe = probe.select(exp.alias_(expression.copy(), f"x{i}", quoted=True))
-        found = engine.run(probe.limit(0)).schema
-        kinds = {}
-        for expression, field in zip(wanted, found, strict=True):
-            kinds[expression.sql()] = kind_of(field.type)
-            self.scales[expression.sql()] = getattr(field.type, "scale", 0) or 0
+        for expression in wanted:
+            kind, scale = total.kind(expression)
+            kinds[expression.sql()], self.scales[expression.sql()] = kind, scale
         return kinds
 
     def add(self, call: exp.Expr, types: dict[str, Kind]) -> None:

@@ -20,6 +20,7 @@ from halfmask.query.planning.planned import Plan
 from halfmask.query.planning.refusals import fail
 from halfmask.query.planning.requirements import requirements
 from halfmask.query.planning.scope import scope_of
+from halfmask.query.total.rows import TotalRows
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -44,14 +45,15 @@ class _Planner:
         self.text = statement.text
         select = looked_up(self.text, inlined(self.text, statement.select), catalog, engine)
         self.scope, self.select = scope_of(self.text, select, catalog)
+        self.total = TotalRows(self.scope)
 
     def plan(self) -> Plan:
         self._refuse_hidden()
-        source, chain = self._source(), self.statement.chain
+        source, chain = self.total.source(self._source()), self.statement.chain
         repeat = people_of(self.scope, source, self.engine, self.statement.rows_per_person).repeat
         keys = self._grouping()
         aggregates = Aggregates(self.text, self.scope, self.select)
-        types = aggregates.types(keys, source.copy(), self.engine)
+        types = aggregates.types(keys, self.total)
         for call in aggregates.calls():
             aggregates.add(call, types)
         steps = Generalizations(self.text, self.scope, self.catalog, self.engine)
@@ -69,10 +71,10 @@ class _Planner:
         return Plan(
             statement=self.statement,
             scope=self.scope,
-            request=request,
+            request=self.total.request(request),
             keys=tuple(planned),
             aggregates=tuple(aggregates.planned),
-            measures=tuple(aggregates.measures),
+            measures=tuple(map(self.total.measure, aggregates.measures)),
             requirements=tuple(needed),
             queried=tuple(dict.fromkeys((*aggregates.queried, *self._sensitive()))),
             final=final,

@@ -17,7 +17,7 @@ _SCALARS = (
     "Column", "Identifier", "Literal", "Boolean", "Null", "Alias", "Paren", "Add", "Sub", "Mul",
     "Div", "IntDiv", "Mod", "Neg", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "NullSafeEQ",
     "NullSafeNEQ", "And", "Or", "Not", "Is", "In", "Between", "Like", "ILike", "Case", "If",
-    "Coalesce", "Nullif", "Cast", "DataType", "DataTypeParam", "Interval", "Var", "Extract",
+    "Coalesce", "Nullif", "Cast", "TryCast", "DataType", "DataTypeParam", "Interval", "Var", "Extract",
     "Year", "Month", "Day", "Quarter", "Week", "WeekOfYear", "DayOfWeek", "DayOfYear",
     "DayOfMonth", "DateTrunc", "TimestampTrunc", "DateDiff", "DateAdd", "DateSub",
     "TsOrDsToDate", "Date", "Upper", "Lower", "Trim", "Length", "Substring", "Concat", "DPipe",

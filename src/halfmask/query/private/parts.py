@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.query.planning.scope import Scope
-    from halfmask.query.safe.rows import SafeRows
+    from halfmask.query.total.rows import TotalRows
 
 PEOPLE = "people, each once"
 _KINDS: dict[str, Kind] = {
@@ -51,8 +51,8 @@ class _One:
 class Asked:
     """Collects the aggregates of a question."""
 
-    def __init__(self, scope: Scope, declared: Mapping[str, object], safe: SafeRows) -> None:
-        self.scope, self.declared, self.safe = scope, declared, safe
+    def __init__(self, scope: Scope, declared: Mapping[str, object], total: TotalRows) -> None:
+        self.scope, self.declared, self.total = scope, declared, total
         self._all: list[_One] = []
 
     def add(self, call: exp.Expr) -> None:
@@ -80,9 +80,9 @@ class Asked:
         kind, label, scale = _KINDS[name], _label(argument), None
         if kind != "count":
             argument, scale = self._bounded(call, argument)
-        argument = None if argument is None else self.safe(argument)
+        argument = None if argument is None else self.total(argument)
         if condition is not None and argument is not None:
-            argument = exp.Case().when(self.safe.boolean(condition).node, argument)
+            argument = exp.Case().when(self.total.condition(condition), argument)
             label = f"{label} where {_label(condition)}"
         one = _One(whole, kind, argument, label, scale)
         if kind != "count":

@@ -23,7 +23,7 @@ from halfmask.query.planning.refusals import fail
 from halfmask.query.private import parts as parts
 from halfmask.query.private.scope import grouping, private_scope
 from halfmask.query.private.steps import binned
-from halfmask.query.safe.rows import SafeRows
+from halfmask.query.total.rows import TotalRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,12 +110,12 @@ def plan_private(
     calls = Aggregates(scope.text, scope, select).calls()
     if not calls:
         fail(scope.text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
-    safe = SafeRows(scope)
-    asked = parts.Asked(scope, declared, safe)
+    total = TotalRows(scope)
+    asked = parts.Asked(scope, declared, total)
     for call in calls:
         asked.add(call)
-    rows = _rows(select, safe)
-    expressions = [safe(expression) for _, expression in keys]
+    rows = _rows(select, total)
+    expressions = [total(expression) for _, expression in keys]
     types = _types(engine, rows, expressions, asked)
     grouped = [
         _key(scope, name, expression, declared, kind)
@@ -152,7 +152,7 @@ def _place(item: exp.Expr, calls: list[exp.Expr]) -> int | None:
     return calls.index(item) if item in calls else None
 
 
-def _rows(select: exp.Select, safe: SafeRows) -> exp.Select:
+def _rows(select: exp.Select, total: TotalRows) -> exp.Select:
     """FROM and WHERE of the query, without a select list."""
     from sqlglot import exp
 
@@ -161,7 +161,7 @@ def _rows(select: exp.Select, safe: SafeRows) -> exp.Select:
         if select.args.get(part) is not None:
             rows.set(part, select.args[part].copy())
     where = select.args.get("where")
-    return rows if where is None else rows.where(safe.boolean(where.this).node)
+    return rows if where is None else rows.where(total.condition(where.this))
 
 
 def _types(

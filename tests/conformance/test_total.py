@@ -1,0 +1,162 @@
+"""Every expression has a value for every row, and the same one on every engine."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+
+import halfmask as hm
+from halfmask.engines import evaluate
+from halfmask.engines.reference import Reference
+from halfmask.query.parsing.parse import parse
+from halfmask.query.planning.plan import plan
+from halfmask.query.run import Session
+
+if TYPE_CHECKING:
+    from halfmask.engines.request import Engine
+
+BIG = 2**63 - 1
+NAN, INF = math.nan, math.inf
+NASTY = pa.table(
+    {
+        "row": list(range(8)),
+        "tiny": pa.array([3, 127, -128, None, 0, 1, 2, 3], pa.int8()),
+        "mid": pa.array([3, 2**31 - 1, -(2**31), None, 0, 1, 2, 3], pa.int32()),
+        "n": pa.array([3, BIG, -BIG - 1, None, 0, 1, 2**53 + 1, -7]),
+        "w": pa.array([1.5, 1e308, -INF, 5e-324, NAN, None, -0.0, 2.5]),
+        "money": pa.array(
+            [*map(Decimal, ("1.10", "9999999999999999.99", "-0.01", "0", "2.50", "-7.77")), None, None],
+            pa.decimal128(18, 2),
+        ),
+        "wide": pa.array(
+            [Decimal("9" * 38), Decimal("-" + "9" * 38), None, Decimal(1), Decimal(0), None, None,
+             Decimal(5)], pa.decimal128(38, 0),
+        ),  # fmt: skip
+        "born": [
+            dt.date(1, 1, 1), dt.date(9999, 12, 31), None, dt.date(2000, 2, 29), dt.date(1970, 1, 1),
+            dt.date(2024, 12, 30), dt.date(1999, 1, 31), None,
+        ],
+        "seen": pa.array(
+            [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None,
+             dt.datetime(2000, 2, 29, 12, 30, 59, 700000), dt.datetime(1970, 1, 1), None,
+             dt.datetime(2024, 12, 30, 23, 0), None], pa.timestamp("us"),
+        ),
+        "city": ["Lille", "", "12", "null", "1e5", "2000-02-30", "x\ny", " +7 "],
+        "code": ["5", "9" * 20, "-3.5", "nan", "1e-05", "2000-02-29", "5\n", "true"],
+        "flag": [True, False, None, True, False, True, None, False],
+    }
+)  # fmt: skip
+TABLES = {"nasty": NASTY}
+NUMBERS = ("tiny", "mid", "n", "w", "money", "wide", "flag")
+OF_ONE = (
+    "-{a}", "ABS({a})", "SIGN({a})", "FLOOR({a})", "CEIL({a})", "ROUND({a})", "ROUND({a}, 2)",
+    "ROUND({a}, -2)", "LN({a})", "EXP({a})", "SQRT({a})", "POW({a}, 2)", "POW({a}, 0.5)",
+    "POW(2, {a})", "{a} * 12", "{a} / 7", "1 / ({a} - 3)", "CAST({a} AS INT)",
+    "CAST({a} AS BIGINT)", "CAST({a} AS SMALLINT)", "CAST({a} AS DOUBLE)", "COALESCE({a}, 0)",
+    "NULLIF({a}, 3)", "CASE WHEN {a} > 1 THEN {a} ELSE 0 END", "GREATEST({a}, 2)",
+    "LEAST({a}, 2.5)", "{a} BETWEEN 0 AND 2.5", "{a} IN (1, 2.5)", "{a} IS NOT DISTINCT FROM 3",
+)  # fmt: skip
+OF_WHOLE = (
+    "{a} % 3", "{a} // 3", "7 % {a}", "7 // {a}", "CAST({a} AS TEXT)", "CAST({a} AS BOOLEAN)",
+)  # fmt: skip
+OF_TWO = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "{a} > {b}", "{a} = {b}")
+OF_TEXT = (
+    "CAST({a} AS INT)", "CAST({a} AS BIGINT)", "CAST({a} AS DOUBLE)", "CAST({a} AS DATE)",
+    "CAST({a} AS TIMESTAMP)", "CAST({a} AS BOOLEAN)", "TRY_CAST({a} AS DECIMAL(10, 2))",
+    "UPPER({a})", "LOWER({a})", "LENGTH({a})", "TRIM({a})", "LEFT({a}, 2)", "RIGHT({a}, 2)",
+    "SUBSTRING({a}, 2, 3)", "REPLACE({a}, 'l', 'llll')", "STRPOS({a}, 'l')", "{a} || {a}",
+    "CONCAT({a}, n)", "{a} = 5", "{a} > n", "{a} LIKE '%l%e'", "{a} NOT LIKE 'L%'",
+    "{a} ILIKE '%LL%'", "{a} IN ('12', 5)", "{a} = born", "{a} = flag", "DATE({a})",
+)  # fmt: skip
+OF_DATE = (
+    *(f"{name}({{a}})" for name in ("YEAR", "MONTH", "DAY", "QUARTER", "WEEK", "DAYOFWEEK")),
+    "DAYOFYEAR({a})", "DATE({a})", "EXTRACT(isodow FROM {a})", "{a} + INTERVAL '1' YEAR",
+    "{a} - INTERVAL '1' MONTH", "{a} + INTERVAL 10 DAY", "{a} + 1", "{a} + INTERVAL '5' HOUR",
+    "DATE_ADD({a}, INTERVAL 1 WEEK)", "{a} > DATE '2000-01-01'", "{a} = '2000-02-29'",
+    "CAST({a} AS TIMESTAMP)", "CAST(CAST({a} AS DATE) AS TEXT)",
+    *(f"DATE_TRUNC('{u}', {{a}})" for u in ("year", "quarter", "month", "week", "day")),
+    *(f"DATE_DIFF('{u}', {{a}}, born)" for u in ("year", "quarter", "month", "week", "day")),
+    *(f"DATE_DIFF('{u}', seen, {{a}})" for u in ("year", "quarter", "month", "week", "day")),
+)  # fmt: skip
+OF_MOMENT = (
+    "born - born", "born < seen", "EXTRACT(hour FROM seen)", "EXTRACT(second FROM seen)",
+    "DATE_DIFF('hour', seen, TIMESTAMP '2000-01-01 00:00:00')", "DATE_TRUNC('second', seen)",
+    "DATE_DIFF('second', seen, TIMESTAMP '2000-01-01 00:00:00')", "DATE_TRUNC('hour', seen)",
+)  # fmt: skip
+GROUPS = {
+    **{f"of {a}": [shape.format(a=a) for shape in OF_ONE] for a in NUMBERS},
+    **{f"whole {a}": [shape.format(a=a) for shape in OF_WHOLE] for a in ("tiny", "mid", "n")},
+    **{
+        f"{a} and others": [shape.format(a=a, b=b) for shape in OF_TWO for b in NUMBERS]
+        for a in NUMBERS
+    },
+    **{f"text {a}": [shape.format(a=a) for shape in OF_TEXT] for a in ("city", "code")},
+    **{f"date {a}": [shape.format(a=a) for shape in OF_DATE] for a in ("born", "seen")},
+    "moments": list(OF_MOMENT),
+}
+
+
+def total(engine: Engine, expression: str) -> tuple[exp.Select, exp.Expr]:
+    """The rows of the table and one expression over them, as planned for an engine."""
+    with Session(engine) as session:
+        text = f"SELECT COUNT(*) FROM nasty GROUP BY {expression} GUARANTEE k = 1"  # noqa: S608
+        request = plan(parse(text), session.catalog, session.engine).request
+    return request.source, request.keys[0].expression
+
+
+def by_engine(engine: Engine, expressions: list[str]) -> list[list[Any]]:
+    """The values of expressions in the order of the rows."""
+    query = None
+    for i, one in enumerate(expressions):
+        source, node = total(engine, one)
+        query = (query if query is not None else source.copy()).select(exp.alias_(node, f"x{i}"))
+    assert query is not None
+    found = engine.run(query.select(exp.column("row")))
+    found = found.sort_by("row")
+    return [found[f"x{i}"].to_pylist() for i in range(len(expressions))]
+
+
+def by_reference(expressions: list[str]) -> list[list[Any]]:
+    reference = Reference(TABLES)
+    found = []
+    for one in expressions:
+        source, node = total(reference, one)
+        found.append([evaluate.value(node, row) for row in reference._rows(source)])
+    return found
+
+
+def same(left: Any, right: Any) -> bool:
+    if left is None or right is None or isinstance(left, bool):
+        return left is right
+    if isinstance(left, float | Decimal) or isinstance(right, float | Decimal):
+        one, other = float(left), float(right)
+        both = math.isnan(one) and math.isnan(other)
+        return both or one == other or abs(one - other) <= 1e-12 * max(abs(one), abs(other))
+    return bool(left == right)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_engines_agree_on_rows_of_any_values(engine: Engine, group: str) -> None:
+    expressions = GROUPS[group]
+    expected, found = by_reference(expressions), by_engine(engine, expressions)
+    for one, theirs, ours in zip(expressions, expected, found, strict=True):
+        assert all(map(same, theirs, ours)), (one, theirs, ours)
+
+
+FIGURES = ("SUM", "AVG", "MIN", "MAX", "VARIANCE", "STDDEV", "MEDIAN", "COUNT")
+
+
+@pytest.mark.parametrize("column", ["tiny", "mid", "n", "w", "money", "wide"])
+def test_figures_of_any_values_have_a_value(engine: Engine, column: str) -> None:
+    figures = ", ".join(f"{name}({column}) AS {name.lower()}" for name in FIGURES)
+    text = f"SELECT {figures} FROM nasty GUARANTEE k = 1"  # noqa: S608
+    (found,) = hm.query(engine, text).to_arrow().to_pylist()
+    (expected,) = hm.query(Reference(TABLES), text).to_arrow().to_pylist()
+    for name, value in expected.items():
+        assert same(value, found[name]), (name, value, found[name])
