@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import floor, isfinite
 from typing import TYPE_CHECKING, Any
 
-from planted import TREE, change_planted, make_world
+from planted import TREE, change_all, change_one, change_planted, make_world
 from questions import Grammar
 
 import halfmask as hm
@@ -29,6 +30,16 @@ DOMAINS = {
     "kwh": {"low": 0, "high": 500},
     "score": {"low": 0, "high": 10},
 }
+
+
+class Plain(list):  # type: ignore[type-arg]
+    """Rows as values; texts are what is compared, because NaN is not equal to itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain)
+
+    def __hash__(self) -> int:
+        return 0
 
 
 @dataclass
@@ -58,6 +69,7 @@ class Side:
         rows = answer.to_arrow()
         return {
             "rows": [repr(row) for row in rows.to_pylist()],
+            "plain": Plain(rows.to_pylist()),
             "types": str(rows.schema),
             "repr": repr(answer),
             **{n: json.dumps(v, default=str) for n, v in answer.to_dict().items() if n != "rows"},
@@ -160,11 +172,18 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, An
     return {n: (a.get(n), b.get(n)) for n in names if a.get(n) != b.get(n)}
 
 
-def shown_key(row: dict[str, Any], keys: Sequence[str], rules: Sequence[tuple[str, object]]) -> Any:
+def shown_key(
+    row: dict[str, Any], keys: Sequence[str], rules: Sequence[tuple[str, object]]
+) -> tuple[str, ...]:
     """How the key of a row of the table is shown at one level."""
     return tuple(
-        _generalized(key, row[key], kind, how) for key, (kind, how) in zip(keys, rules, strict=True)
+        _text(_generalized(key, row[key], kind, how))
+        for key, (kind, how) in zip(keys, rules, strict=True)
     )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _generalized(key: str, value: Any, kind: str, how: Any) -> Any:
@@ -183,45 +202,119 @@ def _generalized(key: str, value: Any, kind: str, how: Any) -> Any:
 
 
 def compare_world(
-    seed: int,
-    questions: int,
-    engine: Any = "duckdb",
-    *,
-    changes: int = 1,
-    count: Count | None = None,
-) -> Count:
-    """Ask questions in a world and in others where the planted people have other values."""
+    seed: int, questions: int, engine: Any = "duckdb", *, changes: int = 1, count: Count
+) -> None:
+    """Ask questions in a world and in others where the planted people have other values.
+
+    Args:
+        seed: of the world and of the questions.
+        questions: how many.
+        engine: a name, or what makes an engine of the tables.
+        changes: in how many other worlds they are asked too.
+        count: what was asked and found so far.
+    """
     world = make_world(seed)
-    others = [seed * 100 + n for n in range(changes)]
-    worlds = [world, *(change_planted(world, n) for n in others)]
-    made = [engine(w) if callable(engine) else engine for w in worlds]
-    sides = [Side(w, e) for w, e in zip(worlds, made, strict=True)]
-    return compare_sides(sides, seed, questions, count or Count())
+    worlds = [world, *(change_planted(world, seed * 100 + n) for n in range(changes))]
+    with ExitStack() as stack:
+        sides = []
+        for one in worlds:
+            made = engine if isinstance(engine, str) else stack.enter_context(engine(one.arrow))
+            sides.append(Side(one, made))
+        _ask(sides, seed, questions, count)
 
 
-def compare_sides(sides: list[Side], seed: int, questions: int, count: Count) -> Count:
+def _ask(sides: list[Side], seed: int, questions: int, count: Count) -> None:
     """Ask the same questions on all sides, some of them with a ledger of the earlier ones."""
-    grammar = Grammar(sides[0].world, seed)
+    grammar = Grammar(sides[0].world, seed, small=sides[0].engine == "reference")
     r, earlier, left = random.Random(seed), [], 0
     for _ in range(questions):
-        if not left and r.random() < 0.12:
+        if not left and r.random() < 0.08:
             left = r.choice([2, 3, 4])
             for side in sides:
                 side.ledger = hm.Ledger()
         sql = grammar.question()
         first, *rest = [side.see(sql) for side in sides]
-        plans = [side.explain(sql) for side in sides] if r.random() < 0.1 else []
-        count.note(first)
+        plans = [side.explain(sql) for side in sides] if r.random() < 0.15 else []
         for i, seen in enumerate(rest, start=1):
+            count.note(first)
             differs = differences(first, seen)
             if plans:
                 differs |= {f"EXPLAIN {n}": d for n, d in differences(plans[0], plans[i]).items()}
             if differs:
                 count.found.append(Interference(seed, i, sql, tuple(earlier), differs))
-        if left:
-            left, earlier = left - 1, [*earlier, sql]
+        left, earlier = max(left - 1, 0), [*earlier, sql] if left > 1 else []
         if not left:
-            earlier = []
             for side in sides:
                 side.ledger = None
-    return count
+
+
+def compare_one(seed: int, questions: int, *, count: Count) -> None:
+    """Change one value of somebody; only rows on the way up from the old and new group may change.
+
+    ``selective``: a row that covers neither key, at its level, is the same before and after.
+    ``complete`` and ``complete-greedy`` weigh groups against each other as far as the last level's
+    node that holds them: there, a row below another node of the last level is the same.
+    """
+    world = make_world(seed)
+    other, before, after = change_one(world, seed)
+    sides = Side(world), Side(other)
+    grammar = Grammar(world, seed)
+    for _ in range(questions):
+        sql, keys, rules = grammar.plain()
+        seen = [side.see(sql) for side in sides]
+        count.note(seen[0])
+        if "level" in str(seen[0].get("types")) and "level" in str(seen[1].get("types")):
+            last = None if "complete" not in sql else rules[-1]
+            a, b = (
+                [r for r in s["plain"] if not _touched(r, keys, rules, last, (before, after))]
+                for s in seen
+            )
+            differs = differences({"rows": sorted(map(repr, a))}, {"rows": sorted(map(repr, b))})
+        else:
+            differs = differences(*seen)
+        if differs:
+            count.found.append(Interference(seed, 0, sql, (), differs))
+
+
+def _touched(
+    row: dict[str, Any],
+    keys: Sequence[str],
+    rules: Sequence[Sequence[tuple[str, object]]],
+    last: Sequence[tuple[str, object]] | None,
+    people: tuple[dict[str, Any], dict[str, Any]],
+) -> bool:
+    """Whether a published row stands on the way up from the group of either row of the table."""
+    shown = tuple(_text(row[key]) for key in keys)
+    rule = rules[row["level"]]
+    if last is None:
+        return any(shown == shown_key(p, keys, rule) for p in people)
+    # What is shown is generalized already: compare as far as the last level lets it be seen.
+    tops = [shown_key(p, keys, last) for p in people]
+    return any(
+        all(_within(s, t, how, now) for s, t, how, now in zip(shown, top, last, rule, strict=True))
+        for top in tops
+    )
+
+
+def _within(shown: str, top: str, last: tuple[str, object], now: tuple[str, object]) -> bool:
+    if last[0] == "del" or now == last:
+        return last[0] == "del" or shown == top
+    if last[0] == "interval":
+        low = re.match(r"\[?(-?\d+)", shown)
+        if low is None:
+            return shown == top
+        return _text(_generalized("", int(low[1]), "interval", last[1])) == top
+    return shown == top or shown in TREE.get(top, ()) or top == "*"
+
+
+def compare_noisy(seed: int, questions: int, *, count: Count) -> None:
+    """Ask noisy questions in worlds whose rows are all different."""
+    world = make_world(seed)
+    sides = Side(world), Side(change_all(world, seed))
+    grammar = Grammar(world, seed)
+    for _ in range(questions):
+        sql = grammar.noisy()
+        a, b = (side.see_noisy(sql) for side in sides)
+        count.note(a)
+        if differs := differences(a, b):
+            count.found.append(Interference(seed, 0, sql, (), differs))

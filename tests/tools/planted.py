@@ -272,8 +272,8 @@ def change_all(world: World, seed: int) -> World:
             form: Form = r.choice(["mild", "mild", "odd", "missing"])
             names = [c for c in TYPES["people"] if c not in FIXED and r.random() < 0.5]
             rows.append(row | {c: _fitting(world, c, _value(r, c, form)) for c in names})
-    if r.random() < 0.1:
-        rows = []
+    if r.random() < 0.1 or not rows:
+        rows = rows[:1] or list(world.rows["people"][:1])
     return replace(world, rows={**world.rows, "people": rows}, tables={})
 
 
