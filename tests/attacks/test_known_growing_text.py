@@ -1,0 +1,65 @@
+"""A text that grows until memory ends, on one person's row only, fails a noisy question."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.attacks.conftest import AGE, SALARY
+
+# Memory is limited, so that the attack is cheap: an unlimited process would take gigabytes first.
+CHILD = """
+import resource, sys
+sys.path.insert(0, {root!r})
+import pyarrow as pa
+import halfmask as hm
+from tests.attacks.conftest import SCHEMA, make_rows
+from halfmask.errors import HalfmaskError
+table = hm.read(pa.table(make_rows()), SCHEMA)
+hm.query(table, "SELECT COUNT(*) AS n FROM people WITH EPSILON 1")
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
+try:
+    hm.query(table, {sql!r})
+except HalfmaskError:
+    print("failed")
+except MemoryError:
+    print("failed")
+else:
+    print("answered")
+"""
+GROWTH = "'" + "a" * 32 + "'"
+
+
+def grown(start: str, times: int = 7) -> str:
+    for _ in range(times):
+        start = f"REPLACE({start}, 'a', {GROWTH})"
+    return start
+
+
+def asks(where: str) -> str:
+    sql = f"SELECT COUNT(*) AS n FROM people WHERE {where} WITH EPSILON 1"
+    root = str(__file__).rsplit("/tests/", 1)[0]
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", CHILD.format(root=root, sql=sql)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.stdout.strip() or "failed"
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["LENGTH({}) >= 0", "{} <> 'x'"],
+    ids=["its length is asked", "it is compared"],
+)
+def test_memory_tells_no_salary(shape: str) -> None:
+    """Whether she earns more than a guess: two guesses, one below and one above."""
+    seen = []
+    for guess in (SALARY - 1, SALARY):
+        start = f"CASE WHEN age = {AGE} AND salary > {guess} THEN 'a' ELSE '' END"
+        seen.append(asks(shape.format(grown(start))))
+    assert seen[0] == seen[1]

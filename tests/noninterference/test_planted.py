@@ -1,0 +1,92 @@
+"""Whatever a person's values are whose demand cannot be met, every question looks the same.
+
+Rows, order, types, notes, totals of people left out, verdicts, refusals in every word, and EXPLAIN
+are compared, with and without a ledger of earlier questions.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from interference import Count, compare_world
+
+from halfmask.engines.duckdb import _database
+from halfmask.engines.postgres import Postgres
+from halfmask.engines.spark import Spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Several threads add up fractions in any order, which is no question of whose they are."""
+    _database().execute("SET threads = 1")
+    yield
+    _database().execute("RESET threads")
+
+
+def found(count: Count) -> str:
+    return "\n\n".join(map(str, count.found[:5]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_of_a_planted_person_shows(seed: int) -> None:
+    count = Count()
+    compare_world(seed, 25, changes=2, count=count)
+    assert not count.found, found(count)
+    assert count.failed == 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_most_questions_are_answered_with_rows() -> None:
+    """Questions that are refused prove nothing."""
+    count = Count()
+    for seed in range(200, 206):
+        compare_world(seed, 12, changes=1, count=count)
+    assert not count.found, found(count)
+    assert count.with_rows >= 0.6 * count.asked, count.to_dict()
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_shows_in_the_reference(seed: int) -> None:
+    count = Count()
+    compare_world(seed, 20, "reference", changes=2, count=count)
+    assert not count.found, found(count)
+
+
+def on(make: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
+    """An engine of its own for each world, with the tables in it."""
+
+    @contextmanager
+    def opened(tables: dict[str, Any]) -> Iterator[Any]:
+        engine = make()
+        for name, rows in tables.items():
+            engine.add(name, rows)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    return opened
+
+
+@pytest.mark.parametrize("seed", range(300, 304))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_shows_in_postgres(postgres: str, seed: int) -> None:
+    count = Count()
+    compare_world(seed, 15, on(lambda: Postgres(postgres)), changes=1, count=count)
+    assert not count.found, found(count)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_shows_in_spark(spark: Any) -> None:
+    """Views of both worlds have the same names, so that each has a session of its own."""
+    count = Count()
+    compare_world(400, 12, on(lambda: Spark(spark.newSession())), changes=1, count=count)
+    assert not count.found, found(count)

@@ -1,0 +1,320 @@
+"""What an asker can see of an answer, and whether two worlds look alike."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from math import floor, isfinite
+from typing import TYPE_CHECKING, Any
+
+from planted import TREE, change_all, change_one, change_planted, make_world
+from questions import Grammar
+
+import halfmask as hm
+from halfmask.errors import HalfmaskError, InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planted import World
+
+NUMBERED = re.compile(r"(?<=hm_policies_)\d+")
+DOMAINS = {
+    "city": ["Arras", "Lille", "Bourges"],
+    "age": {"low": 0, "high": 80, "bins": 4},
+    "flag": [True, False],
+    "salary": {"low": 0, "high": 9000},
+    "kwh": {"low": 0, "high": 500},
+    "score": {"low": 0, "high": 10},
+}
+
+
+class Plain(list):  # type: ignore[type-arg]
+    """Rows as values; texts are what is compared, because NaN is not equal to itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@dataclass
+class Side:
+    """One world in one engine, with its ledger of answers."""
+
+    world: World
+    engine: Any = "duckdb"
+    ledger: hm.Ledger | None = None
+
+    def __post_init__(self) -> None:
+        self.given: Any = self.world.read() if isinstance(self.engine, str) else "people"
+        self.options: dict[str, Any] = {"engine": self.engine}
+        if not isinstance(self.engine, str):
+            self.options["schema"] = self.world.schemas
+
+    def see(self, sql: str) -> dict[str, Any]:
+        """Everything that the answer, or the refusal, shows."""
+        try:
+            answer = hm.query(
+                self.given, sql, self.world.policies, ledger=self.ledger, **self.options
+            )
+        except HalfmaskError as error:
+            return _refusal(error)
+        except Exception as error:  # noqa: BLE001 - that anything else is raised shows too
+            return {"crash": type(error).__name__, "text": str(error)[:300]}
+        rows = answer.to_arrow()
+        return {
+            "rows": [repr(row) for row in rows.to_pylist()],
+            "plain": Plain(rows.to_pylist()),
+            "types": str(rows.schema),
+            "repr": repr(answer),
+            **{n: json.dumps(v, default=str) for n, v in answer.to_dict().items() if n != "rows"},
+            "count": len(answer),
+        }
+
+    def explain(self, sql: str) -> dict[str, Any]:
+        """The plan as it is shown."""
+        try:
+            found = hm.explain(self.given, sql, self.world.policies, **self.options)
+        except HalfmaskError as error:
+            return _refusal(error)
+        except Exception as error:  # noqa: BLE001 - that anything else is raised shows too
+            return {"crash": type(error).__name__, "text": str(error)[:300]}
+        # Each plan brings the policies under a name of its own, by number.
+        plan, document = str(found), json.dumps(found.to_dict(), default=str)
+        return {"plan": NUMBERED.sub("", plan), "document": NUMBERED.sub("", document)}
+
+    def see_noisy(self, sql: str) -> dict[str, Any]:
+        """What of a noisy answer is not noise."""
+        try:
+            answer = hm.query(self.given, sql, domains=DOMAINS, **self.options)
+        except HalfmaskError as error:
+            return _refusal(error)
+        except Exception as error:  # noqa: BLE001 - that anything else is raised shows too
+            return {"crash": type(error).__name__, "text": str(error)[:300]}
+        rows = answer.to_arrow()
+        seen: dict[str, Any] = {"types": str(rows.schema)}
+        if "DELTA" not in sql and "HAVING" not in sql:
+            seen["rows"] = rows.num_rows
+        return seen
+
+
+def _refusal(error: HalfmaskError) -> dict[str, Any]:
+    facts = {k: repr(v) for k, v in vars(error).items() if not k.startswith("_")}
+    return {
+        "refused": type(error).__name__,
+        "code": error.code,
+        "text": str(error),
+        "facts": facts,
+        "bug": isinstance(error, InternalError),
+    }
+
+
+@dataclass(frozen=True)
+class Interference:
+    """A question on which two worlds look different."""
+
+    world: int
+    change: int
+    sql: str
+    earlier: tuple[str, ...]
+    differs: dict[str, tuple[Any, Any]]
+
+    def __str__(self) -> str:
+        lines = [f"world {self.world}, change {self.change}", *self.earlier, self.sql]
+        refused = "refused" in self.differs
+        names = [n for n in self.differs if not refused or n in ("text", "crash")]
+        lines += [f"  {n}: {self.differs[n][0]!r} <> {self.differs[n][1]!r}" for n in names]
+        return "\n".join(line[:800] for line in lines)
+
+
+@dataclass
+class Count:
+    """How many questions were asked, what became of them, and what was found."""
+
+    asked: int = 0
+    answered: int = 0
+    with_rows: int = 0
+    refused: int = 0
+    failed: int = 0
+    found: list[Interference] = field(default_factory=list)
+
+    def note(self, seen: dict[str, Any]) -> None:
+        self.asked += 1
+        if "refused" in seen:
+            self.refused += 1
+        elif "crash" in seen:
+            self.failed += 1
+        else:
+            self.answered += 1
+            self.with_rows += bool(seen.get("rows"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "questions": self.asked,
+            "answered": self.answered,
+            "with_rows": self.with_rows,
+            "refused": self.refused,
+            "failed": self.failed,
+            "share_with_rows": round(self.with_rows / max(self.asked, 1), 3),
+            "interferences": len(self.found),
+        }
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The observables in which two sights differ."""
+    names = dict.fromkeys((*a, *b))
+    return {n: (a.get(n), b.get(n)) for n in names if a.get(n) != b.get(n)}
+
+
+def shown_key(
+    row: dict[str, Any], keys: Sequence[str], rules: Sequence[tuple[str, object]]
+) -> tuple[str, ...]:
+    """How the key of a row of the table is shown at one level."""
+    return tuple(
+        _text(_generalized(key, row[key], kind, how))
+        for key, (kind, how) in zip(keys, rules, strict=True)
+    )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _generalized(key: str, value: Any, kind: str, how: Any) -> Any:
+    if kind == "del":
+        return "*"
+    if value is None or kind == "as is":
+        return value
+    if kind == "interval":
+        if not isfinite(value):
+            return None
+        low = floor(value / how) * how
+        return f"[{low}, {low + how})"
+    if key == "city" and how == 1:
+        return next((name for name, below in TREE.items() if value in below), value)
+    return "*"
+
+
+def compare_world(
+    seed: int, questions: int, engine: Any = "duckdb", *, changes: int = 1, count: Count
+) -> None:
+    """Ask questions in a world and in others where the planted people have other values.
+
+    Args:
+        seed: of the world and of the questions.
+        questions: how many.
+        engine: a name, or what makes an engine of the tables.
+        changes: in how many other worlds they are asked too.
+        count: what was asked and found so far.
+    """
+    world = make_world(seed)
+    worlds = [world, *(change_planted(world, seed * 100 + n) for n in range(changes))]
+    with ExitStack() as stack:
+        sides = []
+        for one in worlds:
+            made = engine if isinstance(engine, str) else stack.enter_context(engine(one.arrow))
+            sides.append(Side(one, made))
+        _ask(sides, seed, questions, count)
+
+
+def _ask(sides: list[Side], seed: int, questions: int, count: Count) -> None:
+    """Ask the same questions on all sides, some of them with a ledger of the earlier ones."""
+    grammar = Grammar(sides[0].world, seed, small=sides[0].engine == "reference")
+    r, earlier, left = random.Random(seed), [], 0
+    for _ in range(questions):
+        if not left and r.random() < 0.08:
+            left = r.choice([2, 3, 4])
+            for side in sides:
+                side.ledger = hm.Ledger()
+        sql = grammar.question()
+        first, *rest = [side.see(sql) for side in sides]
+        plans = [side.explain(sql) for side in sides] if r.random() < 0.15 else []
+        for i, seen in enumerate(rest, start=1):
+            count.note(first)
+            differs = differences(first, seen)
+            if plans:
+                differs |= {f"EXPLAIN {n}": d for n, d in differences(plans[0], plans[i]).items()}
+            if differs:
+                count.found.append(Interference(seed, i, sql, tuple(earlier), differs))
+        left, earlier = max(left - 1, 0), [*earlier, sql] if left > 1 else []
+        if not left:
+            for side in sides:
+                side.ledger = None
+
+
+def compare_one(seed: int, questions: int, *, count: Count) -> None:
+    """Change one value of somebody; only rows on the way up from the old and new group may change.
+
+    ``selective``: a row that covers neither key, at its level, is the same before and after.
+    ``complete`` and ``complete-greedy`` weigh groups against each other as far as the last level's
+    node that holds them: there, a row below another node of the last level is the same.
+    """
+    world = make_world(seed)
+    other, before, after = change_one(world, seed)
+    sides = Side(world), Side(other)
+    grammar = Grammar(world, seed)
+    for _ in range(questions):
+        sql, keys, rules = grammar.plain()
+        seen = [side.see(sql) for side in sides]
+        count.note(seen[0])
+        if "level" in str(seen[0].get("types")) and "level" in str(seen[1].get("types")):
+            last = None if "complete" not in sql else rules[-1]
+            a, b = (
+                [r for r in s["plain"] if not _touched(r, keys, rules, last, (before, after))]
+                for s in seen
+            )
+            differs = differences({"rows": sorted(map(repr, a))}, {"rows": sorted(map(repr, b))})
+        else:
+            differs = differences(*seen)
+        if differs:
+            count.found.append(Interference(seed, 0, sql, (), differs))
+
+
+def _touched(
+    row: dict[str, Any],
+    keys: Sequence[str],
+    rules: Sequence[Sequence[tuple[str, object]]],
+    last: Sequence[tuple[str, object]] | None,
+    people: tuple[dict[str, Any], dict[str, Any]],
+) -> bool:
+    """Whether a published row stands on the way up from the group of either row of the table."""
+    shown = tuple(_text(row[key]) for key in keys)
+    rule = rules[row["level"]]
+    if last is None:
+        return any(shown == shown_key(p, keys, rule) for p in people)
+    # What is shown is generalized already: compare as far as the last level lets it be seen.
+    tops = [shown_key(p, keys, last) for p in people]
+    return any(
+        all(_within(s, t, how, now) for s, t, how, now in zip(shown, top, last, rule, strict=True))
+        for top in tops
+    )
+
+
+def _within(shown: str, top: str, last: tuple[str, object], now: tuple[str, object]) -> bool:
+    if last[0] == "del" or now == last:
+        return last[0] == "del" or shown == top
+    if last[0] == "interval":
+        low = re.match(r"\[?(-?\d+)", shown)
+        if low is None:
+            return shown == top
+        return _text(_generalized("", int(low[1]), "interval", last[1])) == top
+    return shown == top or shown in TREE.get(top, ()) or top == "*"
+
+
+def compare_noisy(seed: int, questions: int, *, count: Count) -> None:
+    """Ask noisy questions in worlds whose rows are all different."""
+    world = make_world(seed)
+    sides = Side(world), Side(change_all(world, seed))
+    grammar = Grammar(world, seed)
+    for _ in range(questions):
+        sql = grammar.noisy()
+        a, b = (side.see_noisy(sql) for side in sides)
+        count.note(a)
+        if differs := differences(a, b):
+            count.found.append(Interference(seed, 0, sql, (), differs))
