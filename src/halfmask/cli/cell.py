@@ -27,26 +27,31 @@ def command() -> None:
 
     The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE.
 
-    Example: halfmask cell init alice.cell --group keys/group-0.json --commons people.toml
+    Example: halfmask cell init alice.cell --credential enrolled/alice.json --commons people.toml
     """
 
 
 @command.command("init")
 @click.argument("home", type=click.Path())
-@click.option("--group", type=click.Path(exists=True), required=True, help="The group's key file.")
+@click.option(
+    "--credential",
+    type=click.Path(exists=True),
+    required=True,
+    help="The person's own file, as cells enroll writes it.",
+)
 @click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
 @as_json
-def init(home: str, group: str, commons: str, as_json: bool) -> None:
-    """Make a cell at HOME, enrolled in a group."""
+def init(home: str, credential: str, commons: str, as_json: bool) -> None:
+    """Make a cell at HOME for a person who is enrolled."""
     import tomllib
 
     from halfmask.protocol.commons import read_commons
-    from halfmask.protocol.keys import GroupKey, read_key
+    from halfmask.protocol.keys import CellKey, read_key
     from halfmask.protocol.store.key_file import new_key_file
     from halfmask.protocol.store.vault import Vault
 
     read_commons(commons)
-    enrolled = read_key(group, GroupKey)
+    enrolled = read_key(credential, CellKey)
     if Path(home).exists():
         raise InputError(f"{Path(home).name} exists already; a cell is never overwritten.")
     phrase = os.environ.get(PASSPHRASE)

@@ -96,11 +96,11 @@ class Layout:
         found["key"] = bytes([EMPTY]) * self.key_width
         return found
 
-    def sums(self, contributions: int, real: int) -> Records:
-        """The two records that count all contributions, and those that are no dummies."""
-        found = np.zeros(2, self.dtype)
-        found["key"] = [bytes([SUM, 0]), bytes([SUM, 1])]
-        found["rows"] = contributions, real
+    def sums(self, contributions: int, real: int, void: int) -> Records:
+        """The records that count all contributions, those that are no dummies, and void ones."""
+        found = np.zeros(3, self.dtype)
+        found["key"] = [bytes([SUM, which]) for which in range(3)]
+        found["rows"] = contributions, real, void
         return found
 
     def tags(self, records: Records) -> NDArray[np.uint8]:
