@@ -265,6 +265,29 @@ def test_groups_of_cells_answer_apart() -> None:
     assert {g: r.rows["n"].to_pylist() for g, r in found.items()} == {0: [6], 1: [5]}
 
 
+def test_cells_are_counted_over_all_groups_when_a_collection_closes() -> None:
+    town = Town(PEOPLE, terms=SMALL, groups=3)
+    question = town.question("SELECT COUNT(*) AS n FROM people GUARANTEE k = 1", cells=7)
+    drive(town.asker.ask(question), town.send)
+    said = [drive(cell.take_part(town.clock), town.send) for cell in town.cells]
+    assert said == ["contributed"] * 7 + [None] * 4
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert {g: r.contributions for g, r in found.items()} == {0: 3, 1: 2, 2: 2}
+
+
+def test_groups_in_which_nobody_took_part_are_silent_when_the_others_suffice() -> None:
+    town = Town(PEOPLE, terms=SMALL, groups=3)
+    question = town.question("SELECT COUNT(*) AS n FROM people GUARANTEE k = 1", cells=1)
+    drive(town.asker.ask(question), town.send)
+    assert drive(town.cells[1].take_part(town.clock), town.send) == "contributed"
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert list(found) == [1]
+
+
 def test_answers_of_groups_of_cells_are_added_up() -> None:
     people = [{"a": i % 2, "b": "xyz"[i % 3], "s": i, "k": 1} for i in range(24)]
     town = Town(people, terms=SMALL, groups=4)

@@ -12,6 +12,7 @@ from halfmask.protocol.distinct import SKETCH
 from halfmask.protocol.layout import Layout, StateField
 from halfmask.protocol.noise import LARGEST, categories
 from halfmask.protocol.packing import KeyField, Packing
+from halfmask.protocol.policy import named_columns
 from halfmask.protocol.terms import Terms
 
 if TYPE_CHECKING:
@@ -40,11 +41,13 @@ class Blueprint:
         plan: as ``hm.query`` makes it, over tables that nobody holds together.
         layout: the records.
         aggregated: the columns whose values enter the answer; ``*`` where people are counted.
+        touched: the columns, in lower case, whose demands count: all that are named anywhere.
     """
 
     plan: Plan
     layout: Layout
     aggregated: frozenset[str]
+    touched: frozenset[str]
 
 
 def blueprint(
@@ -105,7 +108,9 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
     )
     caps = (*(t.cap for t in request.tests), *(SKETCH for _ in planned.measures))
     layout = Layout(keys, states, caps, sketches=len(planned.measures))
-    return Blueprint(planned, layout, _aggregated(planned))
+    queried = frozenset(name.lower() for name in planned.queried)
+    touched = queried | named_columns(commons, text)
+    return Blueprint(planned, layout, _aggregated(planned), touched)
 
 
 def _refuse(plan: Plan) -> None:

@@ -127,6 +127,10 @@ class Layout:
                 found[f"s{i}_n"] = np.minimum(found[f"s{i}_n"], 1)
         return found
 
+    def level(self, record: bytes) -> int | None:
+        """The level of a single record; None for a dummy."""
+        return record[1] if record[0] == GROUP else None
+
     def bytes_of(self, records: Records) -> bytes:
         """Records as they are encrypted."""
         return records.tobytes()

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
-from halfmask.errors import AuthenticationError, HalfmaskError, InputError, MessageError
+from halfmask.errors import AuthenticationError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
 from halfmask.protocol.contribution import Contribution, contribution
 from halfmask.protocol.crypto import FrameKey, derive
@@ -29,9 +27,12 @@ from halfmask.protocol.messages import (
 from halfmask.protocol.parties.shift import Shift, Talk
 from halfmask.protocol.parties.trust import believe, expect
 from halfmask.protocol.parties.worker import seal_contribution
+from halfmask.protocol.policy import permits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
 
     from halfmask.protocol.commons import Commons
     from halfmask.protocol.keys import CellKey
@@ -154,7 +155,7 @@ class Cell:
 
     def _entry(self, name: bytes, query: Query, made: Blueprint, now: float) -> Entry:
         """What this cell decides to answer, and what the person can read about it."""
-        given = self._decide(made, now)
+        given = self._decide(query.text, made, now)
         return Entry(
             name,
             query.certificate.name,
@@ -167,7 +168,7 @@ class Cell:
             record=given.record,
         )
 
-    def _decide(self, made: Blueprint, now: float) -> Contribution:
+    def _decide(self, text: str, made: Blueprint, now: float) -> Contribution:
         home = self.home
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
@@ -176,14 +177,8 @@ class Cell:
             objection = exhausted(log, policy, now)
         else:
             objection = objects(log, policy, made.aggregated, now)
-        try:
-            return contribution(made, home.tables(), policy, objection)
-        except (HalfmaskError, pa.ArrowException, ArithmeticError, TypeError, ValueError):
-            # A cell that fell silent here would tell the relay something about its rows.
-            return contribution(
-                made, _nothing(self.commons), policy, "the rows do not suit the query"
-            )
-
-
-def _nothing(commons: Commons) -> dict[str, pa.Table]:
-    return {name: table.arrow.empty_table() for name, table in commons.tables.items()}
+        given = contribution(made, home.tables(), policy, objection)
+        level = made.layout.level(given.record)
+        if level is None or permits(policy, self.commons, text, level):
+            return given
+        return Contribution(made.layout.empty(1).tobytes(), None, "the policy forbids it")

@@ -153,7 +153,12 @@ class Vault:
         return None if data is None else msgspec.json.decode(data, type=Policy)
 
     def put_policy(self, policy: Policy) -> None:
-        """Keep the person's demands."""
+        """Keep the person's demands.
+
+        Raises:
+            ParameterError: they name a column that the common schema does not have.
+        """
+        policy.check_columns(self.commons)
         self._put("policy", msgspec.json.encode(policy))
 
     def log(self) -> list[Entry]:
