@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.errors import RoomError, TamperedMessageError
-from halfmask.protocol import distinct
+from halfmask.protocol import measures
 from halfmask.protocol.crypto import open_own, seal_for
 from halfmask.protocol.keys import PROOF
 from halfmask.protocol.noise import debiased
@@ -36,15 +36,15 @@ _HEAD = struct.Struct(">QQQQ")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Stands where the stages of a query expect an engine; all it can do is count its sketches."""
+    """Stands where the stages of a query expect an engine; all it can do is read its records."""
 
     groups: pa.Table
     layout: Layout
     records: Records
     name: str = "cells"
 
-    def measure(self, _: Request, places: pa.Table, measures: Sequence[Measure]) -> pa.Table:
-        return distinct.measure(self.layout, self.records, self.groups, places, len(measures))
+    def measure(self, _: Request, places: pa.Table, asked: Sequence[Measure]) -> pa.Table:
+        return measures.measure(self.layout, self.records, self.groups, places, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def answer(made: Blueprint, found: Records, *, time_limit: float | None = None) 
     choice = choose(groups, plan.semantics, time_limit=time_limit)
     published = publish(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
-    if made.layout.sketches and distinct.is_estimate(made.layout, found):
+    if made.layout.sketches and measures.is_estimate(made.layout, found):
         plan = replace(plan, notes=(*plan.notes, SKETCHED))
     rows = aggregate(plan, groups, published, engine)
     return seal_answer(

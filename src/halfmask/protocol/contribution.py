@@ -153,8 +153,8 @@ def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
 def _expressions(made: Blueprint) -> dict[str, Any]:
     request = made.plan.request
     found = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
-    listed = [t.expression for t in request.tests] + [m.expression for m in made.plan.measures]
-    found |= {f"v{j}": expression for j, expression in enumerate(listed)}
+    found |= {f"v{j}": test.expression for j, test in enumerate(request.tests)}
+    found |= made.measured
     return found | {f"a{i}": state.expression for i, state in enumerate(request.states)}
 
 
@@ -230,6 +230,8 @@ def _table(
         columns[f"v{j}"] = pa.array([r[f"v{j}"] for r in rows])
     for i, state in enumerate(layout.states):
         columns[f"a{i}"] = _array([r[f"a{i}"] for r in rows], state.type)
+    for i, values in enumerate(layout.histograms):
+        columns[f"h{i}"] = _array([r[f"h{i}"] for r in rows], values.type)
     return pa.table(columns)
 
 

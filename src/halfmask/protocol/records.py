@@ -69,6 +69,8 @@ def _merged(layout: Layout, records: Records, first: NDArray[np.bool_]) -> Recor
         merged["w"] = np.add.reduceat(records["w"], starts)
     for i, state in enumerate(layout.states):
         _merge_state(merged, records, i, state, starts, ids)
+    for i in range(len(layout.histograms)):
+        merged[f"h{i}"] = np.add.reduceat(records[f"h{i}"], starts, axis=0)
     # Sets are the dear part: only those of keys that did meet another are united.
     several = np.diff(np.append(starts, len(records))) > 1
     inside = several[ids]

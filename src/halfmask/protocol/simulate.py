@@ -224,9 +224,7 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
     from halfmask.engines.levels import levelled
 
     request = made.plan.request
-    first = len(request.tests)
-    measured = {f"v{first + j}": m.expression for j, m in enumerate(made.plan.measures)}
-    rows_of = levelled(replace(request, demands=_demands(made, people)), measured)
+    rows_of = levelled(replace(request, demands=_demands(made, people)), made.measured)
     for low in range(0, len(people), BATCH):
         batch = people.slice(low, BATCH)
         engine = DuckDB({table: batch})
