@@ -14,7 +14,7 @@ import pytest
 from tests.protocol.town import Town, row
 
 from halfmask.engines.duckdb import DuckDB
-from halfmask.errors import ProtocolError
+from halfmask.errors import ProtocolError, UnsupportedQueryError
 from halfmask.protocol import records
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
@@ -285,12 +285,15 @@ def test_a_demand_on_a_column_holds_however_it_is_named(wording: str, column: st
     if column == "note" and wording in ("an argument",):
         pytest.skip("a text is not added up")
     text = WORDINGS[wording].format(c=column, C=column.upper())
-    made = blueprint(COMMONS, text)
-    tables = {"people": row(COMMONS, DANA)}
-    assert contribution(made, tables, COLUMN).reason == "no level satisfies the policy"
     assert not permits(COLUMN, COMMONS, text, 0)
     # Without that demand she would take part: it is the demand that keeps her out.
     assert permits(Policy(2, 2 if wording == "diversity" else 1), COMMONS, text, 0)
+    try:
+        made = blueprint(COMMONS, text)
+    except UnsupportedQueryError:
+        return  # nobody is asked
+    tables = {"people": row(COMMONS, DANA)}
+    assert contribution(made, tables, COLUMN).reason == "no level satisfies the policy"
 
 
 @pytest.mark.parametrize("general", [(50, 1), (2, 9)])
@@ -354,7 +357,10 @@ def observed(person: dict[str, Any], select: str, condition: str = "TRUE") -> An
 
     town.send = tapped
     text = f"SELECT city, {select} AS x FROM people WHERE {condition} GROUP BY city GUARANTEE k = 2"  # noqa: S608
-    question = town.question(text)
+    try:
+        question = town.question(text)
+    except UnsupportedQueryError as refused:
+        return str(refused)  # nobody is asked
     town.gather(question)
     town.work()
     found = drive(town.asker.collect(question), town.send)
@@ -392,8 +398,8 @@ def test_what_evaluates_a_question_depends_on_no_row(monkeypatch: pytest.MonkeyP
     started: list[int] = []
     init = DuckDB.__init__
     text = (
-        "SELECT city, SUM(CASE WHEN salary = 4321 THEN EXP(salary) ELSE 0 END) AS x FROM people "
-        "GROUP BY city GUARANTEE k = 2"
+        "SELECT city, COUNT(*) AS n FROM people WHERE "
+        "CASE WHEN salary = 4321 THEN EXP(salary) ELSE 1 END > 0 GROUP BY city GUARANTEE k = 2"
     )
     made = blueprint(COMMONS, text)
     monkeypatch.setattr(DuckDB, "__init__", lambda *a, **m: started.append(1) or init(*a, **m))

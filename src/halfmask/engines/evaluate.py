@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 Row = dict[tuple[str, str], Any]
-_WHOLE = ("INT", "BIGINT", "SMALLINT", "TINYINT")
-_FRACTION = ("DOUBLE", "FLOAT")
-_TEXT = ("TEXT", "VARCHAR")
 
 
 def value(node: Expr, row: Row) -> Any:
@@ -36,16 +33,6 @@ def value(node: Expr, row: Row) -> Any:
         raise UnsupportedByEngineError("reference", f"{node.key} in an expression")
     arguments = [value(a, row) for a in _arguments(node)]
     return None if any(a is None for a in arguments) else strict(*arguments)
-
-
-def knows(node: Expr) -> bool:
-    """Whether ``value`` can evaluate an expression, whatever the row holds."""
-    if isinstance(node, exp.Column | exp.Literal):
-        return True
-    if isinstance(node, exp.Cast):
-        return node.args["to"].this.name in (*_WHOLE, *_FRACTION, *_TEXT) and knows(node.this)
-    known = type(node) in _SPECIAL or type(node) in _STRICT
-    return known and all(knows(part) for part in node.iter_expressions())
 
 
 def _arguments(node: Expr) -> list[Expr]:
@@ -127,11 +114,11 @@ def _cast(node: Expr, row: Row) -> Any:
     if found is None:
         return None
     kind = node.args["to"].this.name
-    if kind in _WHOLE:
+    if kind in ("INT", "BIGINT", "SMALLINT", "TINYINT"):
         return round(float(found)) if not isinstance(found, int) else found
-    if kind in _FRACTION:
+    if kind in ("DOUBLE", "FLOAT"):
         return float(found)
-    if kind in _TEXT:
+    if kind in ("TEXT", "VARCHAR"):
         return str(found)
     raise UnsupportedByEngineError("reference", f"a cast to {kind}")
 

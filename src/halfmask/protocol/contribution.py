@@ -9,6 +9,7 @@ Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dum
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ _UNFIT = (
     TypeError,
     ValueError,
 )
+_CASTS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "DOUBLE", "FLOAT", "TEXT", "VARCHAR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +189,26 @@ def _evaluated(
     return found, fits
 
 
+@lru_cache(maxsize=32)
 def _is_simple(made: Blueprint) -> bool:
+    """Whether every part of every expression can be evaluated here, reached by a row or not."""
+    from sqlglot import exp
+
     source = made.plan.request.source
     conditions = [join.args.get("on") for join in source.args.get("joins") or []]
     where = source.args.get("where")
-    parts = [*_expressions(made).values(), *conditions, where.this if where else None]
-    return all(evaluate.knows(part) for part in parts if part is not None)
+    whole = [*_expressions(made).values(), *conditions, where.this if where else None]
+    nothing = {(a, c): None for a, s in made.plan.scope.tables.items() for c in s.columns}
+    for node in (node for part in whole if part is not None for node in part.walk()):
+        if isinstance(node, exp.Cast) and node.args["to"].this.name not in _CASTS:
+            return False
+        if isinstance(node, exp.Identifier | exp.DataType):
+            continue
+        try:
+            evaluate.value(node, nothing)
+        except (EngineError, *_UNFIT):
+            return False
+    return True
 
 
 def _in_duckdb(
