@@ -28,7 +28,7 @@ from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.policy import Policy
 from halfmask.protocol.simulate import simulate
 from halfmask.protocol.store.home import FileSpill, MemoryHome
-from halfmask.protocol.terms import Merge, Terms
+from halfmask.protocol.terms import SUMS, Merge, Terms
 from halfmask.protocol.transport.http import Sender
 from halfmask.protocol.transport.memory import drive
 
@@ -36,7 +36,7 @@ from halfmask.protocol.transport.memory import drive
 def million(cells: int, groups: int) -> dict[str, Any]:
     """The whole query by simulated cells."""
     people = census.population(cells, groups)
-    terms = Terms(partition=4096, frame=4098, room=int(groups * 2.2), ram=1 << 33)
+    terms = Terms(partition=4096, frame=4096 + SUMS, room=int(groups * 2.2), ram=1 << 33)
     started = time.perf_counter()
     done = simulate(census.commons(), people, census.QUERY, terms).to_dict()
     done["total_s"] = round(time.perf_counter() - started, 1)
@@ -73,7 +73,7 @@ def personal(cells: int, groups: int, repeats: int = 9) -> dict[str, Any]:
         "one guarantee, same lengths": (strict, people),
         "one guarantee": (census.PLAIN, people),
     }
-    terms = Terms(partition=4096, frame=4098, room=int(groups * 1.2), ram=1 << 33)
+    terms = Terms(partition=4096, frame=4096 + SUMS, room=int(groups * 1.2), ram=1 << 33)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
     rows: dict[str, int] = {}
     for turn in range(repeats + 1):
@@ -137,7 +137,7 @@ def over_http(count: int) -> dict[str, Any]:
     arrow = commons.tables["census"].arrow
     cells = [
         Cell(
-            issuer.group(0),
+            issuer.enroll(str(i), int(time.time()) + 10**6),
             commons,
             MemoryHome(
                 {"census": people.slice(i, 1).select(arrow.names).cast(arrow)},
@@ -208,8 +208,8 @@ def main() -> None:
     share = 20 if given.quick else 1
     parts = {
         "million": lambda: million(1_000_000 // share, 57_000 // share),
-        "swap": lambda: merged(1_000_000 // share, 57_000 // share, "swap", 4098),
-        "network": lambda: merged(1_000_000 // share, 57_000 // share, "network", 8194),
+        "swap": lambda: merged(1_000_000 // share, 57_000 // share, "swap", 4096 + SUMS),
+        "network": lambda: merged(1_000_000 // share, 57_000 // share, "network", 8192 + SUMS),
         "personal": lambda: personal(200_000 // share, 20_000 // share),
         "one_cell": one_cell,
         "http": lambda: over_http(given.http // share),

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 import halfmask as hm
 from halfmask.cli.ask import _silent
 from halfmask.protocol.commons import read_commons
-from halfmask.protocol.keys import AskerKey, new_issuer, read_key
+from halfmask.protocol.keys import AskerKey, CellKey, new_issuer, read_key
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.key_file import read_key_file
@@ -27,6 +28,9 @@ COMMONS = """
 city = { role = "quasi", values = ["Bourges", "Vierzon"] }
 salary = { type = "integer", role = "sensitive" }
 """
+ENROLL = (
+    "cells", "enroll", "people.csv", "--issuer", "keys/issuer.json", "--person", "name",
+)  # fmt: skip
 TEXT = "SELECT city, COUNT(*) AS n FROM people GROUP BY city GUARANTEE k = 2"
 
 
@@ -36,9 +40,10 @@ def folder(tmp_path, halfmask, monkeypatch):
     (tmp_path / "commons.toml").write_text(COMMONS)
     (tmp_path / "people.csv").write_text("name,city,salary\nann,Bourges,1\nben,Bourges,2\n")
     assert halfmask("cells", "keys", "keys", "--groups", 1).code == 0
+    assert halfmask(*ENROLL, "-o", "enrolled").code == 0
     for name in ("ann", "ben"):
         home = f"{name}.cell"
-        enroll = ("--group", "keys/group-0.json", "--commons", "commons.toml")
+        enroll = ("--credential", f"enrolled/{name}.json", "--commons", "commons.toml")
         assert halfmask("cell", "init", home, *enroll).code == 0
         assert halfmask("cell", "import", home, "people.csv", "--where", f"name={name}").code == 0
         assert halfmask("cell", "policy", home, "--k", 2).code == 0
@@ -48,11 +53,32 @@ def folder(tmp_path, halfmask, monkeypatch):
 def test_setting_up_a_cell_is_told_as_json(folder, halfmask):
     made = halfmask("cells", "keys", "more", "--groups", 2, "--json").json()
     assert (made["folder"], made["groups"], len(made["issuer"])) == ("more", 2, 64)
-    enroll = ("--group", "more/group-1.json", "--commons", "commons.toml", "--json")
-    new = halfmask("cell", "init", "eve.cell", *enroll).json()
-    assert (new["verb"], new["cell"], new["group"]) == ("cell init", "eve.cell", 1)
+    arguments = ("--issuer", "more/issuer.json", "--person", "name", "-o", "people", "--json")
+    enrolled = halfmask("cells", "enroll", "people.csv", *arguments).json()
+    assert (enrolled["folder"], enrolled["people"], enrolled["groups"]) == ("people", 2, 2)
+    given = ("--credential", "people/ann.json", "--commons", "commons.toml", "--json")
+    new = halfmask("cell", "init", "eve.cell", *given).json()
+    assert (new["verb"], new["cell"]) == ("cell init", "eve.cell")
+    assert new["group"] in (0, 1)
     held = halfmask("cell", "import", "eve.cell", "people.csv", "--json").json()
     assert (held["table"], held["rows"]) == ("people", 2)
+
+
+def test_enrolling_writes_one_private_file_per_person_and_no_rows(folder, halfmask):
+    names = ["ann", "../ben", "zoë of the hill", "a/b", "..", "%2F"]
+    lines = [f'"{name}",canary-{i},{i}' for i, name in enumerate(names)]
+    (folder / "more.csv").write_text("name,city,salary\n" + "\n".join(lines))
+    arguments = ("--issuer", "keys/issuer.json", "--person", "name", "-o", "out/more")
+    assert halfmask("cells", "enroll", "more.csv", *arguments).code == 0
+    files = list((folder / "out" / "more").iterdir())
+    assert {unquote(file.name) for file in files} == {f"{name}.json" for name in names}
+    assert len(files) == len(names)
+    for file in files:
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert "canary" not in file.read_text()
+    assert (folder / "out" / "more").stat().st_mode & 0o077 == 0
+    keys = [read_key(file, CellKey) for file in files]
+    assert len({key.credential.serial for key in keys}) == len(names)
 
 
 def test_two_cells_answer_and_remember(folder, halfmask):
@@ -93,7 +119,7 @@ def test_groups_of_cells_without_an_answer_are_named():
 
 def test_a_cell_with_an_old_schema_does_not_use_up_the_tries_of_a_task(folder, halfmask):
     (folder / "old.toml").write_text(COMMONS + 'age = { type = "integer", role = "quasi" }\n')
-    enroll = ("--group", "keys/group-0.json", "--commons", "old.toml")
+    enroll = ("--credential", "enrolled/ann.json", "--commons", "old.toml")
     assert halfmask("cell", "init", "old.cell", *enroll).code == 0
     asker = Asker(read_key("keys/asker.json", AskerKey), read_commons("commons.toml"))
     question = asker.question(TEXT, time.time(), cells=2)
@@ -145,14 +171,18 @@ def test_one_demand_is_changed_and_the_others_stay(folder, halfmask):
 
 
 @pytest.mark.parametrize("arguments", [
-    ("cell", "init", "ann.cell", "--group", "keys/group-0.json", "--commons", "commons.toml"),
-    ("cell", "init", "new.cell", "--group", "keys/asker.json", "--commons", "commons.toml"),
-    ("cell", "init", "new.cell", "--group", "keys/group-0.json", "--commons", "people.csv"),
+    ("cell", "init", "ann.cell", "--credential", "enrolled/ann.json", "--commons", "commons.toml"),
+    ("cell", "init", "new.cell", "--credential", "keys/asker.json", "--commons", "commons.toml"),
+    ("cell", "init", "new.cell", "--credential", "enrolled/ann.json", "--commons", "people.csv"),
     ("cell", "import", "ann.cell", "commons.toml"),
     ("cell", "import", "ann.cell", "people.csv", "--table", "houses"),
     ("cell", "import", "ann.cell", "people.csv", "--where", "age=3"),
     ("cell", "log", "nobody.cell"),
     ("cells", "keys", "keys"),
+    (*ENROLL, "-o", "enrolled"),
+    (*ENROLL[:-1], "Name", "-o", "more"),
+    (*ENROLL[:-1], "city", "-o", "more"),
+    (*ENROLL[:4], "keys/asker.json", *ENROLL[5:], "-o", "more"),
     ("cells", "estimate", "--ram", "0"),
     ("cells", "estimate", "-o", "plots.pdf"),
     ("relay", "--store", "r.sqlite", "--issuer", "zz"),
@@ -175,5 +205,8 @@ def test_simulate_and_estimate_speak_json(halfmask):
     assert set(done["seconds"]) == {"collection", "closing", "aggregation", "filtering"}
     rows = halfmask("cells", "estimate", "--cells", 1e4, "--json").json()["rows"]
     assert {row["merge"] for row in rows} == {"tree", "swap", "network"}
-    assert halfmask("cells", "simulate", "--cells", 200, "--groups", 9, "--plain").code == 0
+    assert done["credentials"] is False
+    told = halfmask("cells", "simulate", "--cells", 200, "--groups", 9, "--plain", "--credentials")
+    assert told.code == 0
+    assert "credentials checked" in told.err
     assert halfmask("cells", "estimate", "--cells", 1e4).code == 0

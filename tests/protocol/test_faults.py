@@ -22,9 +22,6 @@ from halfmask.protocol.messages import (
     Fetch,
     Frames,
     Grant,
-    Join,
-    Late,
-    Slot,
     encode,
     read_reply,
     read_request,
@@ -117,21 +114,17 @@ def lie_about_count(request: Any, reply: Any) -> Any:
     return reply
 
 
-def leave_a_slot_out(request: Any, reply: Any) -> Any:
+def leave_one_out(request: Any, reply: Any) -> Any:
     import msgspec
 
     if isinstance(reply, Grant) and reply.stage == 0:
-        return msgspec.structs.replace(reply, slots=reply.slots[:-1])
+        return msgspec.structs.replace(reply, tickets=reply.tickets[:-1])
     if isinstance(reply, Frames) and isinstance(request, Fetch) and request.stage == 0:
         return Frames(reply.frames[:-1])
     return reply
 
 
-def same_slot_for_all(request: Any, reply: Any) -> Any:
-    return Slot(0) if isinstance(reply, Slot) else reply
-
-
-ATTACKS = [drop, repeat, reorder, truncate, alter, lie_about_count, leave_a_slot_out]
+ATTACKS = [drop, repeat, reorder, truncate, alter, lie_about_count, leave_one_out]
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda f: f.__name__)
@@ -143,49 +136,36 @@ def test_a_relay_that_always_meddles_is_noticed(attack: Any) -> None:
         assert isinstance(found, str)
 
 
-def test_cells_that_are_given_one_slot_are_counted_once() -> None:
-    town = Town(PEOPLE, terms=SMALL, wrap=meddling(same_slot_for_all))
-    question = town.question(TEXT)
-    assert town.gather(question).count("late") == 10
-    town.work()
-    found = drive(town.asker.collect(question), town.send)
-    assert found is not None
-    assert (found[0].contributions, found[0].rows.num_rows) == (1, 0)
-
-
-def test_a_cell_that_is_given_several_slots_is_counted_once(tmp_path: Path) -> None:
-    """The relay takes every try of a cell for another cell: one person would look like three."""
+def test_a_relay_that_takes_every_try_of_a_cell_for_another_cell_counts_it_once(
+    tmp_path: Path,
+) -> None:
+    """One person would look like three."""
     names = iter(range(100))
-    ticket = b""
 
     def wrap(send: Send) -> Send:
         def sent(data: bytes) -> bytes:
-            nonlocal ticket
             request = read_request(data)
-            if isinstance(request, Join):
-                ticket = next(names).to_bytes(32, "big")
-            if isinstance(request, Join | Contribute):
-                data = encode(msgspec.structs.replace(request, ticket=ticket))
+            if isinstance(request, Contribute) and (other := next(names)):
+                data = encode(msgspec.structs.replace(request, ticket=other.to_bytes(32)))
             return send(data)
 
         return sent
 
     town = Town(PEOPLE[:1], terms=SMALL, wrap=wrap)
-    on_disk = Vault.create(
-        tmp_path / "one.cell", bytes(32), town.issuer.group(0), {"tables": TABLES}
-    )
+    on_disk = Vault.create(tmp_path / "one.cell", bytes(32), town.enroll(1), {"tables": TABLES})
     on_disk.put_table("people", row(COMMONS, PEOPLE[1]))
     on_disk.put_policy(Policy(1))
     town.cells.append(on_disk.cell())
     question = town.question(TEXT)
     drive(town.asker.ask(question), town.send)
-    tries = [[drive(c.take_part(town.clock), town.send) for _ in "123"] for c in town.cells]
-    assert tries == [["contributed", "refused: protocol.message", "refused: protocol.message"]] * 2
+    for cell in town.cells:
+        assert {drive(cell.take_part(town.clock), town.send) for _ in "123"} == {"contributed"}
     town.clock += 61
     town.work()
     found = drive(town.asker.collect(question), town.send)
     assert found is not None
-    assert (found[0].contributions, found[0].rows.num_rows) == (2, 0)
+    # The first was left as it was; the others do not open under another ticket.
+    assert (found[0].contributions, found[0].void, found[0].rows.num_rows) == (1, 5, 0)
 
 
 @pytest.mark.parametrize(
@@ -202,25 +182,36 @@ def test_a_relay_that_meddles_now_and_then_causes_second_tries(attack: Any, merg
 class Repeating(RelayStore):
     """Has every contribution twice, in the root over all of them too."""
 
-    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
-        return [m for m in super().members(name, group, low, high) for _ in "12"]
+    def number(self, name: bytes, group: int) -> int:
+        return 2 * super().number(name, group)
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[bytes, bytes]]:
+        found = super().members(name, group, 0, 1000)
+        return self.doubled(found)[low:high]
+
+    def doubled(self, found: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        return [m for m in found for _ in "12"]
 
 
-def test_a_closing_that_repeats_contributions_is_refused() -> None:
-    """One slot stays empty, so that the numbers of slots and contributions fit."""
-    town = Town(PEOPLE[:2], terms=SMALL, store=Repeating())
-    question = town.question(TEXT)
-    drive(town.asker.ask(question), town.send)
-    town.send(encode(next(town.cells[0].contribute(question, town.clock))))
-    assert drive(town.cells[1].take_part(town.clock), town.send) == "contributed"
-    town.clock += 61
-    assert drive(town.cells[0].work(town.clock), town.send) == "refused: protocol.tampered"
+class RepeatingElsewhere(Repeating):
+    """The second time in another partition, in order within each."""
+
+    def doubled(self, found: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        return found + found
+
+
+@pytest.mark.parametrize("store", [Repeating, RepeatingElsewhere])
+def test_a_closing_that_repeats_contributions_is_refused(store: Any) -> None:
+    town = Town(PEOPLE[:4], terms=SMALL, store=store())
+    town.gather(town.question(TEXT))
+    said = {drive(town.cells[0].work(town.clock), town.send) for _ in "12"}
+    assert said == {"refused: protocol.tampered"}
 
 
 class Exchanging(RelayStore):
     """Closes the collection without the last contribution, and then leaves out the first."""
 
-    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[bytes, bytes]]:
         found = super().members(name, group, low, high)
         room = self.room(name, group)
         assert room is not None
@@ -256,16 +247,15 @@ def test_a_frame_of_another_group_of_cells_does_not_open() -> None:
     town = Town(PEOPLE, terms=SMALL, groups=2)
     question = town.question(TEXT)
     town.gather(question)
-    for group in (0, 1):
-        town.store._db.execute("UPDATE slots SET grp = ? WHERE grp = ?", (group + 10, group))
-    town.store._db.execute("UPDATE slots SET grp = 11 - grp")
-    town.store._db.execute("UPDATE rooms SET slots = 0")
-    town.work(limit=300)
-    for _ in range(30):
-        town.clock += 100
-        town.work(limit=50)
-    with pytest.raises(ProtocolError):
-        drive(town.asker.collect(question), town.send)
+    for old, new in ((0, 10), (1, 0), (10, 1)):
+        town.store._db.execute("UPDATE contributions SET grp = ? WHERE grp = ?", (new, old))
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert {g: (r.contributions, r.void, r.rows.num_rows) for g, r in found.items()} == {
+        0: (0, 5, 0),
+        1: (0, 6, 0),
+    }
 
 
 def test_groups_of_cells_answer_apart() -> None:
@@ -273,6 +263,29 @@ def test_groups_of_cells_answer_apart() -> None:
     found = town.ask("SELECT COUNT(*) AS n FROM people GUARANTEE k = 2")
     assert found is not None
     assert {g: r.rows["n"].to_pylist() for g, r in found.items()} == {0: [6], 1: [5]}
+
+
+def test_cells_are_counted_over_all_groups_when_a_collection_closes() -> None:
+    town = Town(PEOPLE, terms=SMALL, groups=3)
+    question = town.question("SELECT COUNT(*) AS n FROM people GUARANTEE k = 1", cells=7)
+    drive(town.asker.ask(question), town.send)
+    said = [drive(cell.take_part(town.clock), town.send) for cell in town.cells]
+    assert said == ["contributed"] * 7 + [None] * 4
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert {g: r.contributions for g, r in found.items()} == {0: 3, 1: 2, 2: 2}
+
+
+def test_groups_in_which_nobody_took_part_are_silent_when_the_others_suffice() -> None:
+    town = Town(PEOPLE, terms=SMALL, groups=3)
+    question = town.question("SELECT COUNT(*) AS n FROM people GUARANTEE k = 1", cells=1)
+    drive(town.asker.ask(question), town.send)
+    assert drive(town.cells[1].take_part(town.clock), town.send) == "contributed"
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert list(found) == [1]
 
 
 def test_answers_of_groups_of_cells_are_added_up() -> None:
@@ -313,7 +326,7 @@ def test_answers_that_cannot_be_added_up_stay_apart(select: str, rest: str, reas
 def reopened(town: Town, without: int) -> None:
     """The relay forgets one contribution and all work, and closes the collection once more."""
     db = town.store._db
-    db.execute("UPDATE slots SET frame = NULL WHERE slot = ?", (without,))
+    db.execute("DELETE FROM contributions WHERE number = ?", (without,))
     db.execute("DELETE FROM tasks")
     db.execute("DELETE FROM frames")
     db.execute("UPDATE rooms SET state = 'collecting', stage = 0")
@@ -336,7 +349,7 @@ def test_a_cell_that_only_works_settles_on_one_closing_too() -> None:
     town = Town(PEOPLE, terms=SMALL)
     question = town.question(TEXT)
     town.gather(question)
-    hired = Cell(town.issuer.group(0), town.commons)
+    hired = Cell(town.enroll(99), town.commons)
     while drive(hired.work(town.clock), town.send) is not None:
         pass
     assert rows(drive(town.asker.collect(question), town.send)) == RIGHT
@@ -380,32 +393,9 @@ def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
         for data in sent:
             town.raw(data)
     assert rows(drive(town.asker.collect(question), town.send)) == RIGHT
-    late = next(iter(town.cells[0].contribute(question, town.clock)))
-    assert isinstance(late, Join)
     newcomer = Town(PEOPLE[:1], terms=SMALL).cells[0]
-    newcomer.key = town.cells[0].key
+    newcomer.key = town.enroll(77)
     assert drive(newcomer.contribute(question, town.clock), town.send) == "late"
-
-
-def test_a_slot_that_nobody_fills_is_given_on_and_its_owner_comes_too_late() -> None:
-    town = Town(PEOPLE, terms=SMALL)
-    question = town.question(TEXT)
-    drive(town.asker.ask(question), town.send)
-    slow = town.cells[0].contribute(question, town.clock)
-    reply = read_reply(town.send(encode(next(slow))))
-    assert reply == Slot(0)
-    town.clock += 31
-    for cell in town.cells[1:]:
-        drive(cell.take_part(town.clock), town.send)
-    contribution = slow.send(reply)
-    assert read_reply(town.send(encode(contribution))) == Late()
-    town.clock += 61
-    town.work()
-    assert rows(drive(town.asker.collect(question), town.send)) == [
-        ("x", 3, 18),
-        ("y", 4, 22),
-        ("z", 3, 15),
-    ]
 
 
 # -- killed at every step
@@ -481,7 +471,7 @@ def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path
             break
     assert found is not None
     assert found[0].contributions == 5
-    kinds = ("Ask", "Browse", "Join", "Contribute", "Seek", "Fetch", "Deliver", "Collect")
+    kinds = ("Ask", "Browse", "Contribute", "Seek", "Fetch", "Deliver", "Collect")
     assert all(deaths[kind] >= 3 for kind in (*kinds, "Retrieve"))
     assert rows(found) == [("x", 2, 3), ("y", 2, 5)]
 

@@ -200,9 +200,9 @@ def test_more_groups_than_room_is_an_error_not_a_loss(merge: Any) -> None:
 
 
 @pytest.mark.parametrize("merge", ["tree", "swap", "network"])
-@pytest.mark.parametrize("slots", [1, 4, 5, 9, 23, 64, 65])
-def test_every_frame_is_made_once_and_used_where_it_was_made_for(merge: Any, slots: int) -> None:
-    schedule = Schedule(Terms(merge, 4, 3, 20), slots)
+@pytest.mark.parametrize("cells", [1, 4, 5, 9, 23, 64, 65])
+def test_every_frame_is_made_once_and_used_where_it_was_made_for(merge: Any, cells: int) -> None:
+    schedule = Schedule(Terms(merge, 4, 3, 20), cells)
     made: set[Any] = set()
     for number, stage in enumerate(schedule.stages):
         new: set[Any] = set()

@@ -13,9 +13,9 @@ from halfmask.errors import ParameterError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
 from halfmask.protocol.contribution import contribution
-from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
+from halfmask.protocol.crypto import FrameKey, seat
 from halfmask.protocol.ledger import Entry, exhausted
-from halfmask.protocol.messages import Contribute, encode, read_reply
+from halfmask.protocol.messages import Contribute
 from halfmask.protocol.noise import WHOLE, categories, debiased, randomized, truth, weight
 from halfmask.protocol.policy import Policy
 from halfmask.protocol.store.home import MemoryHome
@@ -118,10 +118,9 @@ def test_a_second_try_reports_the_same_and_costs_nothing_more() -> None:
     key = FrameKey(cell.key.secret, question.id)
     reports = set()
     for _ in range(20):
-        session = cell.contribute(question, NOW)
-        sent = session.send(read_reply(town.send(encode(next(session)))))
+        sent = next(cell.contribute(question, NOW))
         assert isinstance(sent, Contribute)
-        reports.add(key.open(place(question.id, OPEN, Address(-1, 0)), sent.frame))
+        reports.add(key.open(seat(question.id, sent.ticket), sent.frame))
     assert len(reports) == 1
     assert [e.epsilon for e in cell.home.log()] == [0.1]
 

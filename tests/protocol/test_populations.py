@@ -17,9 +17,10 @@ from halfmask.protocol import answering, records
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
 from halfmask.protocol.contribution import contribution
-from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
+from halfmask.protocol.crypto import FrameKey
+from halfmask.protocol.parties.worker import seal_contribution
 from halfmask.protocol.policy import Policy
-from halfmask.protocol.simulate import close, contributions
+from halfmask.protocol.simulate import Anybody, close, contributions
 from halfmask.protocol.terms import MERGES, Terms
 
 Person = dict[str, Any]
@@ -121,14 +122,14 @@ def test_thousands_of_populations(semantics: str) -> None:
     found = []
     for town in range(POPULATIONS):
         low, high = np.searchsorted(towns, [town, town + 1])
-        slots = [
-            key.seal(place(query, OPEN, Address(-1, i)), record.tobytes())
+        given = [
+            seal_contribution(key, query, i.to_bytes(16), record.tobytes(), Anybody(i.to_bytes(16)))
             for i, record in enumerate(records_of[low:high])
         ]
         terms = Terms(MERGES[town % 3], int(random.integers(1, 7)), int(random.integers(2, 9)), 22)
-        run = close(made, terms, key, query, slots)
+        run = close(made, terms, key, query, given, Anybody(), Anybody())
         run.aggregate()
-        found.append(run.everything())
+        found.append(run.everything()[0])
     ours = answering.answer(made, np.concatenate(found))
     roles = {"town": "quasi", "a": "quasi", "b": "quasi", "s": "sensitive"}
     expected = hm.query(hm.read(people, {"columns": roles}), text, {"k": "k", "l": "l"})
@@ -214,11 +215,11 @@ def test_groups_are_what_a_person_with_a_pencil_finds(
         nodes.append(records.combine(made.layout, np.concatenate((left, right))))
     if not nodes:
         return
-    found, contributions, real = records.groups(made.layout, nodes[0])
-    assert contributions == len(people)
+    found, tally = records.groups(made.layout, nodes[0])
+    assert (tally.contributions, tally.void) == (len(people), 0)
     table = made.layout.decode(found, made.plan.request.tests, made.plan.request.states).to_pylist()
     expected = by_hand(people)
-    assert real == sum(e[0] for e in expected.values())
+    assert tally.real == sum(e[0] for e in expected.values())
     assert {
         (r["level"], r["g0"], r["g1"]): (r["rows"], r["s0"], r["t0_values"], r["k"], r["l"])
         for r in table

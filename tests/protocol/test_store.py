@@ -31,12 +31,13 @@ COMMONS: dict[str, Any] = {
         }
     }
 }
+ENROLLED = new_issuer().enroll("Canary McCanary", 1 << 40)
 ROWS = pa.table({"name": ["Canary McCanary"], "city": ["Canaryville"], "salary": [987654321]})
 
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
-    made = Vault.create(tmp_path / "alice.cell", bytes(32), new_issuer().group(0), COMMONS)
+    made = Vault.create(tmp_path / "alice.cell", bytes(32), ENROLLED, COMMONS)
     made.put_table("people", ROWS)
     made.put_policy(Policy(5, 3, {"salary": (10, 4)}))
     made.note(
@@ -53,8 +54,7 @@ def test_everything_comes_back(vault: Vault, tmp_path: Path) -> None:
     assert again.policy() == Policy(5, 3, {"salary": (10, 4)})
     assert [e.asker for e in again.log()] == ["Canary Office"]
     assert again.log()[0].aggregated == frozenset({"salary"})
-    assert again.group.group == 0
-    assert again.secret == vault.secret
+    assert again.enrolled == ENROLLED
 
 
 def test_nothing_of_the_person_is_readable_in_the_file(vault: Vault, tmp_path: Path) -> None:
@@ -63,8 +63,9 @@ def test_nothing_of_the_person_is_readable_in_the_file(vault: Vault, tmp_path: P
         b"anary",
         b"salary",
         (987654321).to_bytes(4, "little"),
-        vault.secret,
-        vault.group.secret,
+        ENROLLED.secret,
+        ENROLLED.signing,
+        ENROLLED.credential.serial,
     ):
         assert canary not in content
 
@@ -93,7 +94,7 @@ def test_passphrases_work_too_and_are_stretched(
     monkeypatch.setattr(
         hashlib, "scrypt", lambda *a, **more: stretched.append(a) or scrypt(*a, **more)
     )
-    Vault.create(tmp_path / "b.cell", phrase, new_issuer().group(0), COMMONS)
+    Vault.create(tmp_path / "b.cell", phrase, ENROLLED, COMMONS)
     assert Vault(tmp_path / "b.cell", phrase).policy() is None
     assert {a[0] for a in stretched} == {phrase.encode()}
     with pytest.raises(AuthenticationError):
@@ -112,7 +113,7 @@ def test_rows_must_be_what_the_common_schema_says(vault: Vault) -> None:
 
 def test_a_cell_is_never_overwritten_and_must_exist(vault: Vault, tmp_path: Path) -> None:
     with pytest.raises(InputError):
-        Vault.create(tmp_path / "alice.cell", bytes(32), new_issuer().group(0), COMMONS)
+        Vault.create(tmp_path / "alice.cell", bytes(32), ENROLLED, COMMONS)
     with pytest.raises(InputError):
         Vault(tmp_path / "nobody.cell", bytes(32))
     (tmp_path / "junk.cell").write_bytes(b"junk" * 1000)
@@ -143,9 +144,9 @@ def test_a_closing_is_settled_for_good(vault: Vault, tmp_path: Path) -> None:
 
 
 def test_the_first_entry_on_a_query_stays_and_can_be_revoked(vault: Vault) -> None:
-    first = Entry(b"new", "office", "text", 9, frozenset("s"), "contributed", 0, slot=4)
+    first = Entry(b"new", "office", "text", 9, frozenset("s"), "contributed", 0)
     assert vault.note(first) == first
-    assert vault.note(replace(first, outcome="no policy", slot=5)) == first
+    assert vault.note(replace(first, outcome="no policy")) == first
     vault.revoke(first)
     assert [e for e in vault.log() if e.query == b"new"] == [replace(first, revoked=True)]
 
@@ -157,3 +158,11 @@ def test_key_files(tmp_path: Path) -> None:
         new_key_file(tmp_path / "k")
     with pytest.raises(InputError):
         read_key_file(tmp_path / "none")
+
+
+def test_a_cell_of_a_version_without_credentials_says_to_enroll_anew(
+    vault: Vault, tmp_path: Path
+) -> None:
+    vault._put("format", b"halfmask.cell/1")
+    with pytest.raises(InputError, match="cells enroll"):
+        Vault(tmp_path / "alice.cell", bytes(32))

@@ -11,8 +11,10 @@ from halfmask.protocol import census
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import commons_from
 from halfmask.protocol.contribution import contribution
-from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
+from halfmask.protocol.crypto import FrameKey, seat
+from halfmask.protocol.parties.worker import seal_contribution
 from halfmask.protocol.policy import Policy
+from halfmask.protocol.simulate import Anybody
 from halfmask.protocol.terms import MERGES, Terms
 
 STREETS = commons_from(
@@ -116,14 +118,16 @@ def test_real_coarse_and_dummy_contributions_have_one_length() -> None:
     assert [g.level for g in given] == [0, 1, None, None, 0, None]
     key = FrameKey(bytes(32), bytes(32))
     sealed = [
-        key.seal(place(bytes(32), OPEN, Address(-1, i)), g.record) for i, g in enumerate(given)
+        seal_contribution(key, bytes(32), bytes([i] * 16), g.record, Anybody())[1]
+        for i, g in enumerate(given)
     ]
-    assert {len(s) for s in sealed} == {made.layout.size + 12 + 16}  # nonce and tag of AES-GCM
+    # The nonce and tag of AES-GCM, and the proof: a credential with its two signatures.
+    assert {len(s) for s in sealed} == {made.layout.size + 12 + 16 + (16 + 32 + 2 + 8 + 64 + 64)}
 
 
 def test_a_thousand_encryptions_of_one_tuple_are_all_different() -> None:
     key = FrameKey(bytes(32), bytes(32))
-    where = place(bytes(32), OPEN, Address(-1, 0))
+    where = seat(bytes(32), bytes(32))
     assert len({key.seal(where, b"the same tuple") for _ in range(1000)}) == 1000
 
 

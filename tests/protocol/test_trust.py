@@ -27,13 +27,23 @@ from halfmask.errors import (
 )
 from halfmask.protocol import answering
 from halfmask.protocol.commons import commons_from
-from halfmask.protocol.crypto import OPEN, Address, FrameKey, open_own, place, seal_for, sign
-from halfmask.protocol.keys import AskerKey, GroupKey, new_issuer, read_key, write_key
+from halfmask.protocol.crypto import Address, FrameKey, open_own, place, seal_for, sign
+from halfmask.protocol.keys import (
+    PROOF,
+    AskerKey,
+    CellKey,
+    Issuer,
+    Members,
+    new_issuer,
+    read_key,
+    write_key,
+)
 from halfmask.protocol.ledger import Entry, objects
 from halfmask.protocol.messages import (
     LARGEST,
     Ask,
     Closing,
+    Contribute,
     Grant,
     Late,
     Refuse,
@@ -115,18 +125,34 @@ def test_the_relay_keeps_no_query_of_a_stranger() -> None:
 
 def test_a_cell_with_another_groups_key_can_neither_contribute_nor_work() -> None:
     town = Town(PEOPLE)
-    other = new_issuer().group(0)
-    impostor = Cell(GroupKey(0, other.secret, town.issuer.public), COMMONS, town.cells[0].home)
+    other = new_issuer().enroll("somebody", 1 << 40)
+    key = msgspec.structs.replace(other, issuer=town.issuer.public)
+    impostor = Cell(key, COMMONS, MemoryHome(town.cells[0].home.rows, Policy(2)))  # type: ignore[union-attr]
     signed = town.question(TEXT)
     drive(town.asker.ask(signed), town.send)
     drive(impostor.take_part(town.clock), town.send)
-    for cell in town.cells[1:]:
+    for cell in town.cells:
         drive(cell.take_part(town.clock), town.send)
     town.clock += 61
-    assert drive(impostor.work(town.clock), town.send) == "refused: protocol.tampered"
+    # It opens no contribution, and what it makes of that is refused by the next cell.
+    assert drive(impostor.work(town.clock), town.send) == "fold"
     town.work(limit=200)
     with pytest.raises(PartyUnavailableError):
         drive(town.asker.collect(signed), town.send)
+
+
+def test_contributions_without_a_key_are_void_and_stop_nobody() -> None:
+    town = Town(PEOPLE)
+    signed = town.question(TEXT)
+    drive(town.asker.ask(signed), town.send)
+    for i in range(3):
+        town.raw(encode(Contribute(signed.id, 0, bytes([i] * 32), b"junk" * 100)))
+    town.gather(signed)
+    town.work()
+    found = drive(town.asker.collect(signed), town.send)
+    assert found is not None
+    assert asked(found) == [("x", 3), ("y", 3)]
+    assert (found[0].contributions, found[0].void) == (6, 3)
 
 
 def test_an_answer_is_for_its_asker_only_and_from_cells_only() -> None:
@@ -138,9 +164,10 @@ def test_an_answer_is_for_its_asker_only_and_from_cells_only() -> None:
     with pytest.raises(TamperedMessageError):
         drive(curious.collect(signed), town.send)
     key = town.asker_key
-    fake = seal_for(key.certificate.box, signed.id, bytes(64 + town.terms.reply))
+    fake = seal_for(key.certificate.box, signed.id, bytes(PROOF + town.terms.reply))
+    members = Members(key.issuer, 0, int(NOW))
     with pytest.raises(AuthenticationError):
-        answering.read_envelope(fake, query=signed.id, box=key.box, signer=key.groups["0"])
+        answering.read_envelope(fake, query=signed.id, box=key.box, members=members)
     with pytest.raises(TamperedMessageError):
         open_own(key.box, bytes(32), fake)
 
@@ -156,7 +183,7 @@ def test_a_frame_opens_at_its_place_only(change: str) -> None:
     key = FrameKey(os.urandom(32) if change == "key" else secret, query)
     where = place(
         os.urandom(32) if change == "query" else query,
-        OPEN if change == "closing" else closing,
+        os.urandom(32) if change == "closing" else closing,
         at._replace(**{change: 9}) if change in Address._fields else at,
     )
     if change == "byte":
@@ -168,14 +195,77 @@ def test_a_frame_opens_at_its_place_only(change: str) -> None:
 def test_key_files_are_private_and_never_overwritten(tmp_path: Any) -> None:
     issuer = new_issuer(2)
     path = tmp_path / "group.json"
-    write_key(issuer.group(1), path)
+    enrolled = issuer.enroll("alice", 1 << 40, 1)
+    write_key(enrolled, path)
     assert path.stat().st_mode & 0o077 == 0
-    assert read_key(path, GroupKey) == issuer.group(1)
+    assert read_key(path, CellKey) == enrolled
     with pytest.raises(InputError):
-        write_key(issuer.group(0), path)
+        write_key(issuer.enroll("bob", 1 << 40), path)
     with pytest.raises(InputError):
         read_key(path, AskerKey)
-    assert issuer.group(1).secret.hex() not in repr(issuer.group(1)) + repr(issuer)
+    assert b"alice" not in path.read_bytes()
+    assert repr(enrolled) + repr(issuer) == "CellKey(group=1)Issuer(2 groups)"
+
+
+@pytest.mark.parametrize("kind", [CellKey, AskerKey])
+def test_key_files_of_a_version_without_credentials_say_to_enroll_anew(
+    tmp_path: Any, kind: Any
+) -> None:
+    old = {
+        CellKey: {"group": 0, "secret": "AA==", "issuer": "AA=="},
+        AskerKey: {"certificate": {}, "box": "", "signing": "", "groups": {"0": "AA=="}},
+    }
+    path = tmp_path / "old.json"
+    path.write_bytes(msgspec.json.encode(old[kind]))
+    with pytest.raises(InputError, match="enroll every cell anew"):
+        read_key(path, kind)
+    with pytest.raises(InputError, match="cannot be read as the key file of an issuer"):
+        read_key(tmp_path / "none.json", Issuer)
+
+
+# -- credentials
+
+
+def proven(change: str) -> bytes:
+    """The serial that a proof is taken for, after one change to it."""
+    issuer, stranger = new_issuer(2), new_issuer(2)
+    key = (stranger if change == "issuer" else issuer).enroll("alice", 5, 0)
+    if change == "person":
+        # Somebody else's key under a credential that is not its own.
+        key = msgspec.structs.replace(key, signing=os.urandom(32))
+    if change == "serial":
+        other = issuer.enroll("bob", 5, 0).credential.serial
+        key = msgspec.structs.replace(
+            key, credential=msgspec.structs.replace(key.credential, serial=other)
+        )
+    proof = key.prove(b"another message" if change == "message" else b"message")
+    at = 5 + 301 if change == "time" else 5 + 299
+    members = Members(issuer.public, 1 if change == "group" else 0, at)
+    return members.serial(proof[:-1] if change == "length" else proof, b"message")
+
+
+@pytest.mark.parametrize(
+    "change", ["issuer", "person", "serial", "message", "group", "time", "length"]
+)
+def test_a_proof_holds_for_one_cell_and_message_only(change: str) -> None:
+    assert len(proven("")) == 16
+    with pytest.raises(AuthenticationError):
+        proven(change)
+
+
+def test_whoever_is_enrolled_twice_stays_one_person() -> None:
+    issuer = new_issuer(5)
+    one, two = issuer.enroll("alice", 5), issuer.enroll("alice", 9)
+    assert one.signing != two.signing
+    assert (one.credential.serial, one.group) == (two.credential.serial, two.group)
+    others = {issuer.enroll(f"person {i}", 5).group for i in range(200)}
+    assert others == {0, 1, 2, 3, 4}
+
+
+def test_a_cell_whose_credential_has_expired_does_not_contribute() -> None:
+    town = Town(PEOPLE)
+    town.cells[0].key = town.issuer.enroll("person 0", int(NOW) - 301)
+    assert town.gather(town.question(TEXT))[0] == "refused: protocol.authentication"
 
 
 # -- the cells' own ledger
@@ -276,8 +366,7 @@ def test_a_revoked_contribution_is_sent_as_a_dummy() -> None:
     assert isinstance(home, MemoryHome)
     question = town.question(TEXT)
     drive(town.asker.ask(question), town.send)
-    session = town.cells[0].contribute(question, NOW)
-    session.send(read_reply(town.send(encode(next(session)))))
+    next(town.cells[0].contribute(question, NOW))
     # The message is lost, and the person thinks again.
     home.entries[question.id] = replace(home.entries[question.id], revoked=True)
     assert town.gather(question)[0] == "revoked"
@@ -340,7 +429,7 @@ def test_a_cell_does_not_join_what_its_schema_cannot_answer(text: str) -> None:
     signed = question(town.asker, text=text, closes=int(NOW) + 60)
     said = set(town.gather(signed))
     assert all(str(words).startswith("refused: input.") for words in said), said
-    assert town.store._db.execute("SELECT COUNT(*) FROM slots").fetchone()[0] == 0
+    assert town.store._db.execute("SELECT COUNT(*) FROM contributions").fetchone()[0] == 0
     assert all(cell.home.log() == [] for cell in town.cells)  # type: ignore[union-attr]
     with pytest.raises(PartyUnavailableError):
         drive(town.asker.collect(signed), town.send)
@@ -438,14 +527,13 @@ def test_a_piece_that_is_not_there(piece: int) -> None:
 
 
 @pytest.mark.parametrize("closing", [
-    Closing(2**40, 5, bytes(32)), Closing(5, 6, bytes(32)), Closing(0, 0, bytes(32)),
-    Closing(-1, -1, bytes(32)),
+    Closing(2**40, bytes(32)), Closing(0, bytes(32)), Closing(-1, bytes(32)),
 ])  # fmt: skip
 def test_a_closing_that_cannot_be_is_refused(closing: Closing) -> None:
     town = Town(PEOPLE)
     session = town.cells[0].work(NOW)
     next(session)
-    refusal = session.send(Grant(question(town.asker), closing, 0, 0, 1, [0], []))
+    refusal = session.send(Grant(question(town.asker), closing, 0, 0, 1, [bytes(32)], []))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "protocol.tampered"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.protocol.commons import Commons, commons_from
-from halfmask.protocol.keys import AskerKey, Issuer, new_issuer
+from halfmask.protocol.keys import AskerKey, CellKey, Issuer, new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
@@ -68,10 +68,13 @@ class Town:
         self.asker = Asker(self.asker_key, self.commons, self.terms)
         self.relay = Relay(self.store, issuer=self.issuer.public)
         self.cells = [
-            Cell(self.issuer.group(i % self.groups), self.commons, self.home(p), FileSpill)
+            Cell(self.enroll(i), self.commons, self.home(p), FileSpill)
             for i, p in enumerate(self.people)
         ]
         self.send = self.wrap(self.raw)
+
+    def enroll(self, number: int) -> CellKey:
+        return self.issuer.enroll(f"person {number}", 1 << 40, number % self.groups)
 
     def home(self, person: dict[str, Any]) -> MemoryHome:
         policy = None if person.get("k") is None else Policy(person["k"], person.get("l") or 1)

@@ -18,7 +18,12 @@ from halfmask.errors import PartyUnavailableError
 @click.option("--relay", required=True, help="The relay's address.")
 @click.option("--key", type=click.Path(exists=True), required=True, help="The asker's key file.")
 @click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
-@click.option("--cells", type=int, default=1_000_000_000, help="Close with so many contributions.")
+@click.option(
+    "--cells",
+    type=int,
+    default=1_000_000_000,
+    help="Close with so many contributions, of all groups of cells together.",
+)
 @click.option(
     "--seconds",
     type=float,
@@ -84,6 +89,9 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
             f"No answer of {len(silent):,} groups of cells: none of them took part, or the relay "
             "withholds it."
         )
+    void = sum(received.void for received in found.values())
+    if void:
+        show.say(f"{void:,} contributions carried no credential, and count for nothing.")
     if whole is not None:
         cells = sum(received.contributions for received in found.values())
         _show("Answer", whole)
@@ -101,7 +109,7 @@ def command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
 
 def _silent(key: Any, found: Any) -> list[int]:
     """The groups of cells that were asked and gave no answer."""
-    return sorted({int(group) for group in key.groups} - set(found))
+    return sorted(set(range(key.groups)) - set(found))
 
 
 def _show(title: str, rows: Any) -> None:
@@ -117,6 +125,7 @@ def _document(found: Any, whole: Any, silent: list[int]) -> dict[str, Any]:
         {
             "group": group,
             "contributions": received.contributions,
+            "void": received.void,
             "answer": received.document,
             "data": _plain(received.rows),
         }

@@ -14,8 +14,6 @@ from halfmask.cli.options import as_json
 from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from halfmask.protocol.store.vault import Vault
 
 PASSPHRASE = "HALFMASK_CELL_PASSPHRASE"  # noqa: S105 - a variable's name
@@ -27,26 +25,31 @@ def command() -> None:
 
     The key lies in HOME.key, or is a passphrase in HALFMASK_CELL_PASSPHRASE.
 
-    Example: halfmask cell init alice.cell --group keys/group-0.json --commons people.toml
+    Example: halfmask cell init alice.cell --credential enrolled/alice.json --commons people.toml
     """
 
 
 @command.command("init")
 @click.argument("home", type=click.Path())
-@click.option("--group", type=click.Path(exists=True), required=True, help="The group's key file.")
+@click.option(
+    "--credential",
+    type=click.Path(exists=True),
+    required=True,
+    help="The person's own file, as cells enroll writes it.",
+)
 @click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
 @as_json
-def init(home: str, group: str, commons: str, as_json: bool) -> None:
-    """Make a cell at HOME, enrolled in a group."""
+def init(home: str, credential: str, commons: str, as_json: bool) -> None:
+    """Make a cell at HOME for a person who is enrolled."""
     import tomllib
 
     from halfmask.protocol.commons import read_commons
-    from halfmask.protocol.keys import GroupKey, read_key
+    from halfmask.protocol.keys import CellKey, read_key
     from halfmask.protocol.store.key_file import new_key_file
     from halfmask.protocol.store.vault import Vault
 
     read_commons(commons)
-    enrolled = read_key(group, GroupKey)
+    enrolled = read_key(credential, CellKey)
     if Path(home).exists():
         raise InputError(f"{Path(home).name} exists already; a cell is never overwritten.")
     phrase = os.environ.get(PASSPHRASE)
@@ -94,7 +97,7 @@ def import_(home: str, file: str, table: str | None, where: str | None, as_json:
     "columns",
     multiple=True,
     metavar="NAME=K,L",
-    help="When this column is queried; repeatable.",
+    help="And when a query touches this column; repeatable.",
 )
 @click.option(
     "--days", type=int, help="An answer blocks others on the same values so long; 30 at first."
@@ -116,7 +119,6 @@ def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> 
     if changes or columns:
         now = vault.policy() or Policy()
         named = dict(map(_column, columns))
-        _known(vault, named)
         vault.put_policy(replace(now, columns={**now.columns, **named}, **changes))
     found = vault.policy()
     document = (
@@ -139,7 +141,9 @@ def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> 
     else:
         show.table("Policy", ["demand", "value"], [[n, str(v)] for n, v in document.items()])
         if found is not None and found.k is None:
-            show.say("Without --k the cell contributes only where all queried columns are named.")
+            show.say(
+                "Without --k the cell contributes only where all columns of a query are named."
+            )
 
 
 @command.command("join")
@@ -242,14 +246,6 @@ def _column(text: str) -> tuple[str, tuple[int, int]]:
     if not name or not k.isdigit() or (l and not l.isdigit()):
         raise ParameterError("column", text, "NAME=K or NAME=K,L")
     return name, (int(k), int(l or 1))
-
-
-def _known(vault: Vault, names: Iterable[str]) -> None:
-    """Refuse a demand on a column that does not exist: nobody would ever honor it."""
-    columns = {field.name for table in vault.commons.tables.values() for field in table.arrow}
-    for name in names:
-        if name.lower() not in {column.lower() for column in columns}:
-            raise ParameterError("column", name, f"one of {', '.join(sorted(columns))}")
 
 
 def _matching(rows: Any, where: str) -> Any:

@@ -1,4 +1,4 @@
-"""``halfmask cells``: keys for cells and askers, a simulation, and an estimate of what it takes."""
+"""``halfmask cells``: enroll people, certify askers, simulate, and estimate what it takes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.options import as_json
+from halfmask.errors import InputError
 
 _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 
 @click.group("cells")
 def command() -> None:
-    """Many cells: their keys, simulated queries, and what queries would take.
-
-    simulate and estimate take --json.
+    """Many cells: their credentials, simulated queries, and what queries would take.
 
     Example: halfmask cells simulate --cells 100000 --groups 10000
     """
@@ -37,21 +36,90 @@ def command() -> None:
 @click.option("--days", type=int, default=365, show_default=True, help="How long that is valid.")
 @as_json
 def keys(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None:
-    """Make an issuer, keys for groups of cells, and a certified asker in FOLDER."""
+    """Make an issuer of credentials and a certified asker in FOLDER."""
     from halfmask.protocol.keys import new_issuer, write_key
 
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     issuer = new_issuer(groups)
     write_key(issuer, where / "issuer.json")
-    for number in range(groups):
-        write_key(issuer.group(number), where / f"group-{number}.json")
     write_key(issuer.asker(asker, int(time.time()) + days * 86_400), where / "asker.json")
     if as_json:
         facts = {"folder": str(where), "groups": groups, "issuer": issuer.public.hex()}
         show.document("cells keys", facts)
     else:
         show.say(f"Keys are in {where}; the issuer's public key is {issuer.public.hex()}.")
+
+
+@command.command("enroll")
+@click.argument("people", type=click.Path())
+@click.option(
+    "--issuer", type=click.Path(exists=True), required=True, help="The issuer's key file."
+)
+@click.option("--person", metavar="COLUMN", required=True, help="The column that names people.")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False), required=True, help="A folder to write to."
+)
+@click.option(
+    "--days", type=click.IntRange(1), default=365, show_default=True, help="Valid so long."
+)
+@as_json
+def enroll(people: str, issuer: str, person: str, output: str, days: int, as_json: bool) -> None:
+    """Give every person of the file PEOPLE a credential: one private file each.
+
+    A file holds keys and nothing of the rows; hand it to its person and keep no copy. Whoever is
+    enrolled again stays one person: both credentials together contribute once to a query.
+    """
+    from urllib.parse import quote
+
+    from halfmask.protocol.keys import Issuer, read_key, write_key
+
+    by = read_key(issuer, Issuer)
+    names = _people(people, person)
+    where = Path(output)
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Quoted: a name may hold what a path may not.
+    files = {name: where / f"{quote(name, safe='')}.json" for name in names}
+    taken = sum(file.exists() for file in files.values())
+    if taken:
+        raise InputError(
+            f"{taken:,} of the {len(names):,} files are in {where.name} already; a credential is "
+            "never overwritten."
+        )
+    expires = int(time.time()) + days * 86_400
+    with show.working("Enrolling"):
+        for name, file in files.items():
+            write_key(by.enroll(name, expires), file)
+    if as_json:
+        show.document(
+            "cells enroll", {"folder": str(where), "people": len(names), "groups": len(by.groups)}
+        )
+    else:
+        show.say(f"{len(names):,} people are enrolled; their files are in {where}.")
+
+
+def _people(file: str, column: str) -> list[str]:
+    """Who is to be enrolled, each once."""
+    import pyarrow as pa
+
+    from halfmask.table.names import told
+    from halfmask.table.read import read
+
+    rows = read(file, {}).arrow
+    if column not in rows.column_names:
+        raise InputError(f"There is no column '{column}'; there are {told(rows.column_names)}.")
+    names: list[str] = rows[column].cast(pa.string()).to_pylist()
+    absent = sum(not name for name in names)
+    if absent or not names:
+        raise InputError(f"{absent:,} of {len(names):,} rows name nobody in '{column}'.")
+    repeated = len(names) - len(set(names))
+    if repeated:
+        raise InputError(
+            f"{repeated:,} rows name somebody again in '{column}': give one row per person."
+        )
+    if max(map(len, names)) > 60:
+        raise InputError(f"A name in '{column}' is longer than 60 characters: give a short one.")
+    return names
 
 
 @command.command("simulate")
@@ -77,28 +145,35 @@ def keys(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None
     help="Cells per partition.",
 )
 @click.option("--plain", is_flag=True, help="One level and no policies, to compare with.")
+@click.option("--credentials", is_flag=True, help="Enroll every cell, sign and check everything.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the invented people.")
 @as_json
 def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
     """Answer the ten-level census query by invented cells in this process."""
     from halfmask.protocol import census
     from halfmask.protocol.simulate import simulate
-    from halfmask.protocol.terms import Terms
+    from halfmask.protocol.terms import SUMS, Terms
 
     people = census.population(cells, groups, given["seed"])
     text = census.QUERY
     if given["plain"]:
         people, text = people.drop_columns(["k", "l"]), census.PLAIN
     room = 4 * min(cells, groups) + 1024
-    terms = Terms(given["merge"], given["partition"], given["frame"] + 2, room, ram=1 << 33)
+    terms = Terms(given["merge"], given["partition"], given["frame"] + SUMS, room, ram=1 << 33)
     with show.working("Simulating"):
-        done = simulate(census.commons(), people, text, terms).to_dict()
+        done = simulate(
+            census.commons(), people, text, terms, credentials=given["credentials"]
+        ).to_dict()
     if as_json:
         show.document("cells simulate", done)
         return
     rows = [[phase, f"{seconds:,.2f} s"] for phase, seconds in done["seconds"].items()]
     show.table("Phases", ["phase", "time"], rows)
-    show.say(f"{cells:,} cells, {done['groups']:,} groups, {done['rows']:,} rows published.")
+    checked = "checked" if given["credentials"] else "left out (--credentials checks them)"
+    show.say(
+        f"{cells:,} cells, {done['groups']:,} groups, {done['rows']:,} rows published; credentials "
+        f"{checked}."
+    )
 
 
 @command.command("estimate")

@@ -1,7 +1,7 @@
 """Filtering inside a cell: the stages of ``hm.query`` after collection, on decrypted groups.
 
 The answer is checked and sealed by the same door as any other, padded to a size that the terms
-fix, signed for its group of cells and encrypted to the asker.
+fix, signed by the cell that made it and encrypted to the asker.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.errors import RoomError, TamperedMessageError
-from halfmask.protocol import distinct
-from halfmask.protocol.crypto import open_own, seal_for, sign, verify
+from halfmask.protocol import measures
+from halfmask.protocol.crypto import open_own, seal_for
+from halfmask.protocol.keys import PROOF
 from halfmask.protocol.noise import debiased
 
 if TYPE_CHECKING:
@@ -23,25 +24,27 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Measure, Request
     from halfmask.protocol.blueprint import Blueprint
+    from halfmask.protocol.keys import CellKey, Members
     from halfmask.protocol.layout import Layout, Records
+    from halfmask.protocol.records import Tally
     from halfmask.release.answer import Answer
 
 SKETCHED = "Distinct values beyond 255 are counted by a sketch: at least so many, almost surely."
 NOISY = "Counts are estimates: people reported their groups by chance, under epsilons of their own."
-_HEAD = struct.Struct(">QQQ")
+_HEAD = struct.Struct(">QQQQ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Stands where the stages of a query expect an engine; all it can do is count its sketches."""
+    """Stands where the stages of a query expect an engine; all it can do is read its records."""
 
     groups: pa.Table
     layout: Layout
     records: Records
     name: str = "cells"
 
-    def measure(self, _: Request, places: pa.Table, measures: Sequence[Measure]) -> pa.Table:
-        return distinct.measure(self.layout, self.records, self.groups, places, len(measures))
+    def measure(self, _: Request, places: pa.Table, asked: Sequence[Measure]) -> pa.Table:
+        return measures.measure(self.layout, self.records, self.groups, places, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +55,13 @@ class Received:
         rows: the selected columns, ``level`` and ``guarantee``.
         document: what else is known of the answer.
         contributions: how many cells took part, dummies included.
+        void: how many more contributions came without a credential, and count for nothing.
     """
 
     rows: pa.Table
     document: dict[str, Any]
     contributions: int
+    void: int = 0
 
     def __repr__(self) -> str:
         return f"Received({self.rows.num_rows:,} rows from {self.contributions:,} cells)"
@@ -80,7 +85,7 @@ def answer(made: Blueprint, found: Records) -> Answer:
     choice = choose(groups, plan.semantics)
     published = publish(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
-    if made.layout.sketches and distinct.is_estimate(made.layout, found):
+    if made.layout.sketches and measures.is_estimate(made.layout, found):
         plan = replace(plan, notes=(*plan.notes, SKETCHED))
     rows = aggregate(plan, groups, published, engine)
     return seal_answer(
@@ -89,9 +94,9 @@ def answer(made: Blueprint, found: Records) -> Answer:
 
 
 def envelope(
-    done: Answer, contributions: int, *, size: int, query: bytes, box: bytes, signing: bytes
+    done: Answer, tally: Tally, *, size: int, query: bytes, box: bytes, signer: CellKey
 ) -> bytes:
-    """An answer of one size whatever it says, signed by the cells and readable by the asker.
+    """An answer of one size whatever it says, signed by a cell and readable by the asker.
 
     Raises:
         RoomError: the answer is larger than that.
@@ -103,28 +108,29 @@ def envelope(
         writer.write_table(rows)
     table = sink.getvalue().to_pybytes()
     document = json.dumps(done.to_dict(), default=str).encode()
-    plain = _HEAD.pack(len(table), len(document), contributions) + table + document
+    counts = tally.contributions - tally.void, tally.void
+    plain = _HEAD.pack(len(table), len(document), *counts) + table + document
     if len(plain) > size:
         raise RoomError("The answer is larger than its query has room for: raise row or room.")
     plain += bytes(size - len(plain))
-    return seal_for(box, query, sign(signing, query + plain) + plain)
+    return seal_for(box, query, signer.prove(b"answer" + query + plain) + plain)
 
 
-def read_envelope(sealed: bytes, *, query: bytes, box: bytes, signer: bytes) -> Received:
+def read_envelope(sealed: bytes, *, query: bytes, box: bytes, members: Members) -> Received:
     """The answer inside.
 
     Raises:
         TamperedMessageError: not for this asker and query.
-        AuthenticationError: not signed by the group of cells that was asked.
+        AuthenticationError: not signed by a cell of the group that was asked.
     """
     plain = open_own(box, query, sealed)
-    signature, body = plain[:64], plain[64:]
-    verify(signer, signature, query + body, "The answer")
-    rows, words, contributions = _HEAD.unpack_from(body)
+    proof, body = plain[:PROOF], plain[PROOF:]
+    members.serial(proof, b"answer" + query + body)
+    rows, words, contributions, void = _HEAD.unpack_from(body)
     start = _HEAD.size
     try:
         table = pa.ipc.open_stream(pa.BufferReader(body[start : start + rows])).read_all()
         document = json.loads(body[start + rows : start + rows + words])
     except (pa.ArrowInvalid, ValueError):
         raise TamperedMessageError("The answer cannot be read.") from None
-    return Received(table, document, contributions)
+    return Received(table, document, contributions, void)

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Interval, State, kind_of
 from halfmask.errors import UnsupportedQueryError
-from halfmask.protocol.distinct import SKETCH
 from halfmask.protocol.layout import Layout, StateField
+from halfmask.protocol.measures import LISTED, SKETCH
 from halfmask.protocol.noise import LARGEST, categories
 from halfmask.protocol.packing import KeyField, Packing
+from halfmask.protocol.policy import named_columns
 from halfmask.protocol.terms import Terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.engines.request import Key
+    from halfmask.engines.request import Key, Measure
     from halfmask.protocol.commons import Commons
     from halfmask.query.planning.planned import Plan, PlannedAggregate
 
@@ -40,11 +41,23 @@ class Blueprint:
         plan: as ``hm.query`` makes it, over tables that nobody holds together.
         layout: the records.
         aggregated: the columns whose values enter the answer; ``*`` where people are counted.
+        touched: the columns, in lower case, whose demands count: all that are named anywhere.
     """
 
     plan: Plan
     layout: Layout
     aggregated: frozenset[str]
+    touched: frozenset[str]
+
+    @property
+    def measured(self) -> dict[str, exp.Expr]:
+        """What is measured, by the names that the layout gives it."""
+        kinds: dict[str, list[exp.Expr]] = {"distinct": [], "median": []}
+        for measure in self.plan.measures:
+            kinds[measure.kind].append(measure.expression)
+        first = len(self.plan.request.tests)
+        found = {f"v{first + j}": e for j, e in enumerate(kinds["distinct"])}
+        return found | {f"h{i}": e for i, e in enumerate(kinds["median"])}
 
 
 def blueprint(
@@ -103,9 +116,13 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
         )
         for i, (s, t) in enumerate(zip(request.states, types[len(request.keys) :], strict=False))
     )
-    caps = (*(t.cap for t in request.tests), *(SKETCH for _ in planned.measures))
-    layout = Layout(keys, states, caps, sketches=len(planned.measures))
-    return Blueprint(planned, layout, _aggregated(planned))
+    histograms = tuple(_values(commons, planned, m) for m in planned.measures if m.kind == "median")
+    sketches = len(planned.measures) - len(histograms)
+    caps = (*(t.cap for t in request.tests), *(SKETCH for _ in range(sketches)))
+    layout = Layout(keys, states, caps, sketches=sketches, histograms=histograms)
+    queried = frozenset(name.lower() for name in planned.queried)
+    touched = queried | named_columns(commons, text)
+    return Blueprint(planned, layout, _aggregated(planned), touched)
 
 
 def _refuse(plan: Plan) -> None:
@@ -114,12 +131,42 @@ def _refuse(plan: Plan) -> None:
         raise UnsupportedQueryError(
             "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
         )
-    if any(measure.kind != "distinct" for measure in plan.measures):
+    if any(measure.kind not in ("distinct", "median") for measure in plan.measures):
         raise UnsupportedQueryError(
-            "MEDIAN does not merge in constant space, so cells cannot answer it.",
+            "Cells answer no other measures than COUNT(DISTINCT ...) and MEDIAN.",
             text=text,
             start=0,
         )
+
+
+def _values(commons: Commons, plan: Plan, measure: Measure) -> pa.Array:
+    """The values that a median is read from.
+
+    Raises:
+        UnsupportedQueryError: they are not listed, so that no cell could tell a median from the
+            rows of single people.
+    """
+    column = _listed(commons, plan, measure.expression)
+    numeric = column is not None and kind_of(column.type) in ("integer", "decimal", "float")
+    if column is None or not numeric or len(column) > LISTED:
+        raise UnsupportedQueryError(
+            "Cells read a MEDIAN from the numbers of people per value: they answer it for a "
+            f"column whose values, at most {LISTED}, the common schema lists. For another one, "
+            "group by intervals and count.",
+            text=plan.statement.text,
+            start=0,
+        )
+    return column
+
+
+def _listed(commons: Commons, plan: Plan, expression: exp.Expr) -> pa.Array | None:
+    """The values that the common schema lists of a column."""
+    from sqlglot import exp
+
+    if not isinstance(expression, exp.Column):
+        return None
+    table = commons.tables[plan.scope.tables[expression.table].name]
+    return table.domains.get(expression.name)
 
 
 def _by_person(plan: Plan) -> Plan:
@@ -174,14 +221,10 @@ def _refuse_noise(made: Blueprint) -> None:
 
 
 def _key(commons: Commons, plan: Plan, key: Key, kind: pa.DataType, text_width: int) -> KeyField:
-    from sqlglot import exp
-
     whole = not any(isinstance(rule, Interval) for rule in key.rules)
-    if whole and isinstance(key.expression, exp.Column):
-        table = commons.tables[plan.scope.tables[key.expression.table].name]
-        domain = table.domains.get(key.expression.name)
-        if domain is not None:
-            return KeyField(domain.type, "code", 4, domain)
+    domain = _listed(commons, plan, key.expression) if whole else None
+    if domain is not None:
+        return KeyField(domain.type, "code", 4, domain)
     packing = _packing(kind, "min")
     return KeyField(kind, packing, text_width if packing == "text" else 8)
 

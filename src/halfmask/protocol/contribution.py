@@ -9,13 +9,14 @@ Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dum
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from halfmask.engines import evaluate
 from halfmask.engines.reference import generalize
-from halfmask.errors import EngineError, UnsupportedByEngineError
+from halfmask.errors import EngineError
 from halfmask.protocol.layout import EMPTY
 from halfmask.protocol.ledger import CONTRIBUTED
 from halfmask.protocol.noise import categories, randomized, weight
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
     from halfmask.protocol.blueprint import Blueprint
     from halfmask.protocol.layout import Records
     from halfmask.protocol.policy import Policy
+
+# What a value can raise where it cannot be computed with, or does not fit its field.
+_UNFIT = (
+    pa.ArrowException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+_CASTS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "DOUBLE", "FLOAT", "TEXT", "VARCHAR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +60,21 @@ def contribution(
 ) -> Contribution:
     """Decide what a cell contributes; real and dummy take the same way and the same length.
 
-    Raises:
-        EngineError: an expression of the query cannot be evaluated on these rows.
+    Nothing that a row holds makes it fail: what cannot be evaluated or sent makes a dummy.
     """
-    demand = policy.demand(made.plan.queried) if policy is not None else None
+    demand = policy.demand(made.touched) if policy is not None else None
     level = _level(made, demand)
-    rows = _evaluated(made, tables)
+    rows, fits = _evaluated(made, tables)
     reason = objection or _obstacle(made, rows, policy, demand, level)
     # A dummy takes the same way, so that it takes the same time.
-    rows = rows or [dict.fromkeys(_expressions(made))]
-    found = _placed(made, rows, demand or (0, 0), max(level, 0))
+    nobody = [dict.fromkeys(_expressions(made))]
+    start = demand or (0, 0), max(level, 0)
+    try:
+        found = _placed(made, rows or nobody, *start)
+    except _UNFIT:
+        found, fits = _placed(made, nobody, *start), False
+    if not fits:
+        reason = reason or "the rows do not suit the query"
     if reason is not None or found is None:
         reason = reason or "the rows fall into several groups"
         return Contribution(made.layout.empty(1).tobytes(), None, reason)
@@ -136,23 +155,60 @@ def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
 def _expressions(made: Blueprint) -> dict[str, Any]:
     request = made.plan.request
     found = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
-    listed = [t.expression for t in request.tests] + [m.expression for m in made.plan.measures]
-    found |= {f"v{j}": expression for j, expression in enumerate(listed)}
+    found |= {f"v{j}": test.expression for j, test in enumerate(request.tests)}
+    found |= made.measured
     return found | {f"a{i}": state.expression for i, state in enumerate(request.states)}
 
 
-def _evaluated(made: Blueprint, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def _evaluated(
+    made: Blueprint, tables: Mapping[str, pa.Table]
+) -> tuple[list[dict[str, Any]], bool]:
+    """The values of the rows that meet WHERE, and whether every expression had one.
+
+    Which engine evaluates is decided by the question alone: by how long it takes, nobody sees
+    which branch of a CASE a row took.
+    """
     wanted = _expressions(made)
     source = made.plan.request.source
     try:
+        if not _is_simple(made):
+            return _in_duckdb(made, tables, wanted), True
         rows = evaluate.joined_rows(tables, source)
-        return [{n: evaluate.value(e, row) for n, e in wanted.items()} for row in rows]
-    except UnsupportedByEngineError:
-        return _in_duckdb(made, tables, wanted)
-    except (ArithmeticError, ValueError, TypeError, AttributeError):
-        raise EngineError(
-            "An expression of the query cannot be evaluated on this cell's rows."
-        ) from None
+    except (EngineError, *_UNFIT):
+        return [], False
+    fits = True
+    found = []
+    for row in rows:
+        values = {}
+        for name, expression in wanted.items():
+            try:
+                values[name] = evaluate.value(expression, row)
+            except (EngineError, *_UNFIT):
+                values[name], fits = None, False
+        found.append(values)
+    return found, fits
+
+
+@lru_cache(maxsize=32)
+def _is_simple(made: Blueprint) -> bool:
+    """Whether every part of every expression can be evaluated here, reached by a row or not."""
+    from sqlglot import exp
+
+    source = made.plan.request.source
+    conditions = [join.args.get("on") for join in source.args.get("joins") or []]
+    where = source.args.get("where")
+    whole = [*_expressions(made).values(), *conditions, where.this if where else None]
+    nothing = {(a, c): None for a, s in made.plan.scope.tables.items() for c in s.columns}
+    for node in (node for part in whole if part is not None for node in part.walk()):
+        if isinstance(node, exp.Cast) and node.args["to"].this.name not in _CASTS:
+            return False
+        if isinstance(node, exp.Identifier | exp.DataType):
+            continue
+        try:
+            evaluate.value(node, nothing)
+        except (EngineError, *_UNFIT):
+            return False
+    return True
 
 
 def _in_duckdb(
@@ -190,6 +246,8 @@ def _table(
         columns[f"v{j}"] = pa.array([r[f"v{j}"] for r in rows])
     for i, state in enumerate(layout.states):
         columns[f"a{i}"] = _array([r[f"a{i}"] for r in rows], state.type)
+    for i, values in enumerate(layout.histograms):
+        columns[f"h{i}"] = _array([r[f"h{i}"] for r in rows], values.type)
     return pa.table(columns)
 
 

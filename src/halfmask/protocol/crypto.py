@@ -1,8 +1,9 @@
 """Keys of a query, and ciphertexts that are good for one place only.
 
 AES-256-GCM with random nonces under a key that HKDF derives per query and group of cells. The
-associated data names query, closing, level, node, step and position, so that a ciphertext opens
-nowhere but where it belongs. Answers are sealed to the asker by an ephemeral X25519 exchange.
+associated data names query, closing, level, node, step and position, or the ticket of a
+contribution, so that a ciphertext opens nowhere but where it belongs. Answers are sealed to the
+asker by an ephemeral X25519 exchange.
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from halfmask.errors import AuthenticationError, TamperedMessageError
 
-VERSION = b"halfmask cells 1"
+VERSION = b"halfmask cells 2"
 NONCE = 12
-OPEN = bytes(32)
 
 
 class Address(NamedTuple):
-    """Where a frame belongs in the work on one query: ``level`` -1 is the collection."""
+    """Where a frame belongs in the work on one query."""
 
     level: int
     node: int
@@ -54,13 +54,23 @@ def place(query: bytes, closing: bytes, address: Address) -> bytes:
     return VERSION + query + closing + struct.pack(">iIII", *address)
 
 
+def seat(query: bytes, ticket: bytes) -> bytes:
+    """The associated data of the contribution with one ticket."""
+    return VERSION + query + b"contribution" + ticket
+
+
 class FrameKey:
     """Seals and opens the frames of one query within one group of cells."""
 
-    __slots__ = ("_cipher",)
+    __slots__ = ("_cipher", "_tickets")
 
     def __init__(self, secret: bytes, query: bytes) -> None:
         self._cipher = AESGCM(derive(secret, query, b"frames"))
+        self._tickets = derive(secret, query, b"tickets")
+
+    def ticket(self, serial: bytes) -> bytes:
+        """The name of a credential in this query: nobody without the key can tell whose it is."""
+        return hashlib.blake2b(serial, key=self._tickets, digest_size=32).digest()
 
     def seal(self, where: bytes, plain: bytes, nonce: bytes | None = None) -> bytes:
         """Encrypt for one place; equal frames give different ciphertexts."""

@@ -1,12 +1,18 @@
-"""Who is who: the issuer, groups of cells with a key each, and askers with certificates.
+"""Who is who: the issuer, cells with a credential each, and askers with certificates.
 
-Cells of one group share a key; a broken cell exposes its own group's messages and no others'.
+Cells of one group share a key to read each other's frames; a broken cell exposes its own group's
+messages and no others'. The group's key makes nobody a cell: whatever a cell sends carries a proof,
+its credential (signed by the issuer when it was enrolled) and its own signature.
 An asker's certificate says whom answers are sealed for; cells answer nobody else.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,22 +24,77 @@ from halfmask.errors import AuthenticationError, InputError, ParameterError
 from halfmask.protocol.crypto import derive, sign, verify
 
 SKEW = 300
+SERIAL = 16
+_CREDENTIAL = struct.Struct(">16s32sHq")
+# A credential, the issuer's signature of it, and the cell's signature of what it sends.
+PROOF = _CREDENTIAL.size + 64 + 64
 
 
-class GroupKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a cell is enrolled with: its group, the group's secret, and whom to believe."""
+class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The issuer's word that one person's cell is in a group, until a day (seconds since 1970).
+
+    Attributes:
+        serial: the same whenever this person is enrolled; only the issuer can tell whose it is.
+        public: checks what this cell signs.
+    """
+
+    serial: bytes
+    public: bytes
+    group: int
+    expires: int
+    signature: bytes
+
+    def body(self) -> bytes:
+        """What the issuer signs."""
+        return _CREDENTIAL.pack(self.serial, self.public, self.group, self.expires)
+
+
+class CellKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a cell is enrolled with: its group's secret, whom to believe, and its own credential."""
 
     group: int
     secret: bytes
     issuer: bytes
+    signing: bytes
+    credential: Credential
 
     def __repr__(self) -> str:
-        return f"GroupKey(group={self.group})"
+        return f"CellKey(group={self.group})"
 
-    @property
-    def signing(self) -> bytes:
-        """The group's key for signing answers."""
-        return derive(self.secret, b"", b"sign")
+    def prove(self, message: bytes) -> bytes:
+        """The proof that this cell sends a message."""
+        own = self.credential
+        return own.body() + own.signature + sign(self.signing, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Whose proofs count: those of the cells of one group at the time of a query."""
+
+    issuer: bytes
+    group: int
+    asked: int
+
+    def serial(self, proof: bytes, message: bytes) -> bytes:
+        """The serial of the cell that sent a message.
+
+        Raises:
+            AuthenticationError: no cell of this group sent it.
+        """
+        if len(proof) != PROOF:
+            raise AuthenticationError("A message carries no credential.")
+        body, rest = proof[: _CREDENTIAL.size], proof[_CREDENTIAL.size :]
+        serial, public, group, expires = _CREDENTIAL.unpack(body)
+        if group != self.group or expires + SKEW < self.asked:
+            raise AuthenticationError("A credential is of another group of cells, or has expired.")
+        _check_credential(self.issuer, body, rest[:64])
+        verify(public, rest[64:], message, "A cell's message")
+        return bytes(serial)
+
+
+@lru_cache(maxsize=4096)
+def _check_credential(issuer: bytes, body: bytes, signature: bytes) -> None:
+    verify(issuer, signature, b"credential" + body, "A cell's credential")
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,12 +122,13 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AskerKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An asker's certificate and secrets, and the groups' public keys."""
+    """An asker's certificate and secrets, the issuer, and how many groups of cells there are."""
 
     certificate: Certificate
     box: bytes
     signing: bytes
-    groups: dict[str, bytes]
+    issuer: bytes
+    groups: int
 
     def __repr__(self) -> str:
         return "AskerKey()"
@@ -86,11 +148,26 @@ class Issuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What everybody knows of the issuer."""
         return _public(self.signing)
 
-    def group(self, number: int) -> GroupKey:
-        """What the cells of one group are enrolled with."""
+    def enroll(self, person: str, expires: int, group: int | None = None) -> CellKey:
+        """Make a person's cell known; whoever is enrolled again stays one person.
+
+        Args:
+            person: who it is; does not leave the issuer.
+            expires: until when.
+            group: the group of cells; by default it follows from the person.
+        """
+        key = derive(self.signing, b"", b"serials")
+        drawn = hashlib.blake2b(person.encode(), key=key, digest_size=SERIAL + 8).digest()
+        serial, number = drawn[:SERIAL], int.from_bytes(drawn[SERIAL:]) % len(self.groups)
+        number = number if group is None else group
         if not 0 <= number < len(self.groups):
             raise ParameterError("group", number, f"0 to {len(self.groups) - 1}")
-        return GroupKey(number, self.groups[number], self.public)
+        signing = os.urandom(32)
+        credential = Credential(serial, _public(signing), number, expires, b"")
+        credential = msgspec.structs.replace(
+            credential, signature=sign(self.signing, b"credential" + credential.body())
+        )
+        return CellKey(number, self.groups[number], self.public, signing, credential)
 
     def asker(self, name: str, expires: int) -> AskerKey:
         """Certify a new asker."""
@@ -100,11 +177,7 @@ class Issuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         certificate = msgspec.structs.replace(
             certificate, signature=sign(self.signing, certificate.body())
         )
-        keys = {
-            str(i): _public(GroupKey(i, secret, b"").signing)
-            for i, secret in enumerate(self.groups)
-        }
-        return AskerKey(certificate, box, signing, keys)
+        return AskerKey(certificate, box, signing, self.public, len(self.groups))
 
 
 def new_issuer(groups: int = 1) -> Issuer:
@@ -118,10 +191,15 @@ def _public(signing: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(signing).public_key().public_bytes_raw()
 
 
-Key = TypeVar("Key", GroupKey, AskerKey, Issuer)
+Key = TypeVar("Key", CellKey, AskerKey, Issuer)
+_FILES = {
+    "CellKey": ("a cell's credential", "cells enroll makes one per person"),
+    "AskerKey": ("the key file of an asker", "cells keys makes them"),
+    "Issuer": ("the key file of an issuer", "cells keys makes them"),
+}
 
 
-def write_key(key: GroupKey | AskerKey | Issuer, path: str | Path) -> None:
+def write_key(key: CellKey | AskerKey | Issuer, path: str | Path) -> None:
     """Write a key file that its owner alone may read."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
@@ -135,13 +213,28 @@ def read_key(path: str | Path, kind: type[Key]) -> Key:
     """Read a key file.
 
     Raises:
-        InputError: the file is no such key.
+        InputError: the file is no such key, or of a version without credentials.
     """
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=kind)
+        data = Path(path).read_bytes()
+        return msgspec.json.decode(data, type=kind)
     except (OSError, msgspec.MsgspecError):
-        what = {"GroupKey": "key file of a group of cells", "AskerKey": "key file of an asker"}
-        raise InputError(
-            f"{Path(path).name} cannot be read as a {what.get(kind.__name__, 'key file')}; "
-            "cells keys makes them."
-        ) from None
+        what, how = _FILES[kind.__name__]
+        if _is_old(path):
+            raise InputError(
+                f"{Path(path).name} is of a version in which cells had no credentials: {how}; "
+                "enroll every cell anew."
+            ) from None
+        raise InputError(f"{Path(path).name} cannot be read as {what}; {how}.") from None
+
+
+def _is_old(path: str | Path) -> bool:
+    """Whether a file holds the key of a group of cells, or an asker's key with those of groups."""
+    try:
+        found = msgspec.json.decode(Path(path).read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return False
+    names = set(found) if isinstance(found, dict) else set()
+    return names == {"group", "secret", "issuer"} or (
+        "certificate" in names and isinstance(found["groups"], dict)
+    )

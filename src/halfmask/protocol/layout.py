@@ -1,9 +1,10 @@
 """The plaintext of a contribution and of a group: fixed fields, so that all have one length.
 
 A record starts with its key: a tag (sum, group or empty), the level, and the grouping columns as
-fixed bytes. Then come counts, the largest demands, the mergeable states and, per test, up to
-``cap`` distinct values as 64-bit numbers. Whole numbers stand for themselves there, everything
-else for a keyed digest of 64 bits: should two ever collide, fewer values are counted, never more.
+fixed bytes. Then come counts, the largest demands, the mergeable states, numbers of people per
+value where a median is asked for and, per test, up to ``cap`` distinct values as 64-bit numbers.
+Whole numbers stand for themselves there, everything else for a keyed digest of 64 bits: should two
+ever collide, fewer values are counted, never more.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Layout:
     salt: bytes = b""
     noisy: bool = False
     sketches: int = 0
+    histograms: tuple[pa.Array, ...] = ()
 
     @cached_property
     def key_width(self) -> int:
@@ -83,6 +85,7 @@ class Layout:
             fields.append(("w", "<f8"))
         for j, cap in enumerate(self.caps):
             fields += [(f"t{j}_n", "<i8"), (f"t{j}", "<i8", (cap,))]
+        fields += [(f"h{i}", "<i8", (len(values),)) for i, values in enumerate(self.histograms)]
         return np.dtype(fields)
 
     @cached_property
@@ -96,11 +99,11 @@ class Layout:
         found["key"] = bytes([EMPTY]) * self.key_width
         return found
 
-    def sums(self, contributions: int, real: int) -> Records:
-        """The two records that count all contributions, and those that are no dummies."""
-        found = np.zeros(2, self.dtype)
-        found["key"] = [bytes([SUM, 0]), bytes([SUM, 1])]
-        found["rows"] = contributions, real
+    def sums(self, contributions: int, real: int, void: int) -> Records:
+        """The records that count all contributions, those that are no dummies, and void ones."""
+        found = np.zeros(3, self.dtype)
+        found["key"] = [bytes([SUM, which]) for which in range(3)]
+        found["rows"] = contributions, real, void
         return found
 
     def tags(self, records: Records) -> NDArray[np.uint8]:
@@ -127,6 +130,10 @@ class Layout:
                 found[f"s{i}_n"] = np.minimum(found[f"s{i}_n"], 1)
         return found
 
+    def level(self, record: bytes) -> int | None:
+        """The level of a single record; None for a dummy."""
+        return record[1] if record[0] == GROUP else None
+
     def bytes_of(self, records: Records) -> bytes:
         """Records as they are encrypted."""
         return records.tobytes()
@@ -138,7 +145,7 @@ class Layout:
     # -- one record per row
 
     def encode(self, rows: pa.Table) -> Records:
-        """One record per row of ``level``, ``g0...``, ``k``, ``l``, ``v0...``, ``a0...``.
+        """One record per row of ``level``, ``g0...``, ``k``, ``l``, ``v0...``, ``a0...``, ``h0``.
 
         A row that contributes nothing (a negative level), or does not fit, becomes empty.
         """
@@ -168,8 +175,23 @@ class Layout:
             tokens, null = self.tokens(rows[f"v{j}"], j)
             found[f"t{j}_n"] = ~null
             found[f"t{j}"][:, 0] = np.where(null, 0, tokens)
+        for i in range(len(self.histograms)):
+            fits = fits & self._encode_histogram(found, i, rows[f"h{i}"])
         found[~fits] = self.empty(1)[0]
         return found
+
+    def _encode_histogram(
+        self, found: Records, i: int, column: pa.ChunkedArray
+    ) -> NDArray[np.bool_]:
+        import pyarrow.compute as pc
+
+        values = self.histograms[i]
+        codes = pc.index_in(plain(column).cast(values.type), value_set=values)
+        at = codes.fill_null(-1).to_numpy()
+        there = np.flatnonzero(at >= 0)
+        found[f"h{i}"][there, at[there]] = 1
+        fits: NDArray[np.bool_] = column.is_null().to_numpy() | (at >= 0)
+        return fits
 
     def _encode_state(
         self, found: Records, i: int, state: StateField, column: pa.ChunkedArray

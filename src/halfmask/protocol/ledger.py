@@ -27,7 +27,6 @@ class Entry:
         level: the level of the contribution.
         revoked: the person took it back; nothing more is sent but dummies.
         epsilon: what a contribution with noise cost.
-        slot: where it was sent to; a second slot would count the person twice.
         record: what was sent, so that a second try sends the same.
     """
 
@@ -40,7 +39,6 @@ class Entry:
     level: int | None = None
     revoked: bool = False
     epsilon: float = 0.0
-    slot: int = -1
     record: bytes = field(default=b"", repr=False)
 
 

@@ -32,7 +32,7 @@ class Query(_Message, frozen=True):
         asked: when it was asked; seconds since 1970, as all times here.
         closes: when the collection ends at the latest.
         until: when everything ends.
-        cells: the collection ends with so many contributions in a group of cells.
+        cells: the collection ends with so many contributions, of all groups of cells together.
         groups: the groups of cells that are asked.
         terms: how the work is cut up.
     """
@@ -62,9 +62,8 @@ class Signed(_Message, frozen=True):
 
 
 class Closing(_Message, frozen=True):
-    """What is worked on: so many slots, contributions in some of them, and the root over all."""
+    """What is worked on: so many contributions, and the root over all."""
 
-    slots: int
     contributions: int
     root: bytes
 
@@ -73,7 +72,7 @@ class Closing(_Message, frozen=True):
         return digest(
             b"closing",
             query,
-            *(str(n).encode() for n in (group, self.slots, self.contributions)),
+            *(str(n).encode() for n in (group, self.contributions)),
             self.root,
         )
 
@@ -104,21 +103,12 @@ class Browse(_Message, frozen=True):
     group: int
 
 
-class Join(_Message, frozen=True):
-    """Cell: a slot, please. The ticket is its name in this one query."""
-
-    query: bytes
-    group: int
-    ticket: bytes
-
-
 class Contribute(_Message, frozen=True):
-    """Cell: what goes into its slot."""
+    """Cell: its contribution. The ticket is its name in this one query."""
 
     query: bytes
     group: int
     ticket: bytes
-    slot: int
     frame: bytes
 
 
@@ -170,14 +160,8 @@ class Open(_Message, frozen=True):
     queries: list[Signed]
 
 
-class Slot(_Message, frozen=True):
-    """Relay: the place for a contribution."""
-
-    slot: int
-
-
 class Late(_Message, frozen=True):
-    """Relay: the collection is closed, or the slot was given on."""
+    """Relay: the collection is closed, or the task done."""
 
 
 class Idle(_Message, frozen=True):
@@ -185,14 +169,14 @@ class Idle(_Message, frozen=True):
 
 
 class Grant(_Message, frozen=True):
-    """Relay: a task. ``slots`` and ``path`` belong to the first stage only."""
+    """Relay: a task. ``tickets`` and ``path`` belong to the first stage only."""
 
     query: Signed
     closing: Closing
     stage: int
     task: int
     lease: int
-    slots: list[int]
+    tickets: list[bytes]
     path: list[bytes]
 
 
@@ -227,8 +211,8 @@ class Trouble(_Message, frozen=True):
     message: str
 
 
-Request = Ask | Collect | Retrieve | Browse | Join | Contribute | Seek | Fetch | Deliver | Refuse
-Reply = Accepted | Open | Slot | Late | Idle | Grant | Frames | Pending | Ready | Failed | Trouble
+Request = Ask | Collect | Retrieve | Browse | Contribute | Seek | Fetch | Deliver | Refuse
+Reply = Accepted | Open | Late | Idle | Grant | Frames | Pending | Ready | Failed | Trouble
 _REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _QUERIES = msgspec.msgpack.Decoder(Query)

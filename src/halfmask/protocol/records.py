@@ -7,6 +7,7 @@ second of two equal keys stays behind as a husk: its key, and nothing in it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,22 @@ if TYPE_CHECKING:
     from halfmask.protocol.layout import Layout, Records, StateField
 
 
-def fold(layout: Layout, contributions: Records) -> Records:
-    """What a partition of single contributions comes to: groups, and how many took part."""
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many contributions were counted: all, those that are no dummies, and void ones."""
+
+    contributions: int
+    real: int
+    void: int
+
+
+def fold(layout: Layout, contributions: Records, void: int = 0) -> Records:
+    """What a partition of single contributions comes to: groups, and how many took part.
+
+    ``void`` so many more came without a credential, and count for nothing else.
+    """
     real = contributions[layout.tags(contributions) == GROUP]
-    sums = layout.sums(len(contributions), len(real))
+    sums = layout.sums(len(contributions) + void, len(real), void)
     return np.concatenate((sums, combine(layout, real)))
 
 
@@ -56,6 +69,8 @@ def _merged(layout: Layout, records: Records, first: NDArray[np.bool_]) -> Recor
         merged["w"] = np.add.reduceat(records["w"], starts)
     for i, state in enumerate(layout.states):
         _merge_state(merged, records, i, state, starts, ids)
+    for i in range(len(layout.histograms)):
+        merged[f"h{i}"] = np.add.reduceat(records[f"h{i}"], starts, axis=0)
     # Sets are the dear part: only those of keys that did meet another are united.
     several = np.diff(np.append(starts, len(records))) > 1
     inside = several[ids]
@@ -101,13 +116,14 @@ def pack(layout: Layout, left: Records, right: Records) -> tuple[Records, Record
     return low, high
 
 
-def groups(layout: Layout, records: Records) -> tuple[Records, int, int]:
-    """The groups among records, and how many contributions and real ones were counted."""
+def groups(layout: Layout, records: Records) -> tuple[Records, Tally]:
+    """The groups among records, and how many contributions were counted."""
     records = records[~layout.hollow(records)]
     tags = layout.tags(records)
     sums = records[tags == SUM]
     counted = {key: int(rows) for key, rows in zip(sums["key"].tolist(), sums["rows"], strict=True)}
-    return records[tags == GROUP], counted.get(b"", 0), counted.get(bytes([SUM, 1]), 0)
+    tally = Tally(*(counted.get(key, 0) for key in (b"", bytes([SUM, 1]), bytes([SUM, 2]))))
+    return records[tags == GROUP], tally
 
 
 def _merge_state(

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Literal
 
 from halfmask.errors import TamperedMessageError
 from halfmask.protocol.crypto import Address
+from halfmask.protocol.keys import PROOF
 from halfmask.protocol.merge import network
+from halfmask.protocol.terms import SUMS
 
 if TYPE_CHECKING:
     from halfmask.protocol.terms import Terms
 
-# The signature, the ephemeral key, the nonce and the tag around an answer.
-ENVELOPE = 64 + 32 + 28
+# The proof, the ephemeral key, the nonce and the tag around an answer.
+ENVELOPE = PROOF + 32 + 28
 PIECE = 1 << 20
 Kind = Literal["fold", "tree", "swap", "split", "pack", "filter"]
 
@@ -48,15 +50,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Schedule:
-    """All stages for so many slots."""
+    """All stages for so many contributions."""
 
     terms: Terms
-    slots: int
+    contributions: int
 
     @cached_property
     def partitions(self) -> int:
-        """How many partitions the slots are cut into."""
-        return max(1, -(-self.slots // self.terms.partition))
+        """How many partitions the contributions are cut into."""
+        return max(1, -(-self.contributions // self.terms.partition))
+
+    def members(self, partition: int) -> int:
+        """How many contributions a partition holds."""
+        return min(self.terms.partition, self.contributions - partition * self.terms.partition)
 
     @cached_property
     def height(self) -> int:
@@ -72,7 +78,7 @@ class Schedule:
     def frames(self, level: int) -> int:
         """Frames of a node; depends on no data."""
         if level == 0:
-            first = -(-(self.terms.partition + 2) // self.terms.frame)
+            first = -(-(self.terms.partition + SUMS) // self.terms.frame)
             return min(first, self.terms.full)
         return min(2 * self.frames(level - 1), self.terms.full)
 

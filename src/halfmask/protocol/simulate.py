@@ -1,7 +1,9 @@
 """A whole query with a million cells in one process, phase by phase.
 
-Every contribution is encoded, sealed for its slot and opened again, and every task runs the code
-that real cells run; what is left out is the way between them.
+Every contribution is encoded, sealed for its ticket and opened again, and every task runs the code
+that real cells run; what is left out is the way between them. Where not asked for, credentials are
+left out too: two signatures to check per contribution, of which real cells share the work and one
+process does all. Proofs then are as long, and say nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.protocol import answering, merkle
 from halfmask.protocol.blueprint import Blueprint, blueprint
-from halfmask.protocol.crypto import NONCE, OPEN, Address, FrameKey, derive, place
+from halfmask.protocol.crypto import FrameKey, derive
+from halfmask.protocol.keys import PROOF, SERIAL, Members, new_issuer
 from halfmask.protocol.messages import Closing
 from halfmask.protocol.parties import worker
 from halfmask.protocol.schedule import Schedule, Task
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.protocol.commons import Commons
+    from halfmask.protocol.crypto import Address
+    from halfmask.protocol.keys import CellKey
     from halfmask.protocol.layout import Records
+    from halfmask.protocol.records import Tally
     from halfmask.protocol.terms import Terms
     from halfmask.release.answer import Answer
 
@@ -43,6 +49,7 @@ class Simulation:
         traffic: bytes that went through the relay.
         groups: groups before filtering.
         busiest: per kind of task, the longest one.
+        credentials: whether they were made and checked.
     """
 
     cells: int
@@ -53,6 +60,7 @@ class Simulation:
     tasks: dict[str, int] = field(default_factory=dict)
     busiest: dict[str, float] = field(default_factory=dict)
     traffic: int = 0
+    credentials: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -66,11 +74,33 @@ class Simulation:
             "tasks": self.tasks,
             "traffic": self.traffic,
             "busiest": {k: round(v, 4) for k, v in self.busiest.items()},
+            "credentials": self.credentials,
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Anybody:
+    """Stands where a credential is expected: proofs of the same length that prove nothing."""
+
+    own: bytes = bytes(SERIAL)
+
+    def prove(self, _: bytes) -> bytes:
+        """A serial, and zeros in place of signatures."""
+        return self.own + bytes(PROOF - SERIAL)
+
+    def serial(self, proof: bytes, _: bytes) -> bytes:
+        """Whatever serial is named."""
+        return proof[:SERIAL]
+
+
 def simulate(
-    commons: Commons, people: pa.Table, text: str, terms: Terms, *, table: str | None = None
+    commons: Commons,
+    people: pa.Table,
+    text: str,
+    terms: Terms,
+    *,
+    table: str | None = None,
+    credentials: bool = False,
 ) -> Simulation:
     """Answer a question by as many cells as there are rows.
 
@@ -80,23 +110,36 @@ def simulate(
         text: guaranteed SQL.
         terms: how the work is cut up.
         table: the common table that the rows belong to; the first where there is one only.
+        credentials: enroll every cell, sign and check everything.
     """
-    secret, query = os.urandom(32), os.urandom(32)
+    query = os.urandom(32)
+    issuer = new_issuer()
+    secret = issuer.groups[0]
     made = blueprint(commons, text, terms, derive(secret, b"", b"tokens"))
     key = FrameKey(secret, query)
     clock = _Clock()
-    slots = _collected(made, people, table or next(iter(commons.tables)), key, query)
+    cells: Iterator[CellKey | Anybody]
+    worker_key: CellKey | Anybody
+    judge: worker.Judge
+    if credentials:
+        enrolled = [issuer.enroll(str(i), 1) for i in range(len(people))]
+        cells, worker_key, judge = iter(enrolled), enrolled[0], Members(issuer.public, 0, 0)
+        clock.stop("enrollment")
+    else:
+        cells = (Anybody(i.to_bytes(SERIAL, "big")) for i in range(len(people)))
+        worker_key, judge = Anybody(), Anybody()
+    given = _collected(made, people, table or next(iter(commons.tables)), key, query, cells)
     clock.stop("collection")
     traffic = (
-        sum(len(f) for f in slots[: terms.partition])
-        * len(slots)
-        // min(len(slots), terms.partition)
+        sum(len(f) for _, f in given[: terms.partition])
+        * len(given)
+        // min(len(given), terms.partition)
     )
-    run = close(made, terms, key, query, slots)
+    run = close(made, terms, key, query, given, worker_key, judge)
     clock.stop("closing")
     run.aggregate()
     clock.stop("aggregation")
-    found = run.everything()
+    found, _ = run.everything()
     answer = answering.answer(made, found)
     clock.stop("filtering")
     return Simulation(
@@ -108,21 +151,29 @@ def simulate(
         run.tasks,
         run.busiest,
         traffic + run.traffic,
+        credentials,
     )
 
 
-def close(made: Blueprint, terms: Terms, key: FrameKey, query: bytes, slots: list[bytes]) -> Run:
+def close(
+    made: Blueprint,
+    terms: Terms,
+    key: FrameKey,
+    query: bytes,
+    given: list[tuple[bytes, bytes]],
+    signer: worker.Signer,
+    judge: worker.Judge,
+) -> Run:
     """End the collection, as the relay does."""
+    given.sort()
     size = terms.partition
-    leaves = [
-        merkle.partition(enumerate(slots[low : low + size], start=low))
-        for low in range(0, len(slots), size)
-    ]
+    leaves = [merkle.partition(given[low : low + size]) for low in range(0, len(given), size)]
     root, paths = merkle.root_and_paths(leaves)
-    closing = Closing(len(slots), len(slots), root)
-    schedule = Schedule(terms, len(slots))
-    bench = worker.Bench(made, schedule, closing, key, query, closing.digest(query, 0))
-    return Run(bench, slots, paths)
+    closing = Closing(len(given), root)
+    schedule = Schedule(terms, len(given))
+    bound = closing.digest(query, 0)
+    bench = worker.Bench(made, schedule, closing, key, query, bound, signer, judge)
+    return Run(bench, given, paths)
 
 
 @dataclass(eq=False)
@@ -143,23 +194,26 @@ class _Clock:
 
 
 def _collected(
-    made: Blueprint, people: pa.Table, table: str, key: FrameKey, query: bytes
-) -> list[bytes]:
-    """Every cell's contribution, sealed for its slot."""
-    sealed: list[bytes] = []
+    made: Blueprint,
+    people: pa.Table,
+    table: str,
+    key: FrameKey,
+    query: bytes,
+    cells: Iterator[CellKey | Anybody],
+) -> list[tuple[bytes, bytes]]:
+    """Every cell's ticket and contribution, sealed for it."""
     size = made.layout.size
-    for records in contributions(made, people, table):
-        low, data = len(sealed), made.layout.bytes_of(records)
-        nonces = os.urandom(NONCE * len(records))
-        sealed += [
-            key.seal(
-                place(query, OPEN, Address(-1, low + i)),
-                data[i * size : (i + 1) * size],
-                nonces[i * NONCE : (i + 1) * NONCE],
-            )
-            for i in range(len(records))
-        ]
-    return sealed
+    return [
+        worker.seal_contribution(
+            key,
+            query,
+            cell.own if isinstance(cell, Anybody) else cell.credential.serial,
+            data[at : at + size],
+            cell,
+        )
+        for data in map(made.layout.bytes_of, contributions(made, people, table))
+        for at, cell in zip(range(0, len(data), size), cells, strict=False)
+    ]
 
 
 def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Records]:
@@ -170,9 +224,7 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
     from halfmask.engines.levels import levelled
 
     request = made.plan.request
-    first = len(request.tests)
-    measured = {f"v{first + j}": m.expression for j, m in enumerate(made.plan.measures)}
-    rows_of = levelled(replace(request, demands=_demands(made, people)), measured)
+    rows_of = levelled(replace(request, demands=_demands(made, people)), made.measured)
     for low in range(0, len(people), BATCH):
         batch = people.slice(low, BATCH)
         engine = DuckDB({table: batch})
@@ -200,7 +252,7 @@ class Run:
     """The stages over frames in a dictionary."""
 
     bench: worker.Bench
-    slots: list[bytes]
+    given: list[tuple[bytes, bytes]]
     paths: list[list[bytes]]
     frames: dict[Address, bytes] = field(default_factory=dict)
     tasks: dict[str, int] = field(default_factory=dict)
@@ -221,8 +273,8 @@ class Run:
                 self.frames.update(zip(task.outputs, made, strict=True))
                 self.traffic += 2 * sum(map(len, made))
 
-    def everything(self) -> Records:
-        """All groups, as the last task finds them."""
+    def everything(self) -> tuple[Records, Tally]:
+        """All groups, as the last task finds them, and how many took part."""
         schedule = self.bench.schedule
         task = schedule.task(len(schedule.stages) - 1, 0)
         return worker.everything(self.bench, task, self._taken(task))
@@ -231,11 +283,10 @@ class Run:
         if task.kind == "fold":
             size = self.bench.schedule.terms.partition
             low = task.node * size
-            frames = self.slots[low : low + size]
-            path = self.paths[task.node]
-            made = worker.fold(self.bench, task, range(low, low + len(frames)), frames, path)
-            self.slots[low : low + len(frames)] = [b""] * len(frames)
-            return made
+            part = self.given[low : low + size]
+            tickets, frames = [t for t, _ in part], [f for _, f in part]
+            self.given[low : low + size] = [(b"", b"")] * len(part)
+            return worker.fold(self.bench, task, tickets, frames, self.paths[task.node])
         if task.kind in ("split", "pack"):
             return worker.split(
                 self.bench, task, [None if a is None else self.frames.pop(a) for a in task.inputs]

@@ -11,7 +11,7 @@ from halfmask.errors import MessageError
 
 Merge = Literal["tree", "swap", "network"]
 MERGES: tuple[Merge, ...] = ("tree", "swap", "network")
-SUMS = 2
+SUMS = 3
 LARGEST = 1 << 14
 
 

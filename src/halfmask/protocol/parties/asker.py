@@ -17,6 +17,7 @@ from halfmask.errors import (
 from halfmask.protocol.answering import Received, read_envelope
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.crypto import sign
+from halfmask.protocol.keys import Members
 from halfmask.protocol.messages import (
     Accepted,
     Ask,
@@ -32,6 +33,7 @@ from halfmask.protocol.messages import (
     Signed,
     Trouble,
     encode,
+    read_query,
 )
 from halfmask.protocol.schedule import ENVELOPE
 from halfmask.protocol.terms import Terms
@@ -62,7 +64,7 @@ class Asker:
         Args:
             text: guaranteed SQL.
             now: the time.
-            cells: close the collection with so many contributions in a group of cells.
+            cells: close the collection with so many contributions, of all groups together.
             seconds: close it after so long in any case.
             patience: give up after so long.
 
@@ -83,7 +85,7 @@ class Asker:
             start + max(1, int(seconds)),
             start + max(1, int(seconds)) + int(patience),
             cells,
-            sorted(int(g) for g in self.key.groups),
+            list(range(self.key.groups)),
             self.terms,
         )
         body = encode(query)
@@ -131,10 +133,10 @@ class Asker:
         return together(made, answers), apart(made) or ""
 
     def _read(self, question: Signed, group: int, sealed: bytes) -> Received:
-        signer = self.key.groups.get(str(group))
-        if signer is None:
+        if not 0 <= group < self.key.groups:
             raise MessageError("The relay answers for a group of cells that was not asked.")
-        return read_envelope(sealed, query=question.id, box=self.key.box, signer=signer)
+        members = Members(self.key.issuer, group, read_query(question.body).asked)
+        return read_envelope(sealed, query=question.id, box=self.key.box, members=members)
 
 
 def _trouble(reply: Reply) -> None:

@@ -6,47 +6,42 @@ transport (or a test) can drive them. What must outlast a session goes through `
 
 from __future__ import annotations
 
-import hmac
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
-from halfmask.errors import AuthenticationError, HalfmaskError, InputError, MessageError
+from halfmask.errors import AuthenticationError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
 from halfmask.protocol.contribution import Contribution, contribution
-from halfmask.protocol.crypto import OPEN, Address, FrameKey, derive, place
+from halfmask.protocol.crypto import FrameKey, derive
+from halfmask.protocol.keys import SKEW
 from halfmask.protocol.ledger import Entry, exhausted, objects
 from halfmask.protocol.messages import (
     Accepted,
     Browse,
     Contribute,
-    Join,
     Late,
     Open,
     Query,
     Signed,
-    Slot,
 )
 from halfmask.protocol.parties.shift import Shift, Talk
 from halfmask.protocol.parties.trust import believe, expect
+from halfmask.protocol.parties.worker import seal_contribution
+from halfmask.protocol.policy import permits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import pyarrow as pa
+
     from halfmask.protocol.commons import Commons
-    from halfmask.protocol.keys import GroupKey
+    from halfmask.protocol.keys import CellKey
     from halfmask.protocol.parties.worker import Spill
     from halfmask.protocol.policy import Policy
 
 
 class Home(Protocol):
     """What one person's cell keeps."""
-
-    @property
-    def secret(self) -> bytes:
-        """Known to this cell alone."""
-        ...
 
     def tables(self) -> Mapping[str, pa.Table]:
         """The person's own rows, one table per common table."""
@@ -81,7 +76,7 @@ class Cell:
         settled: without a home, which closing of a query it works on.
     """
 
-    key: GroupKey
+    key: CellKey
     commons: Commons
     home: Home | None = None
     spill: Callable[[], Spill] | None = None
@@ -103,36 +98,33 @@ class Cell:
         return done
 
     def contribute(self, signed: Signed, now: float) -> Talk:
-        """Answer one question: a slot first, then a record for it; real or dummy alike.
+        """Answer one question by a record, real or dummy alike.
 
-        What was decided first stands: a second try sends the same record to the same slot.
+        What was decided first stands: a second try sends the same record under the same ticket.
 
         Raises:
-            AuthenticationError: the question is not one that this cell answers.
-            MessageError: the relay would have it answer in two slots.
+            AuthenticationError: the question is not one that this cell answers, or it is not
+                enrolled any more.
         """
         home = self.home
         if home is None:
             return None
         query = self.believe(signed, now)
+        if self.key.credential.expires + SKEW < query.asked:
+            raise AuthenticationError("This cell's credential has expired: enroll it anew.")
         made = self._blueprint(query)
         known = next((entry for entry in home.log() if entry.query == signed.id), None)
-        entry = known or self._entry(signed.id, query, made, now)
-        ticket = hmac.digest(home.secret, b"ticket" + signed.id, "sha256")
-        reply = yield Join(signed.id, self.key.group, ticket)
-        if isinstance(reply, Late):
-            return "late"
-        slot = expect(reply, Slot).slot
-        if slot < 0 or slot >= 1 << 32:
-            raise MessageError("The relay names a slot that cannot be.")
         # Noted before it is sent: whatever happens then, it counts as answered.
-        entry = known or home.note(replace(entry, slot=slot))
-        if entry.slot != slot:
-            raise MessageError("The relay gives one cell two slots of a query.")
+        entry = known or home.note(self._entry(signed.id, query, made, now))
         record = made.layout.empty(1).tobytes() if entry.revoked else entry.record
-        frames = FrameKey(self.key.secret, signed.id)
-        sealed = frames.seal(place(signed.id, OPEN, Address(-1, slot)), record)
-        reply = yield Contribute(signed.id, self.key.group, ticket, slot, sealed)
+        ticket, sealed = seal_contribution(
+            FrameKey(self.key.secret, signed.id),
+            signed.id,
+            self.key.credential.serial,
+            record,
+            self.key,
+        )
+        reply = yield Contribute(signed.id, self.key.group, ticket, sealed)
         if isinstance(reply, Late):
             return "late"
         expect(reply, Accepted)
@@ -163,7 +155,7 @@ class Cell:
 
     def _entry(self, name: bytes, query: Query, made: Blueprint, now: float) -> Entry:
         """What this cell decides to answer, and what the person can read about it."""
-        given = self._decide(made, now)
+        given = self._decide(query.text, made, now)
         return Entry(
             name,
             query.certificate.name,
@@ -176,7 +168,7 @@ class Cell:
             record=given.record,
         )
 
-    def _decide(self, made: Blueprint, now: float) -> Contribution:
+    def _decide(self, text: str, made: Blueprint, now: float) -> Contribution:
         home = self.home
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
@@ -185,14 +177,8 @@ class Cell:
             objection = exhausted(log, policy, now)
         else:
             objection = objects(log, policy, made.aggregated, now)
-        try:
-            return contribution(made, home.tables(), policy, objection)
-        except (HalfmaskError, pa.ArrowException, ArithmeticError, TypeError, ValueError):
-            # A cell that fell silent here would tell the relay something about its rows.
-            return contribution(
-                made, _nothing(self.commons), policy, "the rows do not suit the query"
-            )
-
-
-def _nothing(commons: Commons) -> dict[str, pa.Table]:
-    return {name: table.arrow.empty_table() for name, table in commons.tables.items()}
+        given = contribution(made, home.tables(), policy, objection)
+        level = made.layout.level(given.record)
+        if level is None or permits(policy, self.commons, text, level):
+            return given
+        return Contribution(made.layout.empty(1).tobytes(), None, "the policy forbids it")

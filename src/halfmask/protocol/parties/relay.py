@@ -34,7 +34,6 @@ from halfmask.protocol.messages import (
     Frames,
     Grant,
     Idle,
-    Join,
     Late,
     Open,
     Pending,
@@ -46,7 +45,6 @@ from halfmask.protocol.messages import (
     Retrieve,
     Seek,
     Signed,
-    Slot,
     Trouble,
     encode,
     read_query,
@@ -67,7 +65,7 @@ class Relay:
 
     Attributes:
         store: where everything lies.
-        patience: seconds after which work or a slot is given to another cell.
+        patience: seconds after which work is given to another cell.
         attempts: how often a task may be refused or given on before the query fails.
         issuer: where known, queries of askers without its certificate are not even kept.
     """
@@ -108,8 +106,6 @@ class Relay:
             return self._collect(request.query)
         if isinstance(request, Retrieve):
             return self._retrieve(request)
-        if isinstance(request, Join):
-            return self._join(request, now)
         if isinstance(request, Contribute):
             return self._contribute(request)
         return self._about_task(request)
@@ -155,50 +151,37 @@ class Relay:
 
     # -- collection
 
-    def _join(self, request: Join, now: float) -> Reply:
+    def _contribute(self, request: Contribute) -> Reply:
         room = self.store.room(request.query, request.group)
         if room is None:
             return Trouble("protocol.group", "This query asks other groups of cells.")
         if len(request.ticket) != HASH:
             raise MessageError("A ticket has another length than all have.")
-        mine = self.store.slot_of(request.query, request.group, request.ticket)
-        if mine is not None:
-            return Slot(mine[0])
+        # One ticket, one contribution: the first stays.
+        if self.store.has_ticket(request.query, request.group, request.ticket):
+            return Accepted()
         if room.state != "collecting":
             return Late()
-        return Slot(
-            self.store.reserve(
-                request.query, request.group, request.ticket, now, now - self.patience
-            )
-        )
-
-    def _contribute(self, request: Contribute) -> Reply:
-        mine = self.store.slot_of(request.query, request.group, request.ticket)
-        if mine is None or mine[0] != request.slot:
-            return Late()
-        if mine[1]:
-            return Accepted()
-        room = self.store.room(request.query, request.group)
-        if room is None or room.state != "collecting":
-            return Late()
-        count = self.store.fill(request.query, request.group, request.slot, request.frame)
-        if count >= self._query(request.query).cells:
-            self._close(request.query, request.group)
+        self.store.keep(request.query, request.group, request.ticket, request.frame)
+        rooms = self.store.rooms(request.query)
+        if sum(room.contributions for room in rooms) >= self._query(request.query).cells:
+            for room in rooms:
+                if room.state == "collecting":
+                    self._close(request.query, room.group)
         return Accepted()
 
     def _close(self, name: bytes, group: int) -> None:
-        slots = self.store.last_slot(name, group) + 1
-        if slots == 0:
+        count = self.store.number(name, group)
+        if count == 0:
             self.store.set_state(name, group, "empty")
             return
         size = self._query(name).terms.partition
-        leaves, count = [], 0
-        for low in range(0, slots, size):
-            members = self.store.members(name, group, low, low + size)
-            count += len(members)
-            leaves.append(merkle.partition(members))
+        leaves = [
+            merkle.partition(self.store.members(name, group, low, low + size))
+            for low in range(0, count, size)
+        ]
         root, paths = merkle.root_and_paths(leaves)
-        room = Room(name, group, "working", slots, count, root, 0, "")
+        room = Room(name, group, "working", count, root, 0, "")
         self.store.close(room, paths)
         self.store.start(name, group, 0, self._schedule(room).stages[0].tasks)
 
@@ -215,15 +198,15 @@ class Relay:
             signed = self.store.signed(room.query)
             if signed is None:
                 continue
-            slots: list[int] = []
+            tickets: list[bytes] = []
             path: list[bytes] = []
             if lease.stage == 0:
-                slots = [slot for slot, _ in self._leaves(room, lease.task)]
+                tickets = [ticket for ticket, _ in self._leaves(room, lease.task)]
                 path = self.store.path(room.query, group, lease.task)
-            return Grant(signed, room.closing, lease.stage, lease.task, lease.lease, slots, path)
+            return Grant(signed, room.closing, lease.stage, lease.task, lease.lease, tickets, path)
         return Idle()
 
-    def _leaves(self, room: Room, task: int) -> list[tuple[int, bytes]]:
+    def _leaves(self, room: Room, task: int) -> list[tuple[bytes, bytes]]:
         size = self._query(room.query).terms.partition
         return self.store.members(room.query, room.group, task * size, (task + 1) * size)
 
@@ -288,12 +271,12 @@ class Relay:
         return read_query(signed.body)
 
     def _schedule(self, room: Room) -> Schedule:
-        return _schedule(self._query(room.query).terms, room.slots)
+        return _schedule(self._query(room.query).terms, room.contributions)
 
 
 @lru_cache(maxsize=64)
-def _schedule(terms: Terms, slots: int) -> Schedule:
-    return Schedule(terms, slots)
+def _schedule(terms: Terms, contributions: int) -> Schedule:
+    return Schedule(terms, contributions)
 
 
 def _chunk(frames: object) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What the relay keeps: questions, rooms, slots, tasks and frames, in terms of no database."""
+"""What the relay keeps: questions, contributions, tasks and frames, in terms of no database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Room:
     query: bytes
     group: int
     state: str
-    slots: int
     contributions: int
     root: bytes
     stage: int
@@ -34,7 +33,7 @@ class Room:
     @property
     def closing(self) -> Closing:
         """What is worked on."""
-        return Closing(self.slots, self.contributions, self.root)
+        return Closing(self.contributions, self.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +89,20 @@ class Store(Protocol):
         """Collections whose time is over."""
         ...
 
-    def slot_of(self, name: bytes, group: int, ticket: bytes) -> tuple[int, bool] | None:
-        """A ticket's slot, and whether it is filled."""
+    def has_ticket(self, name: bytes, group: int, ticket: bytes) -> bool:
+        """Whether there is a contribution with a ticket."""
         ...
 
-    def reserve(self, name: bytes, group: int, ticket: bytes, now: float, stale: float) -> int:
-        """A slot for a ticket: one that nobody filled in time, else a new one."""
+    def keep(self, name: bytes, group: int, ticket: bytes, frame: bytes) -> None:
+        """Keep a contribution."""
         ...
 
-    def fill(self, name: bytes, group: int, slot: int, frame: bytes) -> int:
-        """Keep a contribution; how many there are now."""
+    def number(self, name: bytes, group: int) -> int:
+        """Number the contributions in the order of their tickets; how many there are."""
         ...
 
-    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
-        """The contributions in a range of slots."""
-        ...
-
-    def last_slot(self, name: bytes, group: int) -> int:
-        """The last filled slot, -1 where none is."""
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[bytes, bytes]]:
+        """Tickets and contributions in a range of numbers, in order."""
         ...
 
     def close(self, room: Room, paths: list[list[bytes]]) -> None:

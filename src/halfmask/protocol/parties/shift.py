@@ -22,6 +22,7 @@ from halfmask.errors import (
 from halfmask.protocol import answering
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.crypto import FrameKey, derive
+from halfmask.protocol.keys import Members
 from halfmask.protocol.messages import (
     CHUNK,
     Accepted,
@@ -43,7 +44,7 @@ from halfmask.protocol.schedule import Schedule, Task
 
 if TYPE_CHECKING:
     from halfmask.protocol.commons import Commons
-    from halfmask.protocol.keys import GroupKey
+    from halfmask.protocol.keys import CellKey
 
 # What is wrong with a task, and no trouble of this cell's own.
 _REFUSED = (
@@ -67,7 +68,7 @@ class Shift:
             outlasts its process.
     """
 
-    key: GroupKey
+    key: CellKey
     commons: Commons
     spill: Callable[[], worker.Spill] | None
     settle: Callable[[bytes, bytes], bytes]
@@ -87,9 +88,9 @@ class Shift:
     def _task(self, grant: Grant, now: float) -> Talk:
         query = believe(self.key, self.commons, grant.query, now)
         closing = grant.closing
-        if not 0 < closing.contributions <= closing.slots < 1 << 31:
+        if not 0 < closing.contributions < 1 << 31:
             raise TamperedMessageError("The closing of a collection contradicts itself.")
-        schedule = Schedule(query.terms, closing.slots)
+        schedule = Schedule(query.terms, closing.contributions)
         task = schedule.task(grant.stage, grant.task)
         name = grant.query.id
         bound = closing.digest(name, self.key.group)
@@ -103,12 +104,14 @@ class Shift:
             FrameKey(self.key.secret, name),
             name,
             bound,
+            self.key,
+            Members(self.key.issuer, self.key.group, query.asked),
         )
         present = [a for a in task.inputs if a is not None]
         if task.kind == "swap":
             yield from self._swap(grant, bench, task)
             return task.kind
-        count = len(grant.slots) if task.kind == "fold" else len(present)
+        count = len(grant.tickets) if task.kind == "fold" else len(present)
         given = yield from self._fetch(grant, count)
         yield from self._deliver(grant, self._done(grant, query, bench, task, given))
         return task.kind
@@ -117,7 +120,7 @@ class Shift:
         self, grant: Grant, query: Query, bench: worker.Bench, task: Task, given: list[bytes]
     ) -> list[bytes]:
         if task.kind == "fold":
-            return worker.fold(bench, task, grant.slots, given, grant.path)
+            return worker.fold(bench, task, grant.tickets, given, grant.path)
         if task.kind == "tree":
             return worker.tree(bench, task, given)
         if task.kind in ("split", "pack"):
@@ -125,15 +128,15 @@ class Shift:
             return worker.split(
                 bench, task, [None if a is None else next(rest) for a in task.inputs]
             )
-        found = worker.everything(bench, task, given)
+        found, tally = worker.everything(bench, task, given)
         done = answering.answer(bench.blueprint, found)
         sealed = answering.envelope(
             done,
-            bench.closing.contributions,
+            tally,
             size=query.terms.reply,
             query=bench.query,
             box=query.certificate.box,
-            signing=self.key.signing,
+            signer=self.key,
         )
         return worker.pieces(bench, sealed)
 

@@ -11,12 +11,12 @@ from halfmask.protocol.messages import Query, Reply, Signed, Trouble, read_query
 
 if TYPE_CHECKING:
     from halfmask.protocol.commons import Commons
-    from halfmask.protocol.keys import GroupKey
+    from halfmask.protocol.keys import CellKey
 
 R = TypeVar("R")
 
 
-def believe(key: GroupKey, commons: Commons, signed: Signed, now: float) -> Query:
+def believe(key: CellKey, commons: Commons, signed: Signed, now: float) -> Query:
     """The question, if it is one for a cell with this key and common schema.
 
     Raises:

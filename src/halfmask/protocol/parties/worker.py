@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from halfmask.errors import RoomError, TamperedMessageError
+from halfmask.errors import AuthenticationError, RoomError, TamperedMessageError
 from halfmask.protocol import merkle, records
-from halfmask.protocol.crypto import OPEN, Address, FrameKey, place
+from halfmask.protocol.crypto import Address, FrameKey, place, seat
+from halfmask.protocol.keys import PROOF
 from halfmask.protocol.merge import swap
 from halfmask.protocol.schedule import PIECE
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from halfmask.protocol.blueprint import Blueprint
     from halfmask.protocol.layout import Records
     from halfmask.protocol.messages import Closing
+    from halfmask.protocol.records import Tally
     from halfmask.protocol.schedule import Schedule, Task
 
 
@@ -43,6 +45,31 @@ class Spill(Protocol):
         ...
 
 
+class Signer(Protocol):
+    """Whoever can prove to be a cell."""
+
+    def prove(self, message: bytes) -> bytes:
+        """The proof that this cell sends a message."""
+        ...
+
+
+class Judge(Protocol):
+    """Whoever can tell which cell sent a message."""
+
+    def serial(self, proof: bytes, message: bytes) -> bytes:
+        """The serial of the cell that sent a message, or an AuthenticationError."""
+        ...
+
+
+def seal_contribution(
+    key: FrameKey, query: bytes, serial: bytes, record: bytes, signer: Signer
+) -> tuple[bytes, bytes]:
+    """A cell's ticket in a query, and its record sealed for it; the proof travels inside."""
+    ticket = key.ticket(serial)
+    proof = signer.prove(b"contribution" + query + ticket + record)
+    return ticket, key.seal(seat(query, ticket), record + proof)
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
     """Everything a task needs beside its frames."""
@@ -53,55 +80,75 @@ class Bench:
     key: FrameKey
     query: bytes
     bound: bytes
+    signer: Signer
+    judge: Judge
+
+    def admit(self, ticket: bytes, sealed: bytes) -> bytes | None:
+        """The record of a contribution; None where no cell with this ticket sent it.
+
+        Whoever holds the key of the group and no credential, and whoever repeats what was sent to
+        another query or under another ticket, contributes nothing.
+        """
+        size = self.blueprint.layout.size
+        try:
+            plain = self.key.open(seat(self.query, ticket), sealed)
+            record, proof = plain[:size], plain[size:]
+            message = b"contribution" + self.query + ticket + record
+            serial = self.judge.serial(proof, message)
+        except (AuthenticationError, TamperedMessageError):
+            return None
+        return record if self.key.ticket(serial) == ticket else None
 
     def open(self, address: Address | None, sealed: bytes | None) -> Records:
         """The records at an address; no address means an empty frame.
 
         Raises:
             TamperedMessageError: the frame does not belong there, or is none.
+            AuthenticationError: no cell made it.
         """
         layout, count = self.blueprint.layout, self.schedule.terms.frame
         if address is None or sealed is None:
             return layout.empty(count)
-        plain = self.key.open(place(self.query, self.bound, address), sealed)
-        if len(plain) != layout.size * count:
+        where = place(self.query, self.bound, address)
+        plain = self.key.open(where, sealed)
+        if len(plain) != layout.size * count + PROOF:
             raise TamperedMessageError("A frame has another size than all frames have.")
-        return layout.read(plain)
+        content, proof = plain[:-PROOF], plain[-PROOF:]
+        self.judge.serial(proof, b"frame" + where + content)
+        return layout.read(content)
 
     def seal(self, address: Address, content: Records) -> bytes:
         """Records sealed for one address."""
         where = place(self.query, self.bound, address)
-        return self.key.seal(where, self.blueprint.layout.bytes_of(content))
+        plain = self.blueprint.layout.bytes_of(content)
+        return self.key.seal(where, plain + self.signer.prove(b"frame" + where + plain))
 
 
 def fold(
-    bench: Bench, task: Task, slots: Sequence[int], frames: Sequence[bytes], path: Sequence[bytes]
+    bench: Bench,
+    task: Task,
+    tickets: Sequence[bytes],
+    frames: Sequence[bytes],
+    path: Sequence[bytes],
 ) -> list[bytes]:
-    """Aggregate a partition of contributions.
+    """Aggregate a partition of contributions; those without a credential count as void.
 
     Raises:
         TamperedMessageError: contributions are missing, moved, repeated or changed.
     """
-    layout, size = bench.blueprint.layout, bench.schedule.terms.partition
-    first = task.node * size
-    ordered = all(a < b for a, b in pairwise(slots))
-    if (
-        len(slots) != len(frames)
-        or not ordered
-        or any(not first <= s < first + size for s in slots)
-    ):
-        raise TamperedMessageError("A partition holds slots that are not its own.")
-    leaf = merkle.partition(zip(slots, frames, strict=True))
+    layout, size = bench.blueprint.layout, bench.schedule.members(task.node)
+    if len(tickets) != size or len(frames) != size or {len(t) for t in tickets} != {merkle.TICKET}:
+        raise TamperedMessageError("A partition holds other contributions than its own.")
+    if not all(a < b for a, b in pairwise(tickets)):
+        raise TamperedMessageError("A cell contributes twice, or its partition is out of order.")
+    leaf = merkle.partition(list(zip(tickets, frames, strict=True)))
     expected = (bench.schedule.partitions - 1).bit_length()
     if len(path) != expected or merkle.climb(leaf, task.node, path) != bench.closing.root:
         raise TamperedMessageError("A partition is not the one that was closed.")
-    plain = b"".join(
-        bench.key.open(place(bench.query, OPEN, Address(-1, slot)), frame)
-        for slot, frame in zip(slots, frames, strict=True)
-    )
-    if len(plain) != layout.size * len(slots):
-        raise TamperedMessageError("A contribution has another size than all have.")
-    return _sealed(bench, task, records.fold(layout, layout.read(plain)))
+    admitted = [bench.admit(t, f) for t, f in zip(tickets, frames, strict=True)]
+    good = [record for record in admitted if record is not None]
+    found = layout.read(b"".join(good))
+    return _sealed(bench, task, records.fold(layout, found, size - len(good)))
 
 
 def tree(bench: Bench, task: Task, frames: Sequence[bytes]) -> list[bytes]:
@@ -147,8 +194,8 @@ def split(bench: Bench, task: Task, frames: Sequence[bytes | None]) -> list[byte
     return [bench.seal(a, h) for a, h in zip(task.outputs, halves, strict=True)]
 
 
-def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> Records:
-    """All groups, at the end of the work.
+def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> tuple[Records, Tally]:
+    """All groups, at the end of the work, and how many took part.
 
     Raises:
         TamperedMessageError: contributions were lost or counted twice on the way.
@@ -156,15 +203,15 @@ def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> Records:
     """
     layout = bench.blueprint.layout
     parts = [bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
-    found, contributions, real = records.groups(layout, np.concatenate(parts))
-    if contributions != bench.closing.contributions:
+    found, tally = records.groups(layout, np.concatenate(parts))
+    if tally.contributions != bench.closing.contributions:
         raise TamperedMessageError("Contributions were lost or repeated on the way.")
-    if int(layout.people(found).sum()) != real:
+    if int(layout.people(found).sum()) != tally.real:
         raise RoomError(_room(bench))
     keys = found["key"]
     if len(np.unique(keys)) != len(keys):
         raise TamperedMessageError("A group stands in two places.")
-    return found
+    return found, tally
 
 
 def pieces(bench: Bench, envelope: bytes) -> list[bytes]:

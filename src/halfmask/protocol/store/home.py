@@ -22,7 +22,6 @@ class MemoryHome:
 
     rows: Mapping[str, pa.Table]
     demands: Policy | None
-    secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
     entries: dict[bytes, Entry] = field(default_factory=dict)
     settled: dict[bytes, bytes] = field(default_factory=dict)
 

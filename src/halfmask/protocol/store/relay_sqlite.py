@@ -10,6 +10,8 @@ import sqlite3
 import struct
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from halfmask.errors import InputError, PartyUnavailableError
 from halfmask.protocol.messages import Query, Signed
 from halfmask.protocol.parties.relay_store import Lease, Room
@@ -23,12 +25,11 @@ if TYPE_CHECKING:
 _TABLES = """
 CREATE TABLE IF NOT EXISTS queries (name BLOB PRIMARY KEY, body BLOB, signature BLOB,
   closes INT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS rooms (query BLOB, grp INT, state TEXT, slots INT, contributions INT,
+CREATE TABLE IF NOT EXISTS rooms (query BLOB, grp INT, state TEXT, contributions INT,
   root BLOB, stage INT, reason TEXT, closes INT, PRIMARY KEY (query, grp)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS slots (query BLOB, grp INT, slot INT, ticket BLOB, reserved REAL,
-  frame BLOB, PRIMARY KEY (query, grp, slot));
-CREATE UNIQUE INDEX IF NOT EXISTS tickets ON slots (query, grp, ticket);
-CREATE INDEX IF NOT EXISTS waiting ON slots (query, grp, reserved) WHERE frame IS NULL;
+CREATE TABLE IF NOT EXISTS contributions (query BLOB, grp INT, ticket BLOB, number INT, frame BLOB,
+  PRIMARY KEY (query, grp, ticket));
+CREATE INDEX IF NOT EXISTS numbers ON contributions (query, grp, number);
 CREATE TABLE IF NOT EXISTS paths (query BLOB, grp INT, part INT, path BLOB,
   PRIMARY KEY (query, grp, part)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tasks (query BLOB, grp INT, stage INT, task INT, done INT, until REAL,
@@ -49,6 +50,7 @@ class RelayStore:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
+            old = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'slots'").fetchone()
             self._db.executescript(_TABLES)
         except (InputError, sqlite3.Error) as error:
             word = _word(error) if isinstance(error, sqlite3.Error) else str(error).rstrip(".")
@@ -56,6 +58,12 @@ class RelayStore:
                 f"The relay's store cannot be opened ({word}): "
                 "name a file in a folder that exists and can be written."
             ) from None
+        if old is not None:
+            self._db.close()
+            raise InputError(
+                "The relay's store is of a version in which cells had no credentials: name a new "
+                "file, and enroll every cell anew (cells enroll)."
+            )
 
     def __del__(self) -> None:
         if hasattr(self, "_db"):
@@ -83,7 +91,7 @@ class RelayStore:
         self._run("INSERT INTO queries VALUES (?, ?, ?, ?)", name, signed, signature, query.closes)
         for group in query.groups:
             self._run(
-                "INSERT INTO rooms VALUES (?, ?, 'collecting', 0, 0, x'', 0, '', ?)",
+                "INSERT INTO rooms VALUES (?, ?, 'collecting', 0, x'', 0, '', ?)",
                 name,
                 group,
                 query.closes,
@@ -124,95 +132,53 @@ class RelayStore:
         )
         return [(name, group) for name, group in rows]
 
-    def slot_of(self, name: bytes, group: int, ticket: bytes) -> tuple[int, bool] | None:
-        """A ticket's slot, and whether it is filled."""
+    def has_ticket(self, name: bytes, group: int, ticket: bytes) -> bool:
+        """Whether there is a contribution with a ticket."""
         row = self._run(
-            "SELECT slot, frame IS NOT NULL FROM slots WHERE query = ? AND grp = ? AND ticket = ?",
+            "SELECT 1 FROM contributions WHERE query = ? AND grp = ? AND ticket = ?",
             name,
             group,
             ticket,
         ).fetchone()
-        return None if row is None else (row[0], bool(row[1]))
+        return row is not None
 
-    def reserve(self, name: bytes, group: int, ticket: bytes, now: float, stale: float) -> int:
-        """A slot for a ticket: one that nobody filled in time, else a new one."""
-        row = self._run(
-            "SELECT slot FROM slots WHERE query = ? AND grp = ? AND frame IS NULL "
-            "AND reserved < ? ORDER BY reserved LIMIT 1",
-            name,
-            group,
-            stale,
-        ).fetchone()
-        if row is not None:
-            self._run(
-                "UPDATE slots SET ticket = ?, reserved = ? WHERE query = ? AND grp = ? AND "
-                "slot = ?",
-                ticket,
-                now,
-                name,
-                group,
-                row[0],
-            )
-            return int(row[0])
-        slot = int(
-            self._run(
-                "SELECT COALESCE(MAX(slot), -1) + 1 FROM slots WHERE query = ? AND grp = ?",
-                name,
-                group,
-            ).fetchone()[0]
-        )
-        self._run("INSERT INTO slots VALUES (?, ?, ?, ?, ?, NULL)", name, group, slot, ticket, now)
-        return slot
-
-    def fill(self, name: bytes, group: int, slot: int, frame: bytes) -> int:
-        """Keep a contribution; how many there are now."""
-        self._run(
-            "UPDATE slots SET frame = ? WHERE query = ? AND grp = ? AND slot = ?",
-            frame,
-            name,
-            group,
-            slot,
-        )
+    def keep(self, name: bytes, group: int, ticket: bytes, frame: bytes) -> None:
+        """Keep a contribution."""
+        self._run("INSERT INTO contributions VALUES (?, ?, ?, NULL, ?)", name, group, ticket, frame)
         self._run(
             "UPDATE rooms SET contributions = contributions + 1 WHERE query = ? AND grp = ?",
             name,
             group,
         )
-        return int(
-            self._run(
-                "SELECT contributions FROM rooms WHERE query = ? AND grp = ?", name, group
-            ).fetchone()[0]
-        )
 
-    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[int, bytes]]:
-        """The contributions in a range of slots."""
+    def number(self, name: bytes, group: int) -> int:
+        """Number the contributions in the order of their tickets; how many there are."""
         return self._run(
-            "SELECT slot, frame FROM slots WHERE query = ? AND grp = ? AND slot >= ? "
-            "AND slot < ? AND frame IS NOT NULL ORDER BY slot",
+            "UPDATE contributions SET number = ordered.place - 1 FROM (SELECT ticket AS t, "
+            "ROW_NUMBER() OVER (ORDER BY ticket) AS place FROM contributions WHERE query = ? AND "
+            "grp = ?) AS ordered WHERE query = ? AND grp = ? AND ticket = ordered.t",
+            name,
+            group,
+            name,
+            group,
+        ).rowcount
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[bytes, bytes]]:
+        """Tickets and contributions in a range of numbers, in order."""
+        return self._run(
+            "SELECT ticket, frame FROM contributions WHERE query = ? AND grp = ? AND number >= ? "
+            "AND number < ? ORDER BY number",
             name,
             group,
             low,
             high,
         ).fetchall()
 
-    def last_slot(self, name: bytes, group: int) -> int:
-        """The last filled slot, -1 where none is."""
-        return int(
-            self._run(
-                "SELECT COALESCE(MAX(slot), -1) FROM slots WHERE query = ? AND grp = ? "
-                "AND frame IS NOT NULL",
-                name,
-                group,
-            ).fetchone()[0]
-        )
-
     def close(self, room: Room, paths: list[list[bytes]]) -> None:
         """End a collection."""
         self._run(
-            "UPDATE rooms SET state = ?, slots = ?, contributions = ?, root = ? WHERE "
-            "query = ? AND grp = ?",
+            "UPDATE rooms SET state = ?, contributions = ?, root = ? WHERE query = ? AND grp = ?",
             room.state,
-            room.slots,
             room.contributions,
             room.root,
             room.query,
@@ -220,7 +186,7 @@ class RelayStore:
         )
         self._db.executemany(
             "INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?)",
-            [(room.query, room.group, i, b"".join(path)) for i, path in enumerate(paths)],
+            [(room.query, room.group, i, msgspec.msgpack.encode(p)) for i, p in enumerate(paths)],
         )
 
     def path(self, name: bytes, group: int, partition: int) -> list[bytes]:
@@ -231,8 +197,7 @@ class RelayStore:
             group,
             partition,
         ).fetchone()
-        path = row[0] if row else b""
-        return [path[i : i + 32] for i in range(0, len(path), 32)]
+        return [] if row is None else msgspec.msgpack.decode(row[0], type=list[bytes])
 
     def set_state(self, name: bytes, group: int, state: str, reason: str = "") -> None:
         """Move a room on."""
@@ -349,7 +314,7 @@ class RelayStore:
 
     def _rooms(self, condition: str, *values: object) -> list[Room]:
         rows = self._run(
-            "SELECT query, grp, state, slots, contributions, root, stage, reason "  # noqa: S608
+            "SELECT query, grp, state, contributions, root, stage, reason "  # noqa: S608
             f"FROM rooms WHERE {condition} ORDER BY query, grp",
             *values,
         )

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError
 from halfmask.protocol.commons import Commons, commons_from
-from halfmask.protocol.crypto import NONCE, VERSION
-from halfmask.protocol.keys import GroupKey
+from halfmask.protocol.crypto import NONCE
+from halfmask.protocol.keys import CellKey
 from halfmask.protocol.ledger import Entry
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.policy import Policy
@@ -32,7 +32,9 @@ from halfmask.protocol.store.home import FileSpill
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-FORMAT = b"halfmask.cell/1"
+FORMAT = b"halfmask.cell/2"
+OLD = b"halfmask.cell/1"
+_SEAL = b"halfmask cells 1"
 
 
 class Vault:
@@ -50,7 +52,14 @@ class Vault:
         if row is None:
             raise InputError(f"{self._path.name} is no cell.")
         self._cipher = AESGCM(_stretched(key, row[0]))
-        if self._get("format") != FORMAT:
+        found = self._get("format")
+        if found == OLD:
+            raise InputError(
+                f"{self._path.name} is of a version in which cells had no credentials: have its "
+                "person enrolled anew (cells enroll), make a new cell with cell init, and import "
+                "the rows again."
+            )
+        if found != FORMAT:
             raise InputError(f"{self._path.name} is no cell that this version can read.")
 
     @classmethod
@@ -58,11 +67,11 @@ class Vault:
         cls,
         path: str | Path,
         key: bytes | str,
-        group: GroupKey,
+        enrolled: CellKey,
         commons: Mapping[str, object],
         folder: Path | None = None,
     ) -> Vault:
-        """A new cell, enrolled in a group, with the common schema and no rows."""
+        """A new cell of somebody who is enrolled, with the common schema and no rows."""
         path = Path(path)
         if path.exists():
             raise InputError(f"{path.name} exists already; a cell is never overwritten.")
@@ -77,8 +86,7 @@ class Vault:
                 document = {"document": commons, "folder": str(folder or "")}
                 start = {
                     "format": FORMAT,
-                    "secret": os.urandom(32),
-                    "group": msgspec.msgpack.encode(group),
+                    "enrolled": msgspec.msgpack.encode(enrolled),
                     "commons": msgspec.json.encode(document),
                 }
                 for name, data in start.items():
@@ -92,17 +100,12 @@ class Vault:
 
     def cell(self) -> Cell:
         """The party that speaks for this person."""
-        return Cell(self.group, self.commons, self, FileSpill)
+        return Cell(self.enrolled, self.commons, self, FileSpill)
 
     @property
-    def secret(self) -> bytes:
-        """Known to this cell alone."""
-        return self._need("secret")
-
-    @property
-    def group(self) -> GroupKey:
+    def enrolled(self) -> CellKey:
         """What the cell was enrolled with."""
-        return msgspec.msgpack.decode(self._need("group"), type=GroupKey)
+        return msgspec.msgpack.decode(self._need("enrolled"), type=CellKey)
 
     @property
     def commons(self) -> Commons:
@@ -150,7 +153,12 @@ class Vault:
         return None if data is None else msgspec.json.decode(data, type=Policy)
 
     def put_policy(self, policy: Policy) -> None:
-        """Keep the person's demands."""
+        """Keep the person's demands.
+
+        Raises:
+            ParameterError: they name a column that the common schema does not have.
+        """
+        policy.check_columns(self.commons)
         self._put("policy", msgspec.json.encode(policy))
 
     def log(self) -> list[Entry]:
@@ -204,7 +212,7 @@ class Vault:
 
     def _opened(self, name: str, data: bytes) -> bytes:
         try:
-            return self._cipher.decrypt(data[:NONCE], data[NONCE:], VERSION + name.encode())
+            return self._cipher.decrypt(data[:NONCE], data[NONCE:], _SEAL + name.encode())
         except InvalidTag:
             raise AuthenticationError(
                 "The key does not open this cell, or the file is damaged."
@@ -238,7 +246,7 @@ def _stretched(key: bytes | str, salt: bytes) -> bytes:
 
 def _sealed(cipher: AESGCM, name: str, data: bytes) -> bytes:
     nonce = os.urandom(NONCE)
-    return nonce + cipher.encrypt(nonce, data, VERSION + name.encode())
+    return nonce + cipher.encrypt(nonce, data, _SEAL + name.encode())
 
 
 def _table(data: bytes) -> pa.Table:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from halfmask.protocol.parties.relay import Relay
 
 MEDIA = "application/vnd.halfmask.cells"
-PATH = "/cells/1"
+PATH = "/cells/2"
 
 
 class _Server(ThreadingHTTPServer):
