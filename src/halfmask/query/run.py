@@ -137,6 +137,7 @@ class Session:
         from halfmask.models.exact import require_number
         from halfmask.query.aggregate import aggregate
         from halfmask.query.collect import collect
+        from halfmask.query.figures import shown
         from halfmask.query.filter import choose, publish
         from halfmask.query.history.told import told
         from halfmask.query.sealing import candidate_of
@@ -158,8 +159,9 @@ class Session:
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
+        figures = shown(plan, groups, published, rows, self.engine)
         candidate = candidate_of(
-            plan, groups, choice, published, rows, self.engine, second_look=recheck == "rows"
+            plan, groups, choice, published, figures, self.engine, second_look=recheck == "rows"
         )
         answer = seal_answer(candidate)
         if ledger is None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.engines.request import Engine
+    from halfmask.query.figures import Figures
     from halfmask.query.filter import Choice, Published
     from halfmask.query.groups import Groups
     from halfmask.query.planning.planned import Plan
@@ -22,7 +23,7 @@ def candidate_of(
     groups: Groups,
     choice: Choice,
     published: Published,
-    rows: pa.Table,
+    figures: Figures,
     engine: Engine,
     *,
     second_look: bool,
@@ -33,7 +34,7 @@ def candidate_of(
     from halfmask.engines.duckdb import finish
 
     return AnswerCandidate(
-        rows=finish(rows, plan.final),
+        rows=finish(figures.rows, plan.final),
         groups=groups.states.append_column("place", pa.array(published.ids)),
         places=published.level,
         request=plan.request,
@@ -46,9 +47,11 @@ def candidate_of(
         gap=choice.gap,
         engine=engine.name,
         sql=plan.statement.text,
-        notes=_notes(plan, published),
+        notes=(*_notes(plan, published), *figures.notes),
         below=_below(plan, groups, published, engine) if plan.repeat else None,
         counted=_second_look(plan, groups, published, engine) if second_look else None,
+        figures=figures.rows.select(["hm_row", *plan.conditional]) if plan.conditional else None,
+        parts=figures.parts,
     )
 
 
