@@ -131,7 +131,9 @@ def shares(
 ) -> pa.Table:
     """Answer ``Engine.shares`` with SQL: one query per amount."""
     engine.add("hm_places", places)
-    tables = [engine.run(shares_query(request, amount, i, most)) for i, amount in enumerate(amounts)]
+    tables = [
+        engine.run(shares_query(request, amount, i, most)) for i, amount in enumerate(amounts)
+    ]
     found = tables[0].sort_by("place")
     for table in tables[1:]:
         table = table.sort_by("place")

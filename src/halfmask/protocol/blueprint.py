@@ -114,12 +114,27 @@ def _refuse(plan: Plan) -> None:
         raise UnsupportedQueryError(
             "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
         )
+    if plan.splits or any(not _of_one_column(test) for test in plan.missing):
+        raise UnsupportedQueryError(
+            "An aggregate that depends on a condition or a choice (FILTER, CASE, COALESCE, a "
+            "comparison ...) cannot be checked by cells: put it in WHERE or GROUP BY.",
+            text=text,
+            start=0,
+        )
     if any(measure.kind != "distinct" for measure in plan.measures):
         raise UnsupportedQueryError(
             "MEDIAN does not merge in constant space, so cells cannot answer it.",
             text=text,
             start=0,
         )
+
+
+def _of_one_column(missing: exp.Expr) -> bool:
+    """Whether a test for missing values speaks of a bare column, as COUNT(column) does."""
+    from sqlglot import exp
+
+    test = missing.find(exp.Is)
+    return test is not None and isinstance(test.this.unnest(), exp.Column)
 
 
 def _by_person(plan: Plan) -> Plan:

@@ -10,7 +10,6 @@ A sum or an average is shown where nobody makes up too much of it, if the contro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,39 +27,15 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
     from halfmask.query.planning.planned import Plan
 
-HIDDEN = (
-    "A figure that depends on a condition is empty where fewer people than the row's guarantee "
-    "meet the condition, or fail to meet it."
-)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Figures:
-    """The published rows with what must not be shown taken out.
-
-    Attributes:
-        rows: as ``aggregate`` gives them, with nulls.
-        parts: how many people and values stand in each part of each row; None: no conditions.
-        notes: what the asker should know.
-    """
-
-    rows: pa.Table
-    parts: pa.Table | None = None
-    notes: tuple[str, ...] = ()
-
 
 def shown(
     plan: Plan, groups: Groups, published: Published, rows: pa.Table, engine: Engine
-) -> Figures:
-    """Take out what must not be shown of ``rows``."""
-    if not plan.conditional:
-        return Figures(rows)
-    notes = (HIDDEN,)
-    if not len(published):
-        return Figures(rows, None, notes)
+) -> tuple[pa.Table, pa.Table | None]:
+    """The published rows without what must not be shown, and the parts that decided it."""
+    if not plan.conditional or not len(published):
+        return rows, None
     parts = _parts(plan, groups, published, engine)
-    hidden = ~_large_enough(plan, published, parts)
-    return Figures(_without(rows, plan.conditional, hidden), parts, notes)
+    return _without(rows, plan.conditional, ~_large_enough(plan, published, parts)), parts
 
 
 def _parts(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:

@@ -159,9 +159,16 @@ class Session:
         choice = choose(groups, plan.semantics, time_limit=time_limit)
         published = publish(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
-        figures = shown(plan, groups, published, rows, self.engine)
+        rows, parts = shown(plan, groups, published, rows, self.engine)
         candidate = candidate_of(
-            plan, groups, choice, published, figures, self.engine, second_look=recheck == "rows"
+            plan,
+            groups,
+            choice,
+            published,
+            rows,
+            self.engine,
+            second_look=recheck == "rows",
+            parts=parts,
         )
         answer = seal_answer(candidate)
         if ledger is None:

@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.engines.request import Engine
-    from halfmask.query.figures import Figures
     from halfmask.query.filter import Choice, Published
     from halfmask.query.groups import Groups
     from halfmask.query.planning.planned import Plan
+
+CONDITIONAL = (
+    "A figure that depends on a condition is empty where fewer people than the row's guarantee "
+    "meet the condition, or fail to meet it."
+)
 
 
 def candidate_of(
@@ -23,10 +27,11 @@ def candidate_of(
     groups: Groups,
     choice: Choice,
     published: Published,
-    figures: Figures,
+    rows: pa.Table,
     engine: Engine,
     *,
     second_look: bool,
+    parts: pa.Table | None = None,
 ) -> AnswerCandidate:
     """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
     import pyarrow as pa
@@ -34,7 +39,7 @@ def candidate_of(
     from halfmask.engines.duckdb import finish
 
     return AnswerCandidate(
-        rows=finish(figures.rows, plan.final),
+        rows=finish(rows, plan.final),
         groups=groups.states.append_column("place", pa.array(published.ids)),
         places=published.level,
         request=plan.request,
@@ -47,11 +52,11 @@ def candidate_of(
         gap=choice.gap,
         engine=engine.name,
         sql=plan.statement.text,
-        notes=(*_notes(plan, published), *figures.notes),
+        notes=_notes(plan, published),
         below=_below(plan, groups, published, engine) if plan.repeat else None,
         counted=_second_look(plan, groups, published, engine) if second_look else None,
-        figures=figures.rows.select(["hm_row", *plan.conditional]) if plan.conditional else None,
-        parts=figures.parts,
+        figures=rows.select(["hm_row", *plan.conditional]) if plan.conditional else None,
+        parts=parts,
     )
 
 
@@ -86,6 +91,8 @@ def _notes(plan: Plan, published: Published) -> tuple[str, ...]:
     notes = list(plan.notes)
     if not len(published):
         notes.append("No group meets its guarantee: nothing could be published.")
+    if plan.conditional:
+        notes.append(CONDITIONAL)
     if plan.repeat:
         notes.append(
             "People with several rows count once for each row of the answer they stand in."

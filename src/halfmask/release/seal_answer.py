@@ -168,7 +168,10 @@ def _check_conditions(engine: DuckDB, candidate: AnswerCandidate) -> None:
     k, l = zip(*candidate.request.guarantees, strict=True)
     engine.add("promised", pa.table({"at": pa.array(levels, pa.int64()), "k": k, "l": l}))
     few = " OR ".join(
-        ["people < k", *(f"l{i} BETWEEN 1 AND l - 1" for i in range(candidate.parts.num_columns - 3))]
+        [
+            "people < k",
+            *(f"l{i} BETWEEN 1 AND l - 1" for i in range(candidate.parts.num_columns - 3)),
+        ]
     )
     tests = " OR ".join(f"{name} IS NOT NULL" for name in candidate.figures.column_names[1:])
     found = _run(

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 from halfmask.errors import HierarchyError, InputError, SchemaError
 from halfmask.table import hierarchies, toml
 from halfmask.table.decimal_comma import MARKS
-from halfmask.table.schema import DEMANDS, KINDS, ROLES, Column, Schema
+from halfmask.table.schema import DEMANDS, KINDS, ROLES, Column, QueryRules, Schema
 from halfmask.table.text_file import shown
 
 if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
-_SECTIONS = ("table", "policy", "columns")
+_SECTIONS = ("table", "policy", "query", "columns")
 _TABLE = ("person", "missing", "delimiter", "encoding", "decimal")
+_QUERY = ("k", "single_people", "tables", "dominance")
 _COLUMN = ("role", "kind", "hierarchy", "weight", "order", "domain")
 
 
@@ -81,6 +82,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
         for name, entry in sections["columns"].items()
     }
     table = _table_section(sections["table"], faults)
+    table["query"] = _query_section(sections["query"], faults)
     policy, policy_file = _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, policy, policy_file, folder)
 
@@ -145,6 +147,22 @@ def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]
     elif missing is not None:
         faults.append('[table] missing must be a list of texts, such as ["", "?"].')
     return out
+
+
+def _query_section(data: Mapping[str, Any], faults: list[str]) -> QueryRules:
+    faults += _unknown_keys("[query]", data, _QUERY)
+    tables = data.get("tables")
+    if isinstance(tables, str) or not isinstance(tables, Sequence | None):
+        faults.append('[query] tables must be a list of names, such as ["visits"].')
+        tables = None
+    if not isinstance(data.get("single_people", False), bool):
+        faults.append("[query] single_people must be true or false.")
+    return QueryRules(
+        data.get("k"),
+        data.get("single_people") is True,
+        None if tables is None else tuple(tables),
+        data.get("dominance", {}),
+    )
 
 
 def _policy_section(
@@ -244,7 +262,12 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
     if schema.policy_file is not None:
         policy["file"] = schema.policy_file
     columns = {name: column_to_dict(column) for name, column in schema.columns.items()}
-    parts = {"table": table, "policy": policy, "columns": columns}
+    query = {
+        name: list(value) if name == "tables" else value
+        for name in _QUERY
+        if (value := getattr(schema.query, name)) not in (None, False, {})
+    }
+    parts = {"table": table, "policy": policy, "query": query, "columns": columns}
     return {name: part for name, part in parts.items() if part}
 
 
@@ -278,7 +301,7 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     data = schema_to_dict(schema)
     parts = [
         toml.section(name, data[name], comments.get(f"[{name}]", ""))  # type: ignore[arg-type]
-        for name in ("table", "policy")
+        for name in ("table", "policy", "query")
         if name in data
     ]
     parts += [

@@ -47,9 +47,7 @@ class Shape:
         """The shape of a product."""
         columns = self.columns | other.columns
         apart = bool(self.columns and other.columns) and len(columns) > 1
-        return Shape(
-            self.degree + other.degree, columns, self.crossed or other.crossed or apart
-        )
+        return Shape(self.degree + other.degree, columns, self.crossed or other.crossed or apart)
 
     def power(self, exponent: int) -> Shape:
         """The shape of a power."""
@@ -175,7 +173,9 @@ class _Walk:
             return self._branches(_is_true(same), [node.this])
         if isinstance(node, exp.Abs):
             zero = exp.Literal.number(0)
-            return self._branches(_is_true(exp.GTE(this=node.this.copy(), expression=zero)), [node.this])
+            return self._branches(
+                _is_true(exp.GTE(this=node.this.copy(), expression=zero)), [node.this]
+            )
         if isinstance(node, exp.Greatest | exp.Least):
             parts = [node.this, *node.expressions]
             self.keep_missing(*parts)

@@ -48,7 +48,7 @@ class _Planner:
     def plan(self) -> Plan:
         self._refuse_hidden()
         source, chain = self._source(), self.statement.chain
-        repeat = people_of(self.scope, source, self.engine, self.statement.rows_per_person).repeat
+        repeat = people_of(self.scope, self.engine, self.statement.rows_per_person).repeat
         keys = self._grouping()
         aggregates = Aggregates(self.text, self.scope, self.select)
         types = aggregates.types(keys, source.copy(), self.engine)
