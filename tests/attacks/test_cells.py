@@ -356,7 +356,7 @@ def observed(person: dict[str, Any], select: str, condition: str = "TRUE") -> An
         return answer
 
     town.send = tapped
-    text = f"SELECT city, {select} AS x FROM people WHERE {condition} GROUP BY city GUARANTEE k = 2"  # noqa: S608
+    text = f"SELECT city, {select} AS x FROM people WHERE {condition} GROUP BY city GUARANTEE k = 2"
     try:
         question = town.question(text)
     except UnsupportedQueryError as refused:

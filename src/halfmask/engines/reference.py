@@ -95,6 +95,48 @@ class Reference:
         self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
+        inside = self._inside(request, places)
+        out: dict[str, list[Any]] = {"place": list(inside)}
+        for i, m in enumerate(measures):
+            out[f"m{i}"] = [_measured(m, rows) for rows in inside.values()]
+        return pa.table(out)
+
+    def parts(
+        self,
+        request: Request,
+        places: pa.Table,
+        splits: tuple[Expr, ...],
+        counted: tuple[Expr, ...],
+    ) -> pa.Table:
+        """Count the rows of each place for which the splits are the same."""
+        found: dict[tuple[Any, ...], list[Row]] = {}
+        for place, rows in self._inside(request, places).items():
+            for row in rows:
+                key = (place, *(evaluate.value(s, row) for s in splits))
+                found.setdefault(key, []).append(row)
+        out: dict[str, list[Any]] = {"place": [key[0] for key in found]}
+        for i in range(len(splits)):
+            out[f"c{i}"] = [key[i + 1] for key in found]
+        out["rows"] = [len(rows) for rows in found.values()]
+        for i, value in enumerate(counted):
+            out[f"d{i}"] = [len(set(_values(value, rows))) for rows in found.values()]
+        return pa.table(out)
+
+    def shares(
+        self, request: Request, places: pa.Table, amounts: tuple[Expr, ...], most: int
+    ) -> pa.Table:
+        """Add up what each person brings to each place."""
+        inside = self._inside(request, places)
+        out: dict[str, list[Any]] = {"place": list(inside)}
+        for i, amount in enumerate(amounts):
+            brought = [_brought(request, amount, rows) for rows in inside.values()]
+            out[f"t{i}"] = [sum(one) if one else None for one in brought]
+            for j in range(1, most + 1):
+                out[f"x{i}_{j}"] = [one[j - 1] if len(one) >= j else None for one in brought]
+        return pa.table(out)
+
+    def _inside(self, request: Request, places: pa.Table) -> dict[int, list[Row]]:
+        """The rows of each place."""
         names = ["level", *(f"g{i}" for i in range(len(request.keys)))]
         at = {tuple(p[n] for n in names): p["place"] for p in places.to_pylist()}
         inside: dict[int, list[Row]] = {}
@@ -106,10 +148,7 @@ class Reference:
             )
             if key in at:
                 inside.setdefault(at[key], []).append(row)
-        out: dict[str, list[Any]] = {"place": list(inside)}
-        for i, m in enumerate(measures):
-            out[f"m{i}"] = [_measured(m, rows) for rows in inside.values()]
-        return pa.table(out)
+        return inside
 
     def tally(self, request: Tally) -> pa.Table:
         """Count and sum the bounded contributions of people; the first rows of each are kept."""
@@ -230,6 +269,17 @@ def _measured(measure: Measure, rows: list[Row]) -> Any:
 def _bounded(value: Any) -> float:
     number = float(value)
     return 1e100 if isnan(number) else min(max(number, -1e100), 1e100)
+
+
+def _brought(request: Request, amount: Expr, rows: list[Row]) -> list[Any]:
+    """What each person brings to a place, largest first."""
+    found: dict[Any, Any] = {}
+    for i, row in enumerate(rows):
+        value = evaluate.value(amount, row)
+        who = i if request.person is None else evaluate.value(request.person, row)
+        if value is not None:
+            found[who] = found.get(who, 0) + abs(value)
+    return sorted(found.values(), reverse=True)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -171,6 +171,30 @@ class Engine(Protocol):
         """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
         ...
 
+    def parts(
+        self,
+        request: Request,
+        places: pa.Table,
+        splits: tuple[exp.Expr, ...],
+        counted: tuple[exp.Expr, ...],
+    ) -> pa.Table:
+        """Count the rows of each ``place`` for which the ``splits`` are the same.
+
+        Gives ``place``, ``c0...`` (what the splits are), ``rows``, and ``d0...``: how many distinct
+        values of each of ``counted`` there are.
+        """
+        ...
+
+    def shares(
+        self, request: Request, places: pa.Table, amounts: tuple[exp.Expr, ...], most: int
+    ) -> pa.Table:
+        """Add up what each person brings to each ``place``.
+
+        Gives ``place`` and per amount ``t0`` (all absolute values together) and ``x0_1`` to
+        ``x0_most``: what those bring who bring most; null where there are fewer people.
+        """
+        ...
+
     def tally(self, request: Tally) -> pa.Table:
         """Count and sum the bounded contributions of people: ``g0...``, ``rows``, ``n0`` ..."""
         ...

@@ -88,6 +88,87 @@ def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
     return query.group_by(column("place", "p"))
 
 
+def parts(
+    engine: Engine,
+    request: Request,
+    places: pa.Table,
+    splits: Sequence[exp.Expr],
+    counted: Sequence[exp.Expr],
+) -> pa.Table:
+    """Answer ``Engine.parts`` with SQL."""
+    engine.add("hm_places", places)
+    return engine.run(parts_query(request, splits, counted))
+
+
+def parts_query(
+    request: Request, splits: Sequence[exp.Expr], counted: Sequence[exp.Expr]
+) -> exp.Select:
+    """The query behind ``parts``: rows are counted per group first, where that is enough."""
+    extra = {f"c{i}": split for i, split in enumerate(splits)}
+    extra |= {f"d{i}": value for i, value in enumerate(counted)}
+    rows = levelled(request, extra)
+    names = [f"c{i}" for i in range(len(splits))]
+    number: exp.Expr = exp.Count(this=exp.Star())
+    if not counted:
+        keys = [*key_names(request), *names]
+        rows = _select(*map(column, keys), exp.alias_(number, "n")).from_(rows.subquery("a"))
+        rows = rows.group_by(*map(column, keys))
+        number = exp.cast(exp.Sum(this=column("n", "b")), "bigint")
+    distinct = [
+        exp.alias_(exp.Count(this=exp.Distinct(expressions=[column(f"d{i}", "b")])), f"d{i}")
+        for i in range(len(counted))
+    ]
+    grouped = [column("place", "p"), *(column(n, "b") for n in names)]
+    query = _select(*grouped, exp.alias_(number, "rows", quoted=True), *distinct)
+    query = query.from_(rows.subquery("b")).join(
+        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
+    )
+    return query.group_by(*(g.copy() for g in grouped))
+
+
+def shares(
+    engine: Engine, request: Request, places: pa.Table, amounts: Sequence[exp.Expr], most: int
+) -> pa.Table:
+    """Answer ``Engine.shares`` with SQL: one query per amount."""
+    engine.add("hm_places", places)
+    tables = [
+        engine.run(shares_query(request, amount, i, most)) for i, amount in enumerate(amounts)
+    ]
+    found = tables[0].sort_by("place")
+    for table in tables[1:]:
+        table = table.sort_by("place")
+        for name in table.column_names[1:]:
+            found = found.append_column(name, table[name])
+    return found
+
+
+def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.Select:
+    """The query behind ``shares``: what each person brings, then the largest of it."""
+    extra = {"x": amount} | ({"who": request.person} if request.person is not None else {})
+    rows = _select(column("place", "p"), exp.alias_(exp.Abs(this=column("x", "b")), "x"))
+    rows = rows.from_(levelled(request, extra).subquery("b")).join(
+        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
+    )
+    if request.person is not None:
+        rows = rows.select(column("who", "b"))
+        people = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), "x"))
+        rows = people.from_(rows.subquery("e")).group_by(column("place"), column("who"))
+    rank = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[column("place")],
+        order=exp.Order(expressions=[exp.Ordered(this=column("x"), desc=True, nulls_first=False)]),
+    )
+    ranked = _select(column("place"), column("x"), exp.alias_(rank, "n")).from_(rows.subquery("f"))
+    largest = [
+        exp.alias_(
+            exp.Max(this=exp.Case().when(column("n").eq(exp.convert(j)), column("x"))), f"x{i}_{j}"
+        )
+        for j in range(1, most + 1)
+    ]
+    query = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), f"t{i}"), *largest)
+    return query.from_(ranked.subquery("g")).group_by(column("place"))
+
+
 def _fused(engine: Engine, request: Request) -> exp.Select:
     names = key_names(request)
     inner = _select(

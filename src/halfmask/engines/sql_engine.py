@@ -40,6 +40,22 @@ class SqlEngine(Engine, Protocol):
         """Measure the rows of each place."""
         return sql.measure(self, request, places, measures)
 
+    def parts(
+        self,
+        request: Request,
+        places: pa.Table,
+        splits: tuple[Expr, ...],
+        counted: tuple[Expr, ...],
+    ) -> pa.Table:
+        """Count the rows of each place for which the splits are the same."""
+        return sql.parts(self, request, places, splits, counted)
+
+    def shares(
+        self, request: Request, places: pa.Table, amounts: tuple[Expr, ...], most: int
+    ) -> pa.Table:
+        """Add up what each person brings to each place."""
+        return sql.shares(self, request, places, amounts, most)
+
     def tally(self, request: Tally) -> pa.Table:
         """Count and sum the bounded contributions of people."""
         return self.run(tally_query(request))

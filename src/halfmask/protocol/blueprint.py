@@ -131,6 +131,13 @@ def _refuse(plan: Plan) -> None:
         raise UnsupportedQueryError(
             "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
         )
+    if plan.splits or any(not _of_one_column(test) for test in plan.missing):
+        raise UnsupportedQueryError(
+            "An aggregate that depends on a condition or a choice (FILTER, CASE, COALESCE, a "
+            "comparison ...) cannot be checked by cells: put it in WHERE or GROUP BY.",
+            text=text,
+            start=0,
+        )
     if any(measure.kind not in ("distinct", "median") for measure in plan.measures):
         raise UnsupportedQueryError(
             "Cells answer no other measures than COUNT(DISTINCT ...) and MEDIAN.",
@@ -167,6 +174,14 @@ def _listed(commons: Commons, plan: Plan, expression: exp.Expr) -> pa.Array | No
         return None
     table = commons.tables[plan.scope.tables[expression.table].name]
     return table.domains.get(expression.name)
+
+
+def _of_one_column(missing: exp.Expr) -> bool:
+    """Whether a test for missing values speaks of a bare column, as COUNT(column) does."""
+    from sqlglot import exp
+
+    test = missing.find(exp.Is)
+    return test is not None and isinstance(test.this.unnest(), exp.Column)
 
 
 def _by_person(plan: Plan) -> Plan:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.engines.request import Climb
 from halfmask.errors import InternalError
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 
 
 def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:
-    """The published rows: ``hm_row``, ``level``, keys ``k0...``, aggregates ``a0...``."""
+    """The published rows: ``hm_row``, ``hm_order``, ``level``, ``k0...`` (keys), ``a0...``."""
     import pyarrow as pa
 
     merged = merge(plan, groups, published)
     measured = _measured(plan, groups, published, engine)
     columns: dict[str, pa.Array] = {
         "hm_row": pa.array(np.arange(len(published))),
+        "hm_order": pa.array(_order(plan, groups, published)),
         "level": pa.array(published.level + plan.chain.first),
     }
     for i, planned in enumerate(plan.keys):
@@ -119,6 +121,26 @@ def _labels(groups: Groups, published: Published, i: int, *, generalized: bool) 
         texts += key.labels[key.depths[level]]
     shown = pa.array([None if t is None else str(t) for t in texts], pa.string())
     return shown.take(pa.array(index))
+
+
+def _order(plan: Plan, groups: Groups, published: Published) -> NDArray[np.int64]:
+    """The rank of each row by level and keys as they are shown: nothing else decides the order."""
+    ranks = [published.level]
+    for key, asked in zip(groups.keys, plan.request.keys, strict=True):
+        rank = np.zeros(len(published), dtype=np.int64)
+        for level in range(groups.top + 1):
+            inside = np.flatnonzero(published.level == level)
+            depth = key.depths[level]
+            rank[inside] = key.at(level, published.first[inside])
+            if depth and isinstance(asked.rules[depth - 1], Climb):
+                # Labels are numbered by the values under them, also by those that do not leave.
+                texts = [(label is None, str(label)) for label in key.labels[depth]]
+                sequence = sorted(range(len(texts)), key=texts.__getitem__)
+                rank[inside] = np.argsort(sequence)[rank[inside]]
+        ranks.append(rank)
+    order = np.empty(len(published), dtype=np.int64)
+    order[np.lexsort(ranks[::-1])] = np.arange(len(published))
+    return order
 
 
 def _value(

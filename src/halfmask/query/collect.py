@@ -6,6 +6,7 @@ these groups, never on rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,13 +24,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from halfmask.engines.request import Engine, Key
+    from halfmask.engines.request import Engine, Key, Request
     from halfmask.query.planning.planned import Plan, PlannedKey
 
 
 def collect(plan: Plan, engine: Engine) -> Groups:
     """Have the engine aggregate the rows, and read the groups."""
-    return groups_of(plan, engine.collect(plan.request))
+    groups = groups_of(plan, engine.collect(plan.request))
+    if not groups.refused or plan.request.demands is None:
+        return groups
+    return replace(groups, largest_refused=_largest_demand(plan.request, engine))
+
+
+def _largest_demand(request: Request, engine: Engine) -> int:
+    """The largest k that anybody of the table asks for, whether or not they meet WHERE and joins.
+
+    How many are left out is said only where it reaches this: else the number itself would tell
+    whether somebody who asks for more is among them.
+    """
+    from sqlglot import exp
+
+    source = request.source.copy()
+    source.set("where", None)
+    for join in source.args.get("joins") or []:
+        join.set("side", "LEFT")
+        join.set("kind", None)
+    assert request.demands is not None  # noqa: S101 - the caller looked
+    query = source.select(exp.alias_(exp.Max(this=request.demands[0].copy()), "k"))
+    return int(_ceiling(engine.run(query), "k").max(initial=0))
 
 
 def groups_of(plan: Plan, rows: pa.Table) -> Groups:

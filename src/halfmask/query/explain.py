@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from halfmask.engines.request import Climb
 from halfmask.errors import ParameterError
 from halfmask.query.run import Session
 from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
     from halfmask.dp.budget import Number
+    from halfmask.engines.request import Request
     from halfmask.query.planning.planned import Plan
     from halfmask.query.private.explain import PrivateExplanation
 
@@ -108,11 +111,17 @@ def explain(
 
 def explained(plan: Plan, session: Session) -> Explanation:
     """The explanation of a plan."""
-    from halfmask.engines.sql import measure_query
+    from halfmask.engines.sql import measure_query, parts_query
 
-    texts = [session.engine.sql(q) for q in session.engine.queries(plan.request)]
+    request = _without_values(plan.request)
+    queries = session.engine.queries(request)
     if plan.measures:
-        texts.append(session.engine.sql(measure_query(plan.request, plan.measures)))
+        queries.append(measure_query(request, plan.measures))
+    if plan.conditional:
+        person = [request.person] if plan.repeat and request.person is not None else []
+        splits = (*plan.splits, *plan.missing)
+        queries.append(parts_query(request, splits, (*person, *plan.split_values)))
+    texts = [re.sub(r"\bhm_policies_\d+", "hm_policies", session.engine.sql(q)) for q in queries]
     return Explanation(
         tuple(_levels(plan)),
         tuple(_promises(plan)),
@@ -123,6 +132,16 @@ def explained(plan: Plan, session: Session) -> Explanation:
     )
 
 
+def _without_values(request: Request) -> Request:
+    """The same request, in which hierarchies do not list the values of the rows."""
+    listed = Climb({"(value)": "(label)"})
+    keys = tuple(
+        replace(k, rules=tuple(listed if isinstance(r, Climb) else r for r in k.rules))
+        for k in request.keys
+    )
+    return replace(request, keys=keys)
+
+
 def _levels(plan: Plan) -> list[dict[str, Any]]:
     return [
         {"level": i + plan.chain.first, "step": step, "keys": _keys(plan, i), "k": k, "l": l}
@@ -131,7 +150,7 @@ def _levels(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _keys(plan: Plan, level: int) -> str:
-    from halfmask.engines.request import Climb, Delete, Interval
+    from halfmask.engines.request import Delete, Interval
 
     shown = []
     for key, planned in zip(plan.request.keys, plan.keys, strict=True):

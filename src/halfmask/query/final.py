@@ -49,13 +49,13 @@ class Final:
             condition = self._over_published(_unaliased(having.this, aliases), keys, planned)
             final = final.where(condition, copy=False)
         order = self.select.args.get("order")
-        if order is not None:
-            parts = []
-            for part in order.expressions:
-                part = part.copy()
-                part.set("this", self._ordered(part.this, aliases, keys, planned))
-                parts.append(part)
-            final = final.order_by(*parts, copy=False)
+        parts = []
+        for part in order.expressions if order is not None else []:
+            part = part.copy()
+            part.set("this", self._ordered(part.this, aliases, keys, planned))
+            parts.append(part)
+        # Ties, and rows without ORDER BY, stand in an order that is known from the rows alone.
+        final = final.order_by(*parts, exp.column("hm_order"), copy=False)
         for name in ("limit", "offset"):
             clause = self.select.args.get(name)
             if clause is not None:

@@ -142,6 +142,7 @@ class Session:
         from halfmask.models.exact import require_number
         from halfmask.query.aggregate import aggregate
         from halfmask.query.collect import collect
+        from halfmask.query.figures import shown
         from halfmask.query.filter import choose, publish
         from halfmask.query.history.told import told
         from halfmask.query.sealing import candidate_of
@@ -163,8 +164,16 @@ class Session:
         choice = choose(groups, plan.semantics, effort=effort)
         published = publish(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
+        rows, parts = shown(plan, groups, published, rows, self.engine)
         candidate = candidate_of(
-            plan, groups, choice, published, rows, self.engine, second_look=recheck == "rows"
+            plan,
+            groups,
+            choice,
+            published,
+            rows,
+            self.engine,
+            second_look=recheck == "rows",
+            parts=parts,
         )
         answer = seal_answer(candidate)
         if ledger is None:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
     from halfmask.query.planning.planned import Plan
 
+CONDITIONAL = (
+    "A figure that depends on a condition is empty where fewer people than the row's guarantee "
+    "meet the condition, or fail to meet it."
+)
+
 
 def candidate_of(
     plan: Plan,
@@ -26,6 +31,7 @@ def candidate_of(
     engine: Engine,
     *,
     second_look: bool,
+    parts: pa.Table | None = None,
 ) -> AnswerCandidate:
     """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
     import pyarrow as pa
@@ -49,6 +55,8 @@ def candidate_of(
         notes=_notes(plan, published),
         below=_below(plan, groups, published, engine) if plan.repeat else None,
         counted=_second_look(plan, groups, published, engine) if second_look else None,
+        figures=rows.select(["hm_row", *plan.conditional]) if plan.conditional else None,
+        parts=parts,
     )
 
 
@@ -83,6 +91,8 @@ def _notes(plan: Plan, published: Published) -> tuple[str, ...]:
     notes = list(plan.notes)
     if not len(published):
         notes.append("No group meets its guarantee: nothing could be published.")
+    if plan.conditional:
+        notes.append(CONDITIONAL)
     if plan.repeat:
         notes.append(
             "People with several rows count once for each row of the answer they stand in."

@@ -53,6 +53,9 @@ class AnswerCandidate:
         below: people below the guarantee, where somebody may stand in several groups.
         counted: what a second look at the rows found per place, where one was asked for:
             ``place``, then one column per promise, then the largest k and l.
+        figures: per place (``hm_row``) the conditional figures that ``rows`` were made of.
+        parts: per place and part of the people of a place: ``met``, which conditions they meet,
+            ``people``, and ``l0`` ..., how many values there are of what is shown.
     """
 
     rows: pa.Table
@@ -71,3 +74,5 @@ class AnswerCandidate:
     notes: tuple[str, ...] = ()
     below: int | None = None
     counted: pa.Table | None = None
+    figures: pa.Table | None = None
+    parts: pa.Table | None = None

@@ -41,6 +41,7 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
         _check_levels(engine)
         _check_demands(engine, candidate)
         _check_keys(engine, candidate)
+        _check_conditions(engine, candidate)
     finally:
         engine.close()
     _check_second_look(candidate)
@@ -153,6 +154,49 @@ def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
     n = len(candidate.places)
     if found.to_pylist() != [{"keys": n, "places": n, "shared": 0}]:
         raise InternalError("Rows of the answer do not match the groups they are made of.")
+
+
+def _check_conditions(engine: DuckDB, candidate: AnswerCandidate) -> None:
+    """Conditional figures must be null where a part of the people behind them is too small."""
+    if candidate.figures is None or not len(candidate.places):
+        return
+    if candidate.parts is None:
+        raise InternalError("Conditional figures came without the parts of their rows.")
+    engine.add("parts", candidate.parts)
+    engine.add("figures", candidate.figures)
+    levels = range(len(candidate.request.guarantees))
+    k, l = zip(*candidate.request.guarantees, strict=True)
+    engine.add("promised", pa.table({"at": pa.array(levels, pa.int64()), "k": k, "l": l}))
+    few = " OR ".join(
+        [
+            "people < k",
+            *(f"l{i} BETWEEN 1 AND l - 1" for i in range(candidate.parts.num_columns - 3)),
+        ]
+    )
+    tests = " OR ".join(f"{name} IS NOT NULL" for name in candidate.figures.column_names[1:])
+    found = _run(
+        engine,
+        "WITH small AS (SELECT parts.place, met FROM parts JOIN places USING (place) "  # noqa: S608
+        f"JOIN promised USING (at) WHERE {few}), "
+        "scarce AS (SELECT DISTINCT met FROM small), "
+        "complete AS (SELECT place FROM parts JOIN scarce USING (met) GROUP BY place "
+        "HAVING COUNT(DISTINCT met) = (SELECT COUNT(*) FROM scarce)), "
+        "sound AS (SELECT place FROM places WHERE place NOT IN (SELECT place FROM small) AND "
+        "(place IN (SELECT place FROM complete) OR NOT EXISTS (SELECT 1 FROM scarce))) "
+        f"SELECT COUNT(*) AS n FROM figures WHERE ({tests}) "
+        "AND hm_row NOT IN (SELECT place FROM sound)",
+    )
+    if found["n"][0].as_py():
+        raise InternalError("A conditional figure is made of too few people; nothing was released.")
+    if candidate.below is None:
+        _check_whole(engine, candidate)
+
+
+def _check_whole(engine: DuckDB, candidate: AnswerCandidate) -> None:
+    """The parts of a row must hold all its people."""
+    parts = _run(engine, "SELECT place, SUM(people) AS n FROM parts GROUP BY place")
+    if not np.array_equal(_per_place(candidate, parts), _people(engine, candidate)):
+        raise InternalError("The parts of a row are not all its people; nothing was released.")
 
 
 def _check_second_look(candidate: AnswerCandidate) -> None:

@@ -126,8 +126,8 @@ class Policies:
 
     def unknown(self, names: Sequence[str]) -> list[str]:
         """One fault per column that is named here and is not one of ``names``."""
-        uses = {name: "people's demands" for name in self.names}
-        uses |= {name: "a demand for it" for name in self.spoken_of}
+        uses = dict.fromkeys(self.names, "people's demands")
+        uses |= dict.fromkeys(self.spoken_of, "a demand for it")
         return [
             f"The policies name the column '{name}' ({use}), which is not there: "
             f"there are {told(names)}."

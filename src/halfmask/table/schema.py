@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from halfmask.errors import SchemaError
-from halfmask.table.demands import DEMANDS, Demand, Policies, entry_faults
+from halfmask.table.demands import Demand, Policies, entry_faults
 from halfmask.table.names import told
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ Kind = Literal["numeric", "date", "ordinal", "nominal"]
 
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
+FLOOR = 3
+MOST_SHARES = 10
 NO_QUASI = (
     'No column is declared a quasi-identifier: give role = "quasi" to those that others '
     "may know, or run `halfmask describe`."
@@ -74,6 +76,51 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryRules:
+    """What the controller lets be asked, whoever asks.
+
+    Attributes:
+        k: the least k that an answer promises; ``None``: 3.
+        single_people: the word that ``k = 1`` needs: figures about single people may leave.
+        tables: the tables that may be asked; ``None``: those that are given.
+        dominance: ``{"p": 10}`` or ``{"n": 2, "k": 85}``: no sum that few people make up.
+    """
+
+    k: int | None = None
+    single_people: bool = False
+    tables: tuple[str, ...] | None = None
+    dominance: Mapping[str, float] = field(default_factory=dict)
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong with these rules."""
+        found = []
+        if self.k is not None and (not isinstance(self.k, int) or isinstance(self.k, bool)):
+            found.append("[query] k must be a whole number.")
+        elif self.k is not None and self.k < 1:
+            found.append("[query] k must be at least 1.")
+        elif self.k == 1 and not self.single_people:
+            found.append(
+                "[query] k = 1 lets figures about single people leave: say so with "
+                "single_people = true, or give k = 2 or more."
+            )
+        if self.tables is not None and not all(isinstance(t, str) and t for t in self.tables):
+            found.append('[query] tables must be a list of names, such as ["visits"].')
+        return found + self._dominance_faults()
+
+    def _dominance_faults(self) -> list[str]:
+        rule = self.dominance
+        right = isinstance(rule, Mapping) and set(rule) in (set(), {"p"}, {"n", "k"})
+        if right and all(_is_weight(value) for value in rule.values()):
+            whole = isinstance(rule.get("n", 1), int) and 1 <= rule.get("n", 1) <= MOST_SHARES
+            if whole and rule.get("p", 1) > 0 and 0 < rule.get("k", 1) <= 100:
+                return []
+        return [
+            "[query] dominance must be { p = 10 } (percent) or { n = 2, k = 85 } (the n largest "
+            f"may make up k percent), n at most {MOST_SHARES}."
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """What a table's columns are, who a row is about, and what these people demand.
 
@@ -90,6 +137,7 @@ class Schema:
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
         decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
+        query: what the controller lets be asked.
         folder: the folder that relative file names refer to.
 
     Example:
@@ -105,6 +153,7 @@ class Schema:
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    query: QueryRules = QueryRules()
     folder: Path = field(default_factory=Path, compare=False)
     policy_columns: Mapping[str, Mapping[str, Demand]] = field(default_factory=dict)
     policies: tuple[Policies, ...] = field(default=(), compare=False, repr=False)
@@ -116,7 +165,7 @@ class Schema:
         }
         object.__setattr__(self, "columns", columns)
         faults = [fault for name, column in columns.items() for fault in column.faults(name)]
-        faults += self._two_roles()
+        faults += self._two_roles() + self.query.faults()
         weights = [column.weight for column in columns.values() if column.role == "quasi"]
         if weights and all(_is_weight(weight) and weight == 0 for weight in weights):
             faults.append("All quasi-identifiers have weight 0: give those that count more.")

@@ -13,14 +13,15 @@ from halfmask.errors import HierarchyError, InputError, SchemaError
 from halfmask.table import hierarchies, toml
 from halfmask.table.decimal_comma import MARKS
 from halfmask.table.demands import DEMANDS, Demand
-from halfmask.table.schema import KINDS, ROLES, Column, Schema
+from halfmask.table.schema import KINDS, ROLES, Column, QueryRules, Schema
 from halfmask.table.text_file import shown
 
 if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
-_SECTIONS = ("table", "policy", "columns")
+_SECTIONS = ("table", "policy", "query", "columns")
 _TABLE = ("person", "missing", "delimiter", "encoding", "decimal")
+_QUERY = ("k", "single_people", "tables", "dominance")
 _COLUMN = ("role", "kind", "hierarchy", "weight", "order", "domain")
 
 
@@ -82,6 +83,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
         for name, entry in sections["columns"].items()
     }
     table = _table_section(sections["table"], faults)
+    table["query"] = _query_section(sections["query"], faults)
     table |= _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, folder)
 
@@ -144,6 +146,22 @@ def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]
     elif missing is not None:
         faults.append('[table] missing must be a list of texts, such as ["", "?"].')
     return out
+
+
+def _query_section(data: Mapping[str, Any], faults: list[str]) -> QueryRules:
+    faults += _unknown_keys("[query]", data, _QUERY)
+    tables = data.get("tables")
+    if isinstance(tables, str) or not isinstance(tables, Sequence | None):
+        faults.append('[query] tables must be a list of names, such as ["visits"].')
+        tables = None
+    if not isinstance(data.get("single_people", False), bool):
+        faults.append("[query] single_people must be true or false.")
+    return QueryRules(
+        data.get("k"),
+        data.get("single_people") is True,
+        None if tables is None else tuple(tables),
+        data.get("dominance", {}),
+    )
 
 
 def _policy_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
@@ -246,7 +264,12 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
     if schema.policy_columns:
         policy["columns"] = {name: dict(entry) for name, entry in schema.policy_columns.items()}
     columns = {name: column_to_dict(column) for name, column in schema.columns.items()}
-    parts = {"table": table, "policy": policy, "columns": columns}
+    query = {
+        name: list(value) if name == "tables" else value
+        for name in _QUERY
+        if (value := getattr(schema.query, name)) not in (None, False, {})
+    }
+    parts = {"table": table, "policy": policy, "query": query, "columns": columns}
     return {name: part for name, part in parts.items() if part}
 
 
@@ -280,7 +303,7 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     data = schema_to_dict(schema)
     parts = [
         toml.section(name, data[name], comments.get(f"[{name}]", ""))  # type: ignore[arg-type]
-        for name in ("table", "policy")
+        for name in ("table", "policy", "query")
         if name in data
     ]
     parts += [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.engines.request import Kind, Measure, State
 from halfmask.query.planning import vocabulary
+from halfmask.query.planning.conditions import Conditions
 from halfmask.query.planning.planned import PlannedAggregate
 from halfmask.query.planning.refusals import fail
 
@@ -25,7 +27,7 @@ class Aggregates:
         states: their mergeable parts.
         measures: those that do not merge.
         arguments: what must have a value of at least k people.
-        queried: the columns they read.
+        conditions: what the conditional ones among them split people by.
     """
 
     def __init__(self, text: str, scope: Scope, select: exp.Select) -> None:
@@ -35,7 +37,7 @@ class Aggregates:
         self.planned: list[PlannedAggregate] = []
         self.found: list[exp.Expr] = []
         self.arguments: list[exp.Expr] = []
-        self.queried: list[str] = []
+        self.conditions = Conditions(scope)
         self.scales: dict[str, int] = {}
 
     def calls(self) -> list[exp.Expr]:
@@ -129,9 +131,10 @@ class Aggregates:
                 else "max"
             )
             planned = PlannedAggregate(kind, (self.state(state, argument, of),), None, of)
-        self.planned.append(planned)
+        conditional = self.conditions.add(kind, argument, distinct=distinct)
+        self.planned.append(replace(planned, conditional=conditional))
         self.found.append(call)
-        if kind != "count":
+        if kind != "count" and not conditional:
             self.arguments.append(argument)
 
     def _check_argument(self, call: exp.Expr, kind: str, argument: exp.Expr, of: Kind) -> None:
@@ -152,12 +155,6 @@ class Aggregates:
                         "Group by it, or filter in WHERE; columns that are not known to others "
                         "must be declared so in the schema.",
                     )
-        person = self.scope.person
-        for alias, name in columns:
-            if person is not None and (alias, name) == (person.table, person.name):
-                continue
-            if name not in self.queried:
-                self.queried.append(name)
 
     def state(
         self,

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+import pyarrow as pa
+
 from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
-from halfmask.errors import QueryError
+from halfmask.errors import HierarchyError, QueryError
 from halfmask.query.parsing.chain import folded
 from halfmask.query.planning.planned import PlannedKey
+from halfmask.table.hierarchies.auto import Auto
+from halfmask.table.hierarchies.mask import Mask
+from halfmask.table.hierarchies.ordered import Ordered
+from halfmask.table.hierarchy import TOP, from_levels
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.catalog import Catalog
+    from halfmask.query.catalog import Catalog, Source
     from halfmask.query.parsing.chain import Chain, Step
     from halfmask.query.planning.scope import Scope
-    from halfmask.table.hierarchy import Hierarchy
+    from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
 
 
 class Generalizations:
@@ -126,23 +132,76 @@ class Generalizations:
                 self._step_error(
                     step, f"{step.column} has no hierarchy: declare one in the schema, or use del"
                 )
-            if source.table is not None:
-                built = source.table.hierarchy(expression.name)
-            else:
-                query = (
-                    exp.select(exp.column(expression.name, quoted=True))
-                    .distinct()
-                    .from_(exp.to_table(source.name))
-                )
-                values = encode(self.engine.run(query).column(0)).values
-                built = declared.hierarchy.build(expression.name, values)
-            self.catalog.hierarchies[at] = built
+            self._refuse_found(step, declared.hierarchy)
+            self.catalog.hierarchies[at] = fitted(
+                declared.hierarchy, expression.name, self._values(source, expression.name)
+            )
         return self.catalog.hierarchies[at]
+
+    def _values(self, source: Source, name: str) -> pa.Array:
+        """The distinct values of a column."""
+        from sqlglot import exp
+
+        if source.table is not None:
+            return source.table.encode(name).values
+        table = exp.Table(this=exp.to_identifier(source.name, quoted=True))
+        query = exp.select(exp.column(name, quoted=True)).distinct().from_(table)
+        return encode(self.engine.run(query).column(0)).values
+
+    def _refuse_found(self, step: Step, builder: HierarchyBuilder) -> None:
+        """Refuse hierarchies that follow from the rows: a label would tell of others' values."""
+        what = None
+        if isinstance(builder, Auto):
+            what = "is found from the rows: write it out (halfmask describe --hierarchies auto)"
+        elif isinstance(builder, Mask) and builder.length is None:
+            what = "is as long as the longest value: give the mask a length"
+        elif isinstance(builder, Ordered) and not builder.order:
+            what = "groups the values that are there: give their order"
+        if what is not None:
+            self._step_error(step, f"the hierarchy of {step.column} {what}; or use del")
 
     def _step_error(self, step: Step, message: str) -> NoReturn:
         raise QueryError(
             f"{message}.", text=self.text, start=step.place.start, length=step.place.length
         )
+
+
+def fitted(builder: HierarchyBuilder, name: str, values: pa.Array) -> Hierarchy:
+    """The declared hierarchy of ``values``; one that it has no place for stands under the top.
+
+    Whether somebody has such a value must not show, so it cannot be an error here.
+
+    Raises:
+        HierarchyError: the hierarchy itself is at fault.
+    """
+    fits = _fitting(builder, name, values)
+    if all(fits):
+        return builder.build(name, values)
+    built = builder.build(name, values.filter(pa.array(fits, pa.bool_())))
+    top = built.labels[-1][0] if len(built.labels[-1]) == 1 else TOP
+    inside = dict(zip(built.labels[0], built.maps.T.tolist(), strict=True))
+    levels: list[list[object]] = [values.to_pylist()]
+    for height in range(1, built.height + 1):
+        levels.append(
+            [built.labels[height][inside[v][height]] if v in inside else top for v in levels[0]]
+        )
+    return from_levels(levels, other_leaves=[[] for _ in levels])
+
+
+def _fitting(builder: HierarchyBuilder, name: str, values: pa.Array) -> list[bool]:
+    """Per value, whether the hierarchy has a place for it; halved until it is known."""
+    try:
+        builder.build(name, values)
+    except HierarchyError:
+        if len(values) <= 1:
+            builder.build(name, values.slice(0, 0))
+            return [False] * len(values)
+        half = len(values) // 2
+        return [
+            *_fitting(builder, name, values.slice(0, half)),
+            *_fitting(builder, name, values.slice(half)),
+        ]
+    return [True] * len(values)
 
 
 def climb(hierarchy: Hierarchy, height: int) -> Climb:

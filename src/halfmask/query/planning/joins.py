@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from halfmask.errors import PrivacyError, UnsupportedQueryError
 
 if TYPE_CHECKING:
-    from sqlglot import exp
 
     from halfmask.engines.request import Engine
     from halfmask.query.planning.scope import Link, Scope
@@ -21,8 +20,11 @@ class People:
     repeat: bool
 
 
-def people_of(scope: Scope, source: exp.Select, engine: Engine, bound: int | None) -> People:
+def people_of(scope: Scope, engine: Engine, bound: int | None) -> People:
     """Look at the joins and at the person column; ask the engine where the schema cannot tell.
+
+    Whose rows meet WHERE, and with what they are joined, must not show: tables are looked at whole,
+    and those that hold people's rows by person alone.
 
     Raises:
         UnsupportedQueryError: a join multiplies rows and no bound is stated.
@@ -42,7 +44,7 @@ def people_of(scope: Scope, source: exp.Select, engine: Engine, bound: int | Non
     if person is None:
         return People(repeat=False)
     if bound is not None:
-        _check_bound(source, person, engine, bound)
+        _check_bound(scope, engine, bound)
     if multiplied:
         return People(repeat=True)
     known = scope.tables[scope.main].repeats
@@ -51,18 +53,31 @@ def people_of(scope: Scope, source: exp.Select, engine: Engine, bound: int | Non
 
 def _is_lookup(scope: Scope, link: Link, engine: Engine) -> bool:
     """Whether the joined columns name at most one row of the joined table."""
+    return _most_rows(scope, link, engine) <= 1
+
+
+def _most_rows(scope: Scope, link: Link, engine: Engine) -> int:
+    """The most rows of a joined table that one row before it can meet."""
+    table = scope.tables[link.alias]
+    if table.person is not None:
+        return _most(engine, table.name, [table.person])
+    return _most(engine, table.name, [right.name for _, right in link.pairs])
+
+
+def _most(engine: Engine, table: str, names: list[str]) -> int:
+    """The most rows of a table with the same values of some columns."""
     from sqlglot import exp
 
-    columns = [exp.column(right.name, quoted=True) for _, right in link.pairs]
-    table = scope.tables[link.alias]
-    query = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
-        exp.select(*columns)
-        .from_(exp.to_table(table.name))
-        .group_by(*[c.copy() for c in columns])
-        .having("COUNT(*) > 1")
-        .subquery("d")
+    columns = [exp.column(name, quoted=True) for name in names]
+    present = exp.and_(*(c.copy().is_(exp.null()).not_() for c in columns))
+    counted = (
+        exp.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
+        .from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
+        .where(present)
+        .group_by(*columns)
     )
-    return int(engine.run(query)["n"][0].as_py()) == 0
+    query = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "n")).from_(counted.subquery("b"))
+    return int(engine.run(query)["n"][0].as_py() or 0)
 
 
 def _repeats(scope: Scope, engine: Engine) -> bool:
@@ -73,24 +88,19 @@ def _repeats(scope: Scope, engine: Engine) -> bool:
     query = exp.select(
         exp.alias_(exp.Count(this=exp.Star()), "n"),
         exp.alias_(exp.Count(this=exp.Distinct(expressions=[person])), "d"),
-    ).from_(exp.to_table(table.name))
+    ).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
     row = engine.run(query).to_pylist()[0]
     return int(row["n"]) != int(row["d"])
 
 
-def _check_bound(source: exp.Select, person: exp.Expr, engine: Engine, bound: int) -> None:
-    from sqlglot import exp
-
-    inner = source.copy().select(exp.alias_(person.copy(), "p"))
-    counted = (
-        exp.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
-        .from_(inner.subquery("a"))
-        .group_by("p")
-    )
-    query = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "n")).from_(counted.subquery("b"))
-    worst = engine.run(query)["n"][0].as_py()
-    if worst is not None and int(worst) > bound:
+def _check_bound(scope: Scope, engine: Engine, bound: int) -> None:
+    """Refuse where a person could have more rows than the bound, whatever WHERE leaves of them."""
+    main = scope.tables[scope.main]
+    worst = _most(engine, main.name, [main.person or ""])
+    for link in scope.links:
+        worst *= max(1, _most_rows(scope, link, engine))
+    if worst > bound:
         raise PrivacyError(
-            f"Somebody has more than {bound} rows in this query: raise the bound "
-            "(AT MOST n ROWS PER PERSON), or join less."
+            f"Somebody could have more than {bound} rows in this query, whatever WHERE leaves of "
+            "them: raise the bound (AT MOST n ROWS PER PERSON), or join less."
         )

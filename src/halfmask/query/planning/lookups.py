@@ -70,7 +70,7 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
             fail(text, column, "a subquery may speak of its own table only.")
         column.set("this", exp.to_identifier(name, quoted=True))
         column.set("table", None)
-    source.set("this", exp.to_table(f'"{table.name}"'))
+    source.set("this", exp.Table(this=exp.to_identifier(table.name, quoted=True)))
     selected = query.expressions[0].unalias()
     query.set("expressions", [exp.alias_(selected, "v")])
     if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):

@@ -50,7 +50,7 @@ class _Planner:
     def plan(self) -> Plan:
         self._refuse_hidden()
         source, chain = self.total.source(self._source()), self.statement.chain
-        repeat = people_of(self.scope, source, self.engine, self.statement.rows_per_person).repeat
+        repeat = people_of(self.scope, self.engine, self.statement.rows_per_person).repeat
         keys = self._grouping()
         aggregates = Aggregates(self.text, self.scope, self.select)
         types = aggregates.types(keys, self.total)
@@ -76,11 +76,14 @@ class _Planner:
             aggregates=tuple(aggregates.planned),
             measures=tuple(map(self.total.measure, aggregates.measures)),
             requirements=tuple(needed),
-            queried=tuple(dict.fromkeys((*aggregates.queried, *self._sensitive()))),
+            queried=self._touched(),
             final=final,
             names=tuple(names),
             notes=(*self.statement.notes, *steps.notes, *self._undeclared()),
             repeat=repeat,
+            splits=tuple(map(self.total, aggregates.conditions.splits)),
+            missing=tuple(map(self.total, aggregates.conditions.missing)),
+            split_values=tuple(map(self.total, self._split_values(aggregates))),
         )
 
     def _undeclared(self) -> list[str]:
@@ -93,13 +96,34 @@ class _Planner:
             "known to identify anybody."
         ]
 
-    def _sensitive(self) -> list[str]:
-        """Sensitive columns that are grouped or filtered by: they are queried as well."""
+    def _touched(self) -> tuple[str, ...]:
+        """Every column that influences what is seen, in whatever clause it stands.
+
+        Derived tables are written out and names are resolved before, so that an alias, a position
+        or a join hides none of them.
+        """
         from sqlglot import exp
 
-        parts = [part for n in ("where", "group") if (part := self.select.args.get(n))]
-        columns = [c for part in parts for c in part.find_all(exp.Column) if c.table]
-        return [c.name for c in columns if self.scope.role(c) == "sensitive"]
+        names = [c.name for c in self.select.find_all(exp.Column) if c.table]
+        return tuple(dict.fromkeys((*names, *(c.name for c in self._named()))))
+
+    def _named(self) -> list[exp.Column]:
+        """The columns of ``l = 3 OF column``."""
+        from sqlglot import exp
+
+        found = []
+        for name in self.statement.chain.diverse:
+            alias, column = self.scope.resolve(exp.column(name))
+            found.append(exp.column(column, table=alias, quoted=True))
+        return found
+
+    def _split_values(self, aggregates: Aggregates) -> list[exp.Expr]:
+        """What l counts in each part of a row that has conditional figures."""
+        if self.statement.chain.guarantees[-1].l == 1 or not any(
+            a.conditional for a in aggregates.planned
+        ):
+            return []
+        return list(dict.fromkeys((*aggregates.conditions.values, *self._named())))
 
     def _refuse_hidden(self) -> None:
         from sqlglot import exp

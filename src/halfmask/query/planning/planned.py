@@ -39,12 +39,14 @@ class PlannedAggregate:
         states: positions of its states in the request, or (-1,) for the number of rows.
         measure: position of its measure, where it does not merge.
         of: what its argument is.
+        conditional: whether it depends on who meets a condition: it may be null in a row.
     """
 
     kind: str
     states: tuple[int, ...] = ()
     measure: int | None = None
     of: Kind = "other"
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,14 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Everything that is decided before rows are read."""
+    """Everything that is decided before rows are read.
+
+    Attributes:
+        queried: every column that influences what is seen, in any clause.
+        splits: what the conditional aggregates split the people of a row by.
+        missing: where their values are missing, which splits people further.
+        split_values: the columns that l counts in each part of such a row.
+    """
 
     statement: Statement
     scope: Scope
@@ -84,11 +93,19 @@ class Plan:
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
     repeat: bool = False
+    splits: tuple[exp.Expr, ...] = ()
+    missing: tuple[exp.Expr, ...] = ()
+    split_values: tuple[exp.Expr, ...] = ()
 
     @property
     def chain(self) -> Chain:
         """The guarantees."""
         return self.statement.chain
+
+    @property
+    def conditional(self) -> tuple[str, ...]:
+        """The columns of the published rows that hold conditional figures."""
+        return tuple(f"a{i}" for i, a in enumerate(self.aggregates) if a.conditional)
 
     @property
     def semantics(self) -> Semantics:

@@ -61,8 +61,6 @@ def _diverse(text: str, scope: Scope, chain: Chain, aggregates: Aggregates) -> l
         if scope.is_hidden(column):
             fail(text, node, f"{name} identifies people: it is diverse by itself.")
         columns.setdefault(column.sql(), column)
-        if found not in aggregates.queried:
-            aggregates.queried.append(found)
     if not columns:
         level = next(x for x in chain.levels if x.guarantee.l > 1)
         raise QueryError(

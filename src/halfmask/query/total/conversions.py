@@ -12,8 +12,6 @@ from halfmask.engines import evaluate
 from halfmask.query.planning.refusals import fail
 from halfmask.query.total.typed import (
     DATES,
-    MOST_WHOLE,
-    NUMBERS,
     Typed,
     compared,
     double,
@@ -54,7 +52,7 @@ _KINDS = {
     **dict.fromkeys(("DOUBLE", "FLOAT"), "float"),
     **dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR"), "text"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"), "timestamp"),
-    **{"DATE": "date", "BOOLEAN": "boolean", "DECIMAL": "decimal"},
+    "DATE": "date", "BOOLEAN": "boolean", "DECIMAL": "decimal",
 }
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _DAYS = {"WEEK": 7, "DAY": 1}

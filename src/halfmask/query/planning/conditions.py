@@ -1,0 +1,235 @@
+"""Conditional aggregates: what their conditions and choices split the people of a row by.
+
+A figure that depends on who meets a condition tells of those who meet it. So the conditions of all
+conditional aggregates of a query are taken together: people for whom they come out the same are one
+part of a row, and the figures are shown only where every part is large enough (``query.figures``).
+Sums, differences and products of one column with itself depend on nobody's choice; whatever else
+could be 1 for one person and 0 for the others counts as a condition: its value splits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from halfmask.engines.request import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from halfmask.engines.request import Kind
+    from halfmask.query.planning.scope import Scope
+
+MOST_DEGREE = 2
+# With (x + 1e20) - 1e20 a float is cut off: numbers so far apart make a step of any sum.
+MOST_SPREAD = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A polynomial: its degree, the columns in it, and whether different ones are multiplied."""
+
+    degree: int = 0
+    columns: frozenset[exp.Expr] = frozenset()
+    crossed: bool = False
+
+    def plus(self, other: Shape) -> Shape:
+        """The shape of a sum, or of whichever of both is chosen."""
+        return Shape(
+            max(self.degree, other.degree),
+            self.columns | other.columns,
+            self.crossed or other.crossed,
+        )
+
+    def times(self, other: Shape) -> Shape:
+        """The shape of a product."""
+        columns = self.columns | other.columns
+        apart = bool(self.columns and other.columns) and len(columns) > 1
+        return Shape(self.degree + other.degree, columns, self.crossed or other.crossed or apart)
+
+    def power(self, exponent: int) -> Shape:
+        """The shape of a power."""
+        return self if exponent == 1 else self.times(self)
+
+
+FLAT = Shape()
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Collects what splits the people of a row, aggregate by aggregate.
+
+    Attributes:
+        scope: what the columns are.
+        splits: expressions; people for whom all of them are the same belong to one part.
+        missing: expressions that say where a value is missing, which split people further.
+        values: the columns that conditional aggregates show something of: l counts them per part.
+    """
+
+    scope: Scope
+    splits: list[exp.Expr] = field(default_factory=list)
+    missing: list[exp.Expr] = field(default_factory=list)
+    values: list[exp.Expr] = field(default_factory=list)
+
+    def add(self, kind: str, argument: exp.Expr, *, distinct: bool) -> bool:
+        """Tell whether an aggregate is conditional, and keep what it splits by."""
+        walk = _Walk(self.scope)
+        shape = walk.shape(argument)
+        curved = 2 * shape.degree if kind.startswith(("var", "stddev")) else shape.degree
+        mixed = shape.crossed or (curved > shape.degree and len(shape.columns) > 1)
+        if curved > MOST_DEGREE or mixed or _spread(argument) > MOST_SPREAD:
+            walk.keep(sorted(shape.columns, key=lambda c: c.sql()))
+        if len(_columns(argument)) > 1:
+            # Where one of them is missing, the row drops out of this figure and of no other.
+            walk.keep_missing(*_columns(argument))
+        if kind == "count" and not distinct:
+            walk.keep_missing(argument)
+        if not walk.found and not walk.missing:
+            return False
+        walk.keep_missing(argument)
+        self.splits += [s for s in walk.found if s not in self.splits]
+        self.missing += [s for s in walk.missing if s not in self.missing]
+        shown = [*sorted(shape.columns, key=lambda c: c.sql()), *walk.stepped]
+        self.values += [c for c in dict.fromkeys(shown) if c not in self.values]
+        return True
+
+
+class _Walk:
+    """One argument: the shape that is left once everybody of a part has the same splits."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.found: list[exp.Expr] = []
+        self.missing: list[exp.Expr] = []
+        self.stepped: list[exp.Expr] = []
+
+    def keep(self, splits: Iterable[exp.Expr]) -> None:
+        self.found += [s.copy() for s in splits if s not in self.found]
+
+    def keep_missing(self, *values: exp.Expr) -> None:
+        known = [value for value in values if value.find(exp.Column)]
+        tests = [_is_true(exp.paren(value.copy()).is_(exp.null())) for value in known]
+        self.missing += [test for test in tests if test not in self.missing]
+
+    def shape(self, node: exp.Expr) -> Shape:
+        """What a node is a polynomial of; its conditions and steps are kept on the way."""
+        if not node.find(exp.Column):
+            return FLAT
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if isinstance(node, exp.Paren | exp.Neg | exp.Alias):
+            return self.shape(node.this)
+        if isinstance(node, exp.Add | exp.Sub):
+            return self.shape(node.this).plus(self.shape(node.expression))
+        if isinstance(node, exp.Mul):
+            return self.shape(node.this).times(self.shape(node.expression))
+        if isinstance(node, exp.Div) and not node.expression.find(exp.Column):
+            return self.shape(node.this)
+        if isinstance(node, exp.Pow) and node.expression.sql() in ("1", "2"):
+            return self.shape(node.this).power(int(node.expression.sql()))
+        if isinstance(node, exp.Cast) and self._keeps_value(node):
+            return self.shape(node.this)
+        choice = self._choice(node)
+        return self._step(node) if choice is None else choice
+
+    def _column(self, node: exp.Column) -> Shape:
+        if self._kind(node) == "boolean":
+            self.keep([node])
+            return FLAT
+        return Shape(1, frozenset([node]))
+
+    def _kind(self, node: exp.Column) -> Kind:
+        return kind_of(self.scope.tables[node.table].columns[node.name])
+
+    def _keeps_value(self, node: exp.Cast) -> bool:
+        """Whether different values stay different, and none gets lost."""
+        to, inner = node.args["to"], node.this.unnest()
+        if to.expressions:  # VARCHAR(1), DECIMAL(9, 0)
+            return False
+        column = self._kind(inner) if isinstance(inner, exp.Column) else None
+        if column == "text":
+            return _is_text(to)
+        if column == "integer":
+            return bool(to.is_type("bigint", "double")) or _is_text(to)
+        return bool(to.is_type("double")) and column in (None, "decimal", "float")
+
+    def _choice(self, node: exp.Expr) -> Shape | None:
+        """CASE and its kin: which branch is taken splits; the branches are looked into."""
+        if isinstance(node, exp.Case):
+            branches = [branch.args["true"] for branch in node.args["ifs"]]
+            return self._branches(_branch_taken(node), [*branches, node.args.get("default")])
+        if isinstance(node, exp.If):
+            taken = exp.Case().when(node.this.copy(), exp.Literal.number(1))
+            parts = [node.args["true"], node.args.get("false")]
+            return self._branches(taken.else_(exp.Literal.number(0)), parts)
+        if isinstance(node, exp.Coalesce):
+            parts = [node.this, *node.expressions]
+            self.keep_missing(*parts[:-1])
+            return self._branches(None, parts)
+        if isinstance(node, exp.Nullif):
+            same = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+            return self._branches(_is_true(same), [node.this])
+        if isinstance(node, exp.Abs):
+            zero = exp.Literal.number(0)
+            return self._branches(
+                _is_true(exp.GTE(this=node.this.copy(), expression=zero)), [node.this]
+            )
+        if isinstance(node, exp.Greatest | exp.Least):
+            parts = [node.this, *node.expressions]
+            self.keep_missing(*parts)
+            for i, left in enumerate(parts):
+                for right in parts[i + 1 :]:
+                    self.keep([_is_true(exp.GTE(this=left.copy(), expression=right.copy()))])
+            return self._branches(None, parts)
+        return None
+
+    def _branches(self, taken: exp.Expr | None, parts: list[exp.Expr | None]) -> Shape:
+        if taken is not None and taken.find(exp.Column):
+            self.keep([taken])
+        shape = FLAT
+        for part in parts:
+            if part is not None:
+                shape = shape.plus(self.shape(part))
+        return shape
+
+    def _step(self, node: exp.Expr) -> Shape:
+        """Whatever is left may jump: its value splits."""
+        self.keep([node])
+        if not isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+            self.stepped += _columns(node)
+        return FLAT
+
+
+def _columns(node: exp.Expr) -> list[exp.Column]:
+    return list(dict.fromkeys(node.find_all(exp.Column)))
+
+
+def _spread(node: exp.Expr) -> float:
+    """How far the constants of an expression, multiplied, can be from 1."""
+    spread = 1.0
+    for literal in node.find_all(exp.Literal):
+        if not literal.is_string:
+            size = abs(float(literal.name))
+            spread *= max(size, 1 / size) if size else 1.0
+    return spread
+
+
+def _is_text(to: exp.Expr) -> bool:
+    return bool(to.is_type(*exp.DataType.TEXT_TYPES))
+
+
+def _is_true(condition: exp.Expr) -> exp.Expr:
+    """1 where a condition holds; 0 where it does not, or is unknown."""
+    case = exp.Case().when(condition, exp.Literal.number(1))
+    return case.else_(exp.Literal.number(0))
+
+
+def _branch_taken(case: exp.Case) -> exp.Expr:
+    """The number of the branch in place of what it gives."""
+    taken = case.copy()
+    for i, branch in enumerate(taken.args["ifs"], start=1):
+        branch.set("true", exp.Literal.number(i))
+    taken.set("default", exp.Literal.number(0))
+    return taken
