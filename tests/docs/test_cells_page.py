@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import json
 import os
 import re
@@ -9,19 +12,29 @@ import shlex
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from tests.protocol.town import Town
 
 import halfmask as hm
+from halfmask.protocol.commons import commons_from
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cells.md").read_text(encoding="utf-8")
 
 
-def block(kind: str) -> str:
-    found = re.search(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
-    assert found is not None
-    return found[1]
+def block(kind: str, number: int = 0) -> str:
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)[number]
+
+
+def shown(*heads: str) -> list[dict[str, str]]:
+    """The rows of the table with these heads."""
+    rest = PAGE.split(f"| {' | '.join(heads)} |\n", 1)[1]
+    lines = itertools.takewhile(lambda line: line.startswith("|"), rest.splitlines()[1:])
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(heads, row, strict=True)) for row in cells]
 
 
 def commands() -> list[str]:
@@ -92,28 +105,45 @@ def test_the_walk_through_gives_the_answer_of_query(tmp_path: Path) -> None:
             "table": {"person": "name"},
         },
     )
-    people = {
-        "people": {
-            n: {"k": 3 if n == "dan" else 2} for n in ("alice", "bob", "carol", "dan", "erin")
-        }
-    }
+    stated = [text.split() for text in commands() if text.startswith("cell policy")]
+    demands = {words[2].removesuffix(".cell"): int(words[4]) for words in stated}
+    people = {"people": {name: {"k": k} for name, k in demands.items()}}
     expected = hm.query(pooled, sql, people).to_arrow().to_pylist()
-    key = str
-    assert sorted(rows, key=key) == sorted(expected, key=key)
-    shown = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in PAGE.splitlines()
-        if line.startswith("| Bourges")
+    assert sorted(rows, key=str) == sorted(expected, key=str)
+    assert shown("city", "street", "n", "mean", "level") == [
+        {n: f"{v:g}" if n == "mean" else str(v) for n, v in r.items() if n != "guarantee"}
+        for r in sorted(rows, key=lambda r: r["level"])
     ]
-    assert sorted(shown) == sorted(
-        [r["city"], r["street"], str(r["n"]), f"{r['mean']:g}", str(r["level"])] for r in rows
-    )
+
+
+def test_the_common_schema_with_values_and_a_hierarchy_answers_as_shown() -> None:
+    commons = commons_from(tomllib.loads(block("toml", 1)))
+    lines = list(csv.DictReader(io.StringIO(block("csv", 1))))
+    numbers = {"age", "salary", "k"}
+    people = [{n: int(v) if n in numbers else v for n, v in line.items()} for line in lines]
+    text = block("sql")
+    found = Town(people, commons).ask(text)
+    assert found is not None
+    ours = sorted(found[0].rows.to_pylist(), key=lambda r: r["level"])
+    assert shown("city", "n", "middle", "level") == [
+        {n: f"{v:g}" if n == "middle" else str(v) for n, v in r.items() if n != "guarantee"}
+        for r in ours
+    ]
+    document = tomllib.loads(block("toml", 1))["tables"]["people"]["columns"]
+    columns = {
+        name: {k: v for k, v in given.items() if k in ("role", "hierarchy")}
+        for name, given in document.items()
+    }
+    table = pa.Table.from_pylist([{n: p[n] for n in (*columns, "k")} for p in people])
+    expected = hm.query(hm.read(table, {"columns": columns}), text, {"k": "k"})
+    assert sorted(map(str, ours)) == sorted(map(str, expected.to_arrow().to_pylist()))
 
 
 def test_every_fault_of_the_table_has_its_test() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE))
     tests = Path(__file__).resolve().parents[1]
-    files = [*(tests / "protocol").glob("test_*.py"), tests / "cli" / "test_cells.py"]
+    files = [tests / folder / "test_cells.py" for folder in ("cli", "attacks")]
+    files += (tests / "protocol").glob("test_*.py")
     known = {n for f in files for n in re.findall(r"^def (test_\w+)", f.read_text(), re.MULTILINE)}
     assert len(named) > 30
     assert named <= known, named - known

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocol.town import COMMONS, TABLES, Town, row
+from tests.protocol.town import COMMONS, TABLES, Town, row, sql
 
 from halfmask.errors import HalfmaskError, InputError, ProtocolError
 from halfmask.protocol.messages import (
@@ -22,6 +22,7 @@ from halfmask.protocol.messages import (
     Fetch,
     Frames,
     Grant,
+    Late,
     encode,
     read_reply,
     read_request,
@@ -369,6 +370,44 @@ def test_a_cell_that_vanishes_with_a_task_is_replaced() -> None:
     town.work()
     found = drive(town.asker.collect(question), town.send)
     assert rows(found) == RIGHT
+
+
+@pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
+def test_a_second_try_of_the_last_task_gives_the_same_answer(semantics: str) -> None:
+    """The first answer is lost with the relay; another cell makes it again from the same frames."""
+    people = [
+        {"a": i % 7, "b": "xyz"[i % 3], "s": i % 5, "k": 1 + i % 6, "l": 1 + i % 3}
+        for i in range(40)
+    ]
+    town = Town(people, terms=Terms("tree", 8, 16, 60))
+    lost: list[bytes] = []
+
+    def losing(data: bytes) -> bytes:
+        request = read_request(data)
+        if isinstance(request, Deliver) and len(request.frames[0]) > 1 << 16 and not lost:
+            lost.extend(request.frames)
+            return encode(Late())
+        return town.raw(data)
+
+    town.send = losing
+    question = town.question(sql(semantics))
+    town.gather(question)
+    town.work()
+    assert drive(town.asker.collect(question), town.send) is None
+    town.clock += 31
+    town.cells.reverse()
+    town.work()
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    first = town.asker._read(question, 0, b"".join(lost))
+    assert found[0].rows.num_rows > 2
+    # The order of rows is drawn afresh; the rows are not.
+    both = [sorted(map(str, r.rows.to_pylist())) for r in (found[0], first)]
+    assert both[0] == both[1]
+    assert (found[0].contributions, found[0].document["people"]) == (
+        first.contributions,
+        first.document["people"],
+    )
 
 
 def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
