@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from halfmask.models.check import check
     from halfmask.query.explain import explain
     from halfmask.query.history.ledger import Ledger
-    from halfmask.table.demands import Policies
     from halfmask.query.run import query
     from halfmask.query.suggest import suggest
     from halfmask.release import Recoding, Release
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from halfmask.sample import policies
     from halfmask.synthesize.run import synthesize
     from halfmask.table import hierarchies
+    from halfmask.table.demands import Policies
     from halfmask.table.describe import describe
     from halfmask.table.read import read
     from halfmask.table.schema import Column, Schema

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Request
+    from halfmask.release.demands import Watch
 
     Counts = NDArray[np.int64]
 
@@ -53,6 +54,8 @@ class AnswerCandidate:
         below: people below the guarantee, where somebody may stand in several groups.
         counted: what a second look at the rows found per place, where one was asked for:
             ``place``, then one column per promise, then the largest k and l.
+        watch: what the door had counted of people's demands; None where the people are not in
+            reach of the door (their own cells keep their demands).
     """
 
     rows: pa.Table
@@ -71,3 +74,4 @@ class AnswerCandidate:
     notes: tuple[str, ...] = ()
     below: int | None = None
     counted: pa.Table | None = None
+    watch: Watch | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from halfmask.errors import SchemaError
-from halfmask.table.demands import DEMANDS, Demand, Policies, entry_faults
+from halfmask.table.demands import Demand, Policies, entry_faults
 from halfmask.table.names import told
 
 if TYPE_CHECKING:
