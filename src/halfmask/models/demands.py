@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-def demand_faults(
-    table: Table, demand: str, default: float | None, of: str = ""
-) -> list[str]:
+def demand_faults(table: Table, demand: str, default: float | None, of: str = "") -> list[str]:
     """What hinders reading the demand of everybody, in words; counts, never values."""
     if not states(table.schema, demand):  # a default speaks for everybody
         return []

@@ -151,12 +151,13 @@ def _model_faults(table: Table, model: Model) -> list[str]:
             found.append(f"column '{name}' is not in the table, which has: {', '.join(known)}.")
         elif name in table.schema.quasi:
             found.append(f"column '{name}' is a quasi-identifier: name a sensitive column.")
-    for demand in model.policy:
-        if not states(table.schema, demand) and getattr(model, "default", None) is None:
-            found.append(
-                f"the schema does not say where people's own {demand} stands: "
-                f'add {demand} = "<column>" under [policy], or give default=.'
-            )
+    if getattr(model, "default", None) is None:
+        found += [
+            f"the schema does not say where people's own {demand} stands: "
+            f'add {demand} = "<column>" under [policy], or give default=.'
+            for demand in model.policy
+            if not states(table.schema, demand)
+        ]
     if model.policy:
         found += [
             f"the policy column '{column}' is not in the table."

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from halfmask.query.catalog import Catalog
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.planning.planned import Plan
-    from halfmask.query.policies import Policies
     from halfmask.release.answer import Answer
+    from halfmask.release.demands import Watch
     from halfmask.release.private import PrivateRelease
+    from halfmask.table.demands import Policies
 
 THE_TABLE = "the_table"
 
@@ -45,8 +46,8 @@ def query(
         table: a Table, a frame or a file, several of them by name, a ``postgres://`` address or a
             ``.duckdb`` file (the query names its table), a Spark session or frame, or an engine.
         sql: SQL with a GUARANTEE clause, or the papers' GB / OP / MD notation.
-        policies: people's demands: None (the schema's policy columns), a Policies, a mapping, a
-            TOML, CSV or Parquet file, or rows keyed by person.
+        policies: more demands of people, beside those of the schema, of which the strictest hold: a
+            Policies, a mapping, a TOML, CSV or Parquet file, or rows keyed by person.
         engine: ``"duckdb"``, ``"spark"`` or ``"reference"`` for tables in memory; None: DuckDB.
         schema: what the columns are, where ``table`` does not say; by table name for several.
         ledger: what was answered before; refuses what together with it would isolate people.
@@ -97,10 +98,17 @@ def query(
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A query on its way: what was asked, how it is planned, and with which policies."""
+    """A query on its way.
+
+    Attributes:
+        plan: what was asked and how it is planned.
+        policies: those that were given beside the tables' own.
+        watch: what the door has counted to see for itself that demands are met.
+    """
 
     plan: Plan
-    policies: Policies
+    policies: Policies | None
+    watch: Watch | None = None
 
 
 class Session:
@@ -121,14 +129,20 @@ class Session:
         from halfmask.query.parsing.parse import parse
         from halfmask.query.planning.demands import with_demands
         from halfmask.query.planning.plan import plan
-        from halfmask.query.policies import policies_of
+        from halfmask.release.demands import watched
+        from halfmask.table.demands import read_policies
 
         if not isinstance(sql, str) or not sql.strip():
             raise QueryError("there is no query.")
         planned = plan(parse(sql), self.catalog, self.engine)
-        declared = planned.scope.tables[planned.scope.main].schema
-        stated = policies_of(policies, declared.policy if declared else {})
-        return Work(with_demands(planned, stated, self.engine), stated)
+        stated = read_policies(policies)
+        planned = with_demands(planned, stated, self.engine)
+        tables = {
+            alias: (tuple(source.columns), source.schema)
+            for alias, source in planned.scope.tables.items()
+        }
+        request, watch = watched(planned.request, tables, stated, planned.queried, self.engine)
+        return Work(replace(planned, request=request), stated, watch)
 
     def answer(
         self,
@@ -175,6 +189,7 @@ class Session:
             second_look=recheck == "rows",
             parts=parts,
         )
+        candidate = replace(candidate, watch=work.watch)
         answer = seal_answer(candidate)
         if ledger is None:
             return answer

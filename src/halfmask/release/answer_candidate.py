@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Request
+    from halfmask.release.demands import Watch
 
     Counts = NDArray[np.int64]
 
@@ -56,6 +57,8 @@ class AnswerCandidate:
         figures: per place (``hm_row``) the conditional figures that ``rows`` were made of.
         parts: per place and part of the people of a place: ``met``, which conditions they meet,
             ``people``, and ``l0`` ..., how many values there are of what is shown.
+        watch: what the door had counted of people's demands; None where the people are not in
+            reach of the door (their own cells keep their demands).
     """
 
     rows: pa.Table
@@ -76,3 +79,4 @@ class AnswerCandidate:
     counted: pa.Table | None = None
     figures: pa.Table | None = None
     parts: pa.Table | None = None
+    watch: Watch | None = None

@@ -6,21 +6,28 @@ Arrow. Whether demands were kept or set aside is written into the release by the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.engines.request import State
 from halfmask.errors import InternalError, ParameterError, PrivacyError
+from halfmask.table.demands import file_policies
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from sqlglot import exp
 
+    from halfmask.engines.request import Engine, Request
     from halfmask.models.verdict import Model
+    from halfmask.table.demands import Policies
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 Choice = Literal["keep", "ignore"]
@@ -112,9 +119,7 @@ def hold_demands(
     return found
 
 
-def hold_groups(
-    table: Table, ids: NDArray[Any], choice: Choice
-) -> DemandsStatement | None:
+def hold_groups(table: Table, ids: NDArray[Any], choice: Choice) -> DemandsStatement | None:
     """Demand that rows were drawn from groups that hold as many people as anybody in them demands.
 
     Raises:
@@ -278,9 +283,7 @@ def _text(column: pa.ChunkedArray) -> pa.Array:
     return _whole(column.cast(pa.string()))
 
 
-def _count(
-    table: Table, marked: NDArray[np.bool_], counts: NDArray[np.int64] | None = None
-) -> int:
+def _count(table: Table, marked: NDArray[np.bool_], counts: NDArray[np.int64] | None = None) -> int:
     """How many people the marked rows are about."""
     if table.schema.person is None:
         return int(np.count_nonzero(marked) if counts is None else counts[marked].sum())
@@ -326,7 +329,7 @@ def _distances(pairs: pa.Table, classes: int, domain: int, apart: str) -> NDArra
     share = every / every.sum()
     if apart == "equal":
         more = np.maximum(count / sizes[owner] - share[value], 0.0)
-        return np.bincount(owner, weights=more, minlength=classes)
+        return np.asarray(np.bincount(owner, weights=more, minlength=classes), dtype=np.float64)
     held = np.flatnonzero(every)
     reached = np.cumsum(share[held])
     place = np.searchsorted(held, value)
@@ -342,4 +345,136 @@ def _distances(pairs: pa.Table, classes: int, domain: int, apart: str) -> NDArra
     turn = np.clip(np.searchsorted(reached, own), begin, end)
     apart_by = own * (2 * turn - begin - end) + sums[begin] + sums[end] - 2 * sums[turn]
     far = np.bincount(owner, weights=apart_by, minlength=classes) + sums[begin[starts]]
-    return far / max(len(held) - 1, 1)
+    return np.asarray(far / max(len(held) - 1, 1), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What the door has an engine count beside a query, to see for itself whose demands are met.
+
+    Attributes:
+        states: what is counted, by the demand and a number: ``"k0"`` ... is the largest k among the
+            contributors of a group in one source, ``"noise0"`` whether one of them demands noise.
+        floors: the demands that hold for everybody.
+    """
+
+    states: Mapping[str, State]
+    floors: Mapping[str, float]
+
+    def met(self, found: Mapping[str, Any], k: int, l: int) -> bool:  # noqa: E741
+        """Whether a row that is published under (k, l) has given its contributors their due."""
+        asked = {what: value for what, value in found.items() if value is not None}
+        asked |= {f"{demand} of all": value for demand, value in self.floors.items()}
+        given = {"k": k, "l": l, "noise": 0}
+        for what, value in asked.items():
+            demand = next((one for one in ("noise", "k", "l", "t") if what.startswith(one)), "")
+            if demand == "t" and float(value) < 1:
+                return False
+            if demand in given and float(value) > given[demand]:
+                return False
+        return True
+
+
+_WATCHES = itertools.count()
+
+
+def watched(
+    request: Request,
+    tables: Mapping[str, tuple[Sequence[str], Schema | None]],
+    given: Policies | None,
+    touched: Sequence[str],
+    engine: Engine,
+) -> tuple[Request, Watch | None]:
+    """The request that also counts what the door looks at; None where nobody states a demand.
+
+    Args:
+        request: what is asked of the engine; whom it leaves out is no matter here.
+        tables: alias to the columns and the schema of each table of the query.
+        given: policies that were given with the query.
+        touched: the columns that the query touches.
+        engine: takes the demands of single people along.
+    """
+    from sqlglot import exp
+
+    parts: dict[str, list[exp.Expr]] = {demand: [] for demand in _STRICTER}
+    floors: dict[str, float] = {}
+    source = request.source
+    for entry, people, aliases in _sources(tables, given, touched):
+        for demand, where in entry.items():
+            if isinstance(where, str):
+                parts[demand] += [
+                    exp.column(where, table=a, quoted=True)
+                    for a in aliases
+                    if where in tables[a][0]
+                ]
+            elif where is not None:
+                pick = max if _STRICTER[demand] == "max" else min
+                floors[demand] = pick(floors.get(demand, where), where)
+        if people is not None and request.person is not None:
+            name = f"hm_watched_{next(_WATCHES)}"
+            engine.add(name, _one_each(people, touched))
+            match = exp.EQ(
+                this=exp.cast(request.person.copy(), "text"),
+                expression=exp.column("person", table=name),
+            )
+            source = source.join(exp.to_table(name), on=match, join_type="left")
+            for demand in _STRICTER:
+                if people[demand].null_count < people.num_rows:
+                    parts[demand].append(exp.column(demand, table=name))
+    states = {
+        f"{demand}{i}": State("max" if _STRICTER[demand] == "max" else "min", part)
+        for demand in ("k", "l", "t")
+        for i, part in enumerate(dict.fromkeys(parts[demand]))
+    }
+    exact = [part for demand in ("k", "l", "t") for part in dict.fromkeys(parts[demand])]
+    if not {"k", "l", "t"} & set(floors):
+        for i, part in enumerate(dict.fromkeys(parts["epsilon"])):
+            silent = [one.copy().is_(exp.null()) for one in exact]
+            alone = exp.and_(part.copy().is_(exp.null()).not_(), *silent)
+            one, none = exp.Literal.number(1), exp.Literal.number(0)
+            states[f"noise{i}"] = State("max", exp.Case().when(alone, one).else_(none), "integer")
+    if not states and not floors:
+        return request, None
+    counted = (*request.states, *(s for s in states.values() if s not in request.states))
+    return replace(request, source=source, states=counted), Watch(states, floors)
+
+
+def _sources(
+    tables: Mapping[str, tuple[Sequence[str], Schema | None]],
+    given: Policies | None,
+    touched: Sequence[str],
+) -> Iterator[tuple[Mapping[str, Any], pa.Table | None, tuple[str, ...]]]:
+    """Every entry of demands that holds, the rows of single people, and where columns stand."""
+    for alias, (columns, schema) in tables.items():
+        if schema is None:
+            continue
+        apart = set(schema.policy_names) - set(columns)
+        if apart and schema.policy_file is not None:
+            for source in file_policies(schema, tuple(columns)):
+                yield from _entries(source, touched, (alias,))
+            continue
+        yield schema.policy, None, (alias,)
+        yield from ((schema.policy_columns.get(c, {}), None, (alias,)) for c in touched)
+        for source in schema.policies:
+            yield from _entries(source, touched, (alias,))
+    if given is not None:
+        yield from _entries(given, touched, tuple(tables))
+
+
+def _entries(
+    source: Policies, touched: Sequence[str], aliases: tuple[str, ...]
+) -> Iterator[tuple[Mapping[str, Any], pa.Table | None, tuple[str, ...]]]:
+    yield {name: getattr(source, name) for name in _STRICTER}, source.people, aliases
+    yield from ((source.columns.get(c, {}), None, aliases) for c in touched)
+
+
+def _one_each(people: pa.Table, touched: Sequence[str]) -> pa.Table:
+    """One row per person of a policy table: the strictest of what holds, by Arrow."""
+    said = people.set_column(0, "person", _text(people["person"]))
+    wanted = pc.field("column").is_null()
+    if touched:
+        wanted = wanted | pc.field("column").isin(pa.array(list(touched), pa.string()))
+    said = said.filter(wanted & pc.field("person").is_valid())
+    said = said.group_by("person").aggregate(list(_STRICTER.items()))
+    names = [f"{demand}_{how}" for demand, how in _STRICTER.items()]
+    return said.select(["person", *names]).rename_columns(["person", *_STRICTER])

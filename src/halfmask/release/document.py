@@ -61,7 +61,8 @@ def outcome(release: Release) -> str:
     count = len(release.verdicts)
     promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
     return (
-        f"{warned(release.demands)}{kept}: {promises} checked on these very rows and kept, at the price of "
+        f"{warned(release.demands)}"
+        f"{kept}: {promises} checked on these very rows and kept, at the price of "
         f"{release.loss:.1%} of the detail in the columns that others may know.{_truth(release)}"
     )
 

@@ -40,6 +40,7 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
         people = _people(engine, candidate)
         _check_levels(engine)
         _check_demands(engine, candidate)
+        _check_watched(engine, candidate)
         _check_keys(engine, candidate)
         _check_conditions(engine, candidate)
     finally:
@@ -114,6 +115,30 @@ def _check_demands(engine: DuckDB, candidate: AnswerCandidate) -> None:
         "JOIN places USING (place) GROUP BY places.at",
     )
     _covered(candidate, worst)
+
+
+def _check_watched(engine: DuckDB, candidate: AnswerCandidate) -> None:
+    """Hold what the door itself had counted of people's demands against each row's guarantee."""
+    watch = candidate.watch
+    if watch is None:
+        return
+    states = candidate.request.states
+    if any(state not in states for state in watch.states.values()):
+        raise InternalError("What the door looks at was not counted.")
+    names = {what: f"s{states.index(state)}" for what, state in watch.states.items()}
+    worst = [
+        f'{"MIN" if what.startswith("t") else "MAX"}(groups."{name}") AS "{what}"'
+        for what, name in names.items()
+    ]
+    found = _run(
+        engine,
+        f"SELECT places.at AS at{''.join(f', {one}' for one in worst)} FROM groups "  # noqa: S608
+        "JOIN places USING (place) GROUP BY places.at",
+    )
+    for row in found.to_pylist():
+        k, l = candidate.request.guarantees[row["at"]]
+        if not watch.met(row, k, l):
+            raise InternalError("A contributor's own demand is not met; nothing was released.")
 
 
 def _covered(candidate: AnswerCandidate, worst: pa.Table) -> None:

@@ -103,6 +103,7 @@ class SyntheticRelease(Sealed):
     def _outcome(self) -> str:
         copies = self.measured["attribution"]["copies"]
         return (
-            f"{warned(self.demands)}{len(self):,} synthetic rows may leave with no formal guarantee: {copies:.1%} of "
+            f"{warned(self.demands)}"
+            f"{len(self):,} synthetic rows may leave with no formal guarantee: {copies:.1%} of "
             "them equal the row of a real person in all columns (numbers by interval)."
         )

@@ -9,7 +9,8 @@ from halfmask.metrics.cost.registry import METRICS
 from halfmask.release.document import versions
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
-from halfmask.table.schema import DEMANDS, KINDS, ROLES
+from halfmask.table.demands import DEMANDS
+from halfmask.table.schema import KINDS, ROLES
 
 if TYPE_CHECKING:
     from halfmask.service.jobs import Jobs

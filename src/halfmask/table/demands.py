@@ -230,8 +230,12 @@ def _from_mapping(given: Mapping[str, Any]) -> Policies:
             f"Unknown in the policies: {', '.join(sorted(unknown))}. Known: {', '.join(known)}."
         )
     columns, people = given.get("columns", {}), given.get("people")
-    if not isinstance(columns, Mapping) or not all(isinstance(e, Mapping) for e in columns.values()):
-        raise SchemaError("The columns of the policies hold entries such as [columns.salary] k = 3.")
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(e, Mapping) for e in columns.values()
+    ):
+        raise SchemaError(
+            "The columns of the policies hold entries such as [columns.salary] k = 3."
+        )
     rows = None
     if isinstance(people, Mapping):
         rows = _people(people)
@@ -293,7 +297,7 @@ def _arrow(given: Any) -> pa.Table:
 
 
 def _checked(rows: pa.Table) -> pa.Table:
-    """Rows keyed by person, with every column a table of policies has; a demand is never lowered."""
+    """Rows keyed by person, with every column of a policy table; no demand is lowered."""
     names = {str(name).lower(): name for name in rows.column_names}
     if "person" not in names or not set(DEMANDS) & set(names):
         raise SchemaError(
@@ -337,13 +341,64 @@ def _outside(demand: str, numbers: pa.ChunkedArray) -> int:
     """How many of the demands cannot be one."""
     low, high = {"t": (0.0, 1.0), "epsilon": (5e-324, 1e308)}.get(demand, (1.0, float(_LARGEST)))
     inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
-    return len(numbers) - numbers.null_count - (pc.sum(inside).as_py() or 0)
+    return int(len(numbers) - numbers.null_count - (pc.sum(inside).as_py() or 0))
+
+
+def _entry(
+    general: Mapping[str, Demand], columns: Mapping[str, Mapping[str, Demand]] | None = None
+) -> Policies:
+    """The policies of one general entry and of those of columns."""
+    given = {name: general.get(name) for name in DEMANDS}
+    return Policies(given["k"], given["l"], given["t"], given["epsilon"], columns or {})
 
 
 def sources(schema: Schema) -> tuple[Policies, ...]:
     """All sources of demands that a schema knows of, its own ``[policy]`` first."""
-    own = Policies(**schema.policy, columns=schema.policy_columns)
+    own = _entry(schema.policy, schema.policy_columns)
     return tuple(source for source in (own, *schema.policies) if source.stated)
+
+
+def file_policies(schema: Schema, there: Sequence[str]) -> tuple[Policies, ...]:
+    """The sources of a table that stays where it is, with what its policy file says of people.
+
+    Args:
+        schema: names the file.
+        there: the columns of the table; policy columns that are not among them are of the file.
+
+    Raises:
+        SchemaError: the file lacks columns.
+    """
+    from halfmask.table.raw_rows import raw_rows
+
+    assert schema.policy_file is not None  # noqa: S101 - only asked where there is one
+    path = schema.folder / schema.policy_file
+    if path.suffix == ".toml":
+        found = read_policies(path)
+        return (*sources(schema), *((found,) if found is not None else ()))
+    rows = raw_rows(path)[0]
+    own = {"": schema.policy, **schema.policy_columns}
+    apart = {n for entry in own.values() for n in entry.values() if isinstance(n, str)} - {*there}
+    absent = [name for name in (schema.person, *apart) if name not in rows.column_names]
+    if absent:
+        raise SchemaError(
+            f"Policy file '{schema.policy_file}' has no column {told(map(str, absent))}; it has"
+            f" {told(rows.column_names)}."
+        )
+    more, left = [], {}
+    for column, entry in own.items():
+        held = {demand: n for demand, n in entry.items() if n in apart}
+        left[column] = {demand: n for demand, n in entry.items() if n not in apart}
+        if held:
+            typed, faults = whole_demands(rows, held)
+            if faults:
+                raise SchemaError(*faults)
+            columns = {"person": typed[schema.person]}
+            columns["column"] = pa.array([column or None] * len(typed), pa.string())
+            columns |= {demand: typed[name] for demand, name in held.items()}
+            more.append(Policies(people=pa.table(columns)))
+    general = left.pop("")
+    stated = _entry(general, left)
+    return tuple(one for one in (stated, *more, *schema.policies) if one.stated)
 
 
 def with_policies(table: Table, given: object) -> Table:
@@ -395,7 +450,7 @@ def narrowed(whole: Schema, part: Schema, names: Sequence[str]) -> Schema:
             entry = source.columns.get(name, {})
             if name not in whole.private:
                 alone = ("l", "t") if name in whole.sensitive else ()
-                more.append(Policies(**{d: v for d, v in entry.items() if d not in alone}))
+                more.append(_entry({d: v for d, v in entry.items() if d not in alone}))
     kept = tuple(source for source in more if source.stated)
     return replace(part, policy_columns={}, policies=kept)
 
@@ -414,7 +469,7 @@ def _narrowed_rows(schema: Schema, people: pa.Table, names: Sequence[str]) -> pa
 
 
 def demand_key(demand: str, column: str = "") -> str:
-    """The name under which a table encodes a demand, that for a sensitive ``column`` if it has one."""
+    """The name under which a table encodes a demand, or that of a sensitive ``column``."""
     return f"{KEY}{demand}{' ' if column else ''}{column}"
 
 
@@ -577,9 +632,7 @@ def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Tab
     return table
 
 
-def whole_demands(
-    table: pa.Table, entry: Mapping[str, Demand]
-) -> tuple[pa.Table, list[str]]:
+def whole_demands(table: pa.Table, entry: Mapping[str, Demand]) -> tuple[pa.Table, list[str]]:
     """The table with the policy columns of an entry as numbers, and what is wrong with them.
 
     Demands for k and l are whole numbers of at least 1, those for t lie between 0 and 1, those for

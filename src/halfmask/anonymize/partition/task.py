@@ -147,9 +147,7 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
     )
 
 
-def personal(
-    table: Table, demand: str, default: float | None, of: str = ""
-) -> NDArray[np.float64]:
+def personal(table: Table, demand: str, default: float | None, of: str = "") -> NDArray[np.float64]:
     """Everybody's own demand, that ``of`` a sensitive column; all are stated or have a default."""
     unstated = np.nan if default is None else float(default)
     if not states(table.schema, demand):  # a default speaks for everybody

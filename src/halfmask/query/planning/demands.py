@@ -1,181 +1,310 @@
-"""Join people's policies to what is aggregated: one k and one l per row's person."""
+"""People's demands as SQL: one k and one l per row's person, the strictest of all sources."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from halfmask.engines.request import WITHOUT_POLICY
-from halfmask.errors import SchemaError
+from halfmask.errors import QueryError, SchemaError
+from halfmask.table.demands import DEMANDS, as_text, file_policies, sources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import pyarrow as pa
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
+    from halfmask.query.catalog import Source
     from halfmask.query.planning.planned import Plan
-    from halfmask.query.planning.scope import Scope
-    from halfmask.query.policies import Demand, Policies
+    from halfmask.table.demands import Demand, Policies
 
 _NUMBERS = count()
 BY_PERSON = "hm_by_person"
+UNMET = 2**53  # of people whom no exact answer can serve: more than any guarantee gives
 
 
-def with_demands(plan: Plan, policies: Policies, engine: Engine) -> Plan:
-    """The plan in which every person contributes under the policy that holds for this query.
+@dataclass
+class _Said:
+    """What is said of a row's person, as expressions of it.
+
+    Attributes:
+        demands: demand to all that holds in general or for the queried columns.
+        general: what is said whatever is queried; nothing where a number holds for everybody.
+        columns: the same for each queried column.
+        anywhere: the same of any column at all.
+        everybody: whether a number holds for everybody in general.
+    """
+
+    demands: dict[str, list[exp.Expr]] = field(default_factory=lambda: {d: [] for d in DEMANDS})
+    general: list[exp.Expr] = field(default_factory=list)
+    columns: dict[str, list[exp.Expr]] = field(default_factory=dict)
+    anywhere: list[exp.Expr] = field(default_factory=list)
+    everybody: bool = False
+
+
+def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
+    """The plan in which every person contributes under all that this person demands of it.
+
+    Args:
+        plan: the query, which knows the schemas of its tables.
+        given: more policies, which add to those of the schemas.
+        engine: takes the demands of single people along.
 
     Raises:
         SchemaError: the policies name columns that are not there.
     """
-    if not policies.stated:
+    stated = stated_policies(plan, given)
+    if not stated:
         note = "Nobody states an own demand: everybody contributes at the finest level."
         return replace(plan, notes=(*plan.notes, note))
-    source = plan.request.source.copy()
-    own: dict[str, exp.Expr | None] = {
-        "k": _from_columns(plan, policies, "k"),
-        "l": _from_columns(plan, policies, "l"),
-    }
-    if any(e is not None for e in own.values()):
-        own = dict(zip(("k", "l"), _pair(own), strict=True))
-    given: dict[str, exp.Expr | None] = dict(own)
-    if plan.repeat and any(e is not None for e in own.values()):
-        source, given = _by_person(plan, source, own)
-    if policies.people is not None:
-        source, stated = _from_people(plan, policies.people, source, engine)
-        given = {n: _first(stated[n], given[n]) for n in ("k", "l")}
-    missing = 0 if policies.missing == "level 0" else WITHOUT_POLICY
+    _refuse_policy_columns(plan, given)
+    source, said = plan.request.source.copy(), _Said()
+    for aliases, policies in stated:
+        if policies.people is not None:
+            source = _with_people(plan, policies.people, source, engine, said)
+        _with_columns(plan, policies, aliases, said)
+    if plan.repeat:
+        source = _by_person(plan, source, said)
+    asked = [policies.missing for _, policies in stated]
+    lenient = "level 0" in asked and "refuse" not in asked
     return replace(
-        plan, request=replace(plan.request, source=source, demands=_pair(given), missing=missing)
+        plan,
+        request=replace(
+            plan.request,
+            source=source,
+            demands=_pair(said, plan.queried, lenient=lenient),
+            missing=0 if lenient else WITHOUT_POLICY,
+        ),
     )
 
 
-def _pair(given: dict[str, exp.Expr | None]) -> tuple[exp.Expr, exp.Expr]:
+def stated_policies(plan: Plan, given: Policies | None) -> list[tuple[tuple[str, ...], Policies]]:
+    """Every source of demands of a query, with the tables that its columns stand in.
+
+    Raises:
+        SchemaError: a source names columns that are not there.
+    """
+    tables = plan.scope.tables
+    found: list[tuple[tuple[str, ...], Policies]] = []
+    faults: list[str] = []
+    for alias, source in tables.items():
+        for policies in _of_table(source):
+            faults += policies.unknown(list(source.columns))
+            found.append(((alias,), policies))
+    if given is not None and given.stated:
+        faults += given.unknown(list(dict.fromkeys(c for s in tables.values() for c in s.columns)))
+        found.append((tuple(tables), given))
+    if faults:
+        raise SchemaError(*dict.fromkeys(faults))
+    return found
+
+
+def _of_table(source: Source) -> tuple[Policies, ...]:
+    """What a table's schema states; of a table that is not read, its policy file is looked up."""
+    if source.schema is None:
+        return ()
+    if source.table is not None or source.schema.policy_file is None:
+        return sources(source.schema)
+    return file_policies(source.schema, tuple(source.columns))
+
+
+def _refuse_policy_columns(plan: Plan, given: Policies | None) -> None:
+    """A column that holds demands may not be asked for, also where an argument names it."""
+    for name in plan.queried:
+        if given is not None and name in given.names:
+            raise QueryError(f"{name} holds people's demands: it may not be asked for.")
+
+
+def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: _Said) -> None:
+    listed = tuple(aliases)
+    own = [entry for name, entry in policies.columns.items() if name in plan.queried]
+    for entry in (policies.general, *own):
+        for demand, where in entry.items():
+            said.demands[demand] += _expressions(plan, where, listed)
+    said.everybody |= any(not isinstance(v, str) for v in policies.general.values())
+    said.general += _all(plan, policies.general, listed)
+    for name, entry in policies.columns.items():
+        said.columns.setdefault(name, []).extend(_all(plan, entry, listed))
+        said.anywhere += _all(plan, entry, listed)
+
+
+def _all(plan: Plan, entry: Mapping[str, Demand], aliases: tuple[str, ...]) -> list[exp.Expr]:
+    return [e for where in entry.values() for e in _expressions(plan, where, aliases)]
+
+
+def _expressions(plan: Plan, where: Demand, aliases: tuple[str, ...]) -> list[exp.Expr]:
+    """The number, or the columns of that very name."""
+    from sqlglot import exp
+
+    if not isinstance(where, str):
+        return [exp.convert(where)]
+    tables = plan.scope.tables
+    return [exp.column(where, table=a, quoted=True) for a in aliases if where in tables[a].columns]
+
+
+def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.Expr, exp.Expr]:
+    """The k and l of a row's person; null where nothing is said of a queried column."""
+    from sqlglot import exp
+
+    t: list[exp.Expr] = [
+        exp.LT(this=e.copy(), expression=exp.Literal.number(1)) for e in said.demands["t"]
+    ]
+    exact = [e for name in ("k", "l", "t") for e in said.demands[name]]
+    noise = said.demands["epsilon"]
+    if noise and all(isinstance(e, exp.Column) for e in exact):
+        t.append(exp.and_(exp.paren(_any(noise)), *(e.copy().is_(exp.null()) for e in exact)))
+    silent = None if lenient or said.everybody else _silent(said, queried)
+    pair = []
+    for name in ("k", "l"):
+        number: exp.Expr = _largest(said.demands[name])
+        if t or silent is not None:
+            case = exp.Case()
+            if t:
+                case = case.when(exp.or_(*(e.copy() for e in t)), exp.Literal.number(UNMET))
+            if silent is not None:
+                case = case.when(silent.copy(), exp.null())
+            number = case.else_(number)
+        pair.append(number)
+    return pair[0], pair[1]
+
+
+def _silent(said: _Said, queried: tuple[str, ...]) -> exp.Expr | None:
+    """Whether nothing is said in general, nor of one of the queried columns."""
+    from sqlglot import exp
+
+    if not queried:
+        return exp.paren(_any([*said.general, *said.anywhere])).not_()
+    parts = []
+    for name in queried:
+        stated = [*said.general, *said.columns.get(name, [])]
+        if any(not isinstance(e, exp.Column) for e in stated):
+            continue  # a number holds for everybody
+        parts.append(exp.paren(_any(stated)).not_() if stated else exp.true())
+    return exp.or_(*dict.fromkeys(parts)) if parts else None
+
+
+def _any(stated: list[exp.Expr]) -> exp.Expr:
+    from sqlglot import exp
+
+    if not stated:
+        return exp.false()
+    return exp.or_(*(e.copy().is_(exp.null()).not_() for e in dict.fromkeys(stated)))
+
+
+def _largest(parts: list[exp.Expr]) -> exp.Expr:
+    """The largest of several, 1 where none is stated."""
     from sqlglot import exp
 
     one = exp.Literal.number(1)
-    return given["k"] or one, given["l"] or one.copy()
+    stated: list[exp.Expr] = [
+        exp.Coalesce(this=part.copy(), expressions=[one.copy()])
+        if isinstance(part, exp.Column)
+        else part.copy()
+        for part in dict.fromkeys(parts)
+    ]
+    if not stated:
+        return one
+    return stated[0] if len(stated) == 1 else exp.Greatest(this=stated[0], expressions=stated[1:])
 
 
-def _first(stated: exp.Expr, otherwise: exp.Expr | None) -> exp.Expr:
-    from sqlglot import exp
-
-    if otherwise is None:
-        return stated
-    return exp.Coalesce(this=stated, expressions=[otherwise])
-
-
-def _from_columns(plan: Plan, policies: Policies, name: Literal["k", "l"]) -> exp.Expr | None:
-    """The largest demand over the queried columns, null where one of them has none."""
-    if not plan.queried:
-        return _expression(plan.scope, policies.k if name == "k" else policies.l)
-    parts: list[exp.Expr] = []
-    for column in plan.queried:
-        part = _expression(plan.scope, policies.demand(name, column))
-        if part is not None and part not in parts:
-            parts.append(part)
-    return _largest(parts)
-
-
-def _largest(parts: list[exp.Expr]) -> exp.Expr | None:
-    """The largest of several; null where any is null (engines differ on that in GREATEST)."""
-    from sqlglot import exp
-
-    if len(parts) <= 1:
-        return parts[0] if parts else None
-    absent = exp.or_(*(part.copy().is_(exp.null()) for part in parts))
-    largest = exp.Greatest(this=parts[0].copy(), expressions=[p.copy() for p in parts[1:]])
-    return exp.Case().when(absent, exp.null()).else_(largest)
-
-
-def _expression(scope: Scope, demand: Demand) -> exp.Expr | None:
-    from sqlglot import exp
-
-    if demand is None:
-        return None
-    if isinstance(demand, int):
-        return exp.Literal.number(demand)
-    for alias, source in scope.tables.items():
-        name = source.find(demand)
-        if name is not None:
-            return exp.column(name, table=alias, quoted=True)
-    known = ", ".join(sorted({c for s in scope.tables.values() for c in s.columns}))
-    raise SchemaError(f"The policies name the column {demand!r}, which is not there: {known}.")
-
-
-def _by_person(
-    plan: Plan, source: exp.Select, own: dict[str, exp.Expr | None]
-) -> tuple[exp.Select, dict[str, exp.Expr | None]]:
+def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
     """Somebody with several rows demands the most that any of them says."""
     from sqlglot import exp
 
-    scope = plan.scope
-    person = scope.person
-    assert person is not None  # noqa: S101 - people repeat only where they are known
-    table = exp.to_table(scope.tables[scope.main].name, alias=scope.main)
-    columns = [exp.alias_(person.copy(), "person")]
-    columns += [exp.alias_(exp.Max(this=e.copy()), n) for n, e in own.items() if e is not None]
-    for part in own.values():
-        if part is not None and any(c.table != scope.main for c in part.find_all(exp.Column)):
-            raise SchemaError("People's demands must stand in the table that FROM names.")
-    grouped = exp.select(*columns).from_(table).group_by(person.copy())
-    match = exp.EQ(this=person.copy(), expression=exp.column("person", table=BY_PERSON))
-    source = source.join(grouped.subquery(BY_PERSON), on=match, join_type="left")
-    return source, {
-        n: exp.column(n, table=BY_PERSON) if e is not None else None for n, e in own.items()
-    }
+    tables = plan.scope.tables
+    found: dict[str, list[exp.Expr]] = {}
+    every = [*said.general, *said.anywhere]
+    kinds = {e: "t" if name in ("t", "epsilon") else "k" for name, es in said.demands.items()
+             for e in es}  # fmt: skip
+    for expression in dict.fromkeys([*every, *kinds]):
+        if isinstance(expression, exp.Column) and expression.table in tables:
+            found.setdefault(expression.table, []).append(expression)
+    swapped: dict[exp.Expr, exp.Expr] = {}
+    for alias, columns in found.items():
+        person = tables[alias].person
+        if person is None:
+            raise SchemaError(
+                "People's demands must stand in the table that FROM names, or in one with a "
+                "person column."
+            )
+        name = f"{BY_PERSON}_{len(swapped)}" if swapped else BY_PERSON
+        key = exp.column(person, table=alias, quoted=True)
+        parts: list[exp.Expr] = [exp.alias_(key.copy(), "person")]
+        for i, column in enumerate(columns):
+            strictest = exp.Min if kinds.get(column) == "t" else exp.Max
+            parts.append(exp.alias_(strictest(this=column.copy()), f"d{i}"))
+            swapped[column] = exp.column(f"d{i}", table=name)
+        grouped = exp.select(*parts).from_(exp.to_table(tables[alias].name, alias=alias))
+        grouped = grouped.group_by(key.copy())
+        match = exp.EQ(this=key, expression=exp.column("person", table=name))
+        source = source.join(grouped.subquery(name), on=match, join_type="left")
+    said.general = [swapped.get(e, e) for e in said.general]
+    said.anywhere = [swapped.get(e, e) for e in said.anywhere]
+    said.columns = {n: [swapped.get(e, e) for e in es] for n, es in said.columns.items()}
+    said.demands = {d: [swapped.get(e, e) for e in es] for d, es in said.demands.items()}
+    return source
 
 
-def _from_people(
-    plan: Plan, people: pa.Table, source: exp.Select, engine: Engine
-) -> tuple[exp.Select, dict[str, exp.Expr]]:
+def _with_people(
+    plan: Plan, people: pa.Table, source: exp.Select, engine: Engine, said: _Said
+) -> exp.Select:
+    """Join what a policy table says of single people."""
     from sqlglot import exp
 
     person = plan.scope.person
     if person is None:
         raise SchemaError("Policies are keyed by person: declare the person column of the table.")
-    main = plan.scope.tables[plan.scope.main]
     rows = for_columns(people, plan.queried)
-    key: exp.Expr = person.copy()
-    if rows.schema.field("person").type != main.columns[person.name]:
-        import pyarrow as pa
-
-        rows = rows.set_column(0, "person", rows["person"].cast(pa.string()))
-        key = exp.cast(key, "text")
     # Two plans may be compared side by side (by the ledger), each with its own policies.
     name = f"hm_policies_{next(_NUMBERS)}"
     engine.add(name, rows)
-    match = exp.EQ(this=key, expression=exp.column("person", table=name))
+    match = exp.EQ(
+        this=exp.cast(person.copy(), "text"), expression=exp.column("person", table=name)
+    )
     source = source.join(exp.to_table(name), on=match, join_type="left")
-    return source, {n: exp.column(n, table=name) for n in ("k", "l")}
+    for demand in DEMANDS:
+        if people[demand].null_count < people.num_rows:
+            said.demands[demand].append(exp.column(demand, table=name))
+    said.general.append(exp.column("in_general", table=name))
+    said.anywhere.append(exp.column("anywhere", table=name))
+    for i, column in enumerate(plan.queried):
+        said.columns.setdefault(column, []).append(exp.column(f"of_{i}", table=name))
+    return source
 
 
 def for_columns(people: pa.Table, queried: tuple[str, ...]) -> pa.Table:
-    """One k and l per person: for each queried column its own entry, else the general one."""
+    """One row per person: the strictest that holds for the queried columns, and what is said.
+
+    ``in_general``, ``anywhere`` and ``of_0`` ... are 1 where something is said in general, of any
+    column, and of each queried column, else null.
+    """
     from sqlglot import parse_one
 
     from halfmask.engines.duckdb import finish
 
-    names = list(queried)
-    parts = {}
-    for demand in ("k", "l"):
-        general = f'MAX({demand}) FILTER (WHERE "column" IS NULL)'
-        if not names:
-            parts[demand] = f"COALESCE({general}, MAX({demand}))"
-            continue
-        each = [
-            f"COALESCE(MAX({demand}) FILTER (WHERE LOWER(\"column\") = '{_quoted(n)}'), {general})"
-            for n in names
-        ]
-        absent = " OR ".join(f"({e}) IS NULL" for e in each)
-        largest = f"GREATEST({', '.join(each)})"
-        parts[demand] = f"CASE WHEN {absent} THEN NULL ELSE {largest} END"
+    stated = " OR ".join(f"{demand} IS NOT NULL" for demand in DEMANDS)
+    names = [f"'{_quoted(name)}'" for name in queried]
+    holds = '"column" IS NULL' + (f' OR "column" IN ({", ".join(names)})' if names else "")
+    parts = [
+        f"{'MAX' if demand in ('k', 'l') else 'MIN'}({demand}) FILTER (WHERE {holds}) AS {demand}"
+        for demand in DEMANDS
+    ]
+    flags = {"in_general": '"column" IS NULL', "anywhere": "TRUE"}
+    flags |= {f"of_{i}": f'"column" = {name}' for i, name in enumerate(names)}
+    parts += [
+        f"MAX(CASE WHEN ({where}) AND ({stated}) THEN 1 END) AS {flag}"
+        for flag, where in flags.items()
+    ]
     text = (
-        f"SELECT person, {parts['k']} AS k, {parts['l']} AS l FROM published "  # noqa: S608
+        f"SELECT person, {', '.join(parts)} FROM published "  # noqa: S608
         "WHERE person IS NOT NULL GROUP BY person"
     )
-    return finish(people, parse_one(text, read="duckdb"))
+    keyed = people.set_column(0, "person", as_text(people["person"]))
+    return finish(keyed, parse_one(text, read="duckdb"))
 
 
 def _quoted(name: str) -> str:
-    return name.lower().replace("'", "''")
+    return name.replace("'", "''")

@@ -150,7 +150,7 @@ def personal(plan: PrivatePlan, engine: Engine, statement: PrivateStatement) -> 
 
     source = plan.scope.tables[plan.scope.main]
     name = source.schema.policy.get("epsilon") if source.schema else None
-    if name is None:
+    if not isinstance(name, str):
         _refuse(
             statement, "nobody's own epsilon is declared: [policy] epsilon = ... in the schema."
         )
