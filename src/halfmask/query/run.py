@@ -220,7 +220,9 @@ def _open(
     from halfmask.engines import open as engines
 
     if hasattr(engine, "collect"):
-        named = [table] if isinstance(table, str) else []
+        named = (
+            [table] if isinstance(table, str) else [*table] if isinstance(table, Mapping) else []
+        )
         return engine, _asked(engine, schema, tables, named), False
     if hasattr(table, "collect") and hasattr(table, "dialect"):
         given = cast("Engine", table)
