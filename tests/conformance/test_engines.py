@@ -16,6 +16,7 @@ import halfmask as hm
 from halfmask.engines.reference import Reference
 from halfmask.errors import LedgerError
 from halfmask.table.hierarchies import Tree
+from halfmask.table.schema import QueryRules
 
 HIERARCHY = Tree(
     {
@@ -160,9 +161,22 @@ QUERIES = {
     "a bounded join": "SELECT p.city, v.ward, SUM(v.cost) AS x FROM people p LEFT JOIN visits v "
     "ON p.id = v.id GROUP BY p.city, v.ward GUARANTEE k = 5, l = 3 "
     "THEN ward -> del GUARANTEE k = 8, l = 3 AT MOST 4 ROWS PER PERSON",
+    "conditional figures": "SELECT city, COUNT(*) AS n, SUM(salary) FILTER (WHERE salary > 1012) AS x, "
+    "COUNT(bonus) AS b, SUM(CASE WHEN salary < 1020 THEN 1 ELSE 0 END) AS y FROM people GROUP BY city "
+    "GUARANTEE k = 3 THEN city -> up GUARANTEE k = 8",
+    "conditional figures of values": "SELECT city, SUM(ABS(salary - 1020)) AS x, SUM(GREATEST(salary, 1030)) AS y, "
+    "MEDIAN(CASE WHEN salary > 1015 THEN salary END) AS m FROM people GROUP BY city GUARANTEE k = 8, l = 2 "
+    "THEN city -> del GUARANTEE k = 8, l = 3",
+    "steps": "SELECT SUM(FLOOR(salary / 20)) AS x, COUNT(DISTINCT salary % 3) AS y, SUM(COALESCE(bonus, 0)) AS z "
+    "FROM people GUARANTEE k = 8",
+    "conditional figures of several rows": "SELECT ward, SUM(CASE WHEN cost > 30 THEN cost ELSE 0 END) AS x, "
+    "MAX(cost) FILTER (WHERE cost < 50) AS y, COUNT(*) AS n FROM visits GROUP BY ward GUARANTEE k = 5, l = 3",
 }
 # fmt: on
-POLICIES: dict[str, Any] = {"people with several rows": {"k": 3}}
+POLICIES: dict[str, Any] = {
+    "people with several rows": {"k": 3},
+    "conditional figures of several rows": {"k": 3},
+}
 
 
 def rows_of(answer: Any) -> list[tuple[Any, ...]]:
@@ -206,6 +220,21 @@ def test_engines_agree(engine: Any, name: str, expected: dict[str, Any]) -> None
     assert rows_of(answer) == rows_of(expected[name])
     assert answer.withheld == expected[name].withheld
     assert (answer.people, answer.depth) == (expected[name].people, expected[name].depth)
+
+
+@pytest.mark.parametrize("rule", [{"p": 60}, {"n": 3, "k": 12}], ids=str)
+def test_engines_agree_on_who_makes_up_a_sum(engine: Any, rule: dict[str, float]) -> None:
+    rules = hm.Schema(columns=VISITS.columns, person="id", query=QueryRules(dominance=rule))
+    sql = (
+        "SELECT ward, SUM(cost) AS x, AVG(cost / 7) AS y, COUNT(*) AS n FROM visits GROUP BY ward "
+    )
+    for where in ("WHERE cost > 57", "WHERE cost > 30", ""):
+        asked = sql.replace("GROUP", f"{where} GROUP") + "GUARANTEE k = 3"
+        given = {"schema": {"visits": rules}}
+        right = hm.query(TABLES, asked, engine=Reference(TABLES), **given)
+        assert rows_of(hm.query(TABLES, asked, engine=engine, **given)) == rows_of(right)
+        found = [row["x"] is None for row in right.to_arrow().to_pylist()]
+        assert all(found) if where.endswith("57") else not any(found)
 
 
 def test_every_query_has_a_plan_and_sql_that_names_no_person(engine: Any) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ASK = "SELECT city, SUM(n) AS s, MEDIAN(n) AS m FROM people GROUP BY city GUARANTEE k = 3, l = 2"
-SCHEMA = {"columns": {"city": "quasi", "n": "sensitive"}}
+SCHEMA = {"query": {"tables": ["people"]}, "columns": {"city": "quasi", "n": "sensitive"}}
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_two_files_with_the_same_table_stay_apart(database: Path, tmp_path: Path
     with duckdb.connect(str(other)) as connection:
         connection.execute("CREATE TABLE rest AS SELECT 1 AS n")
     with pytest.raises(QueryError, match="no table people"):
-        hm.query(other, ASK)
+        hm.query(other, ASK, tables=["people"])
     assert len(hm.query(database, ASK, schema=SCHEMA)) == 1
 
 
@@ -60,6 +60,12 @@ def test_from_the_command_line_with_a_page(database: Path, tmp_path: Path) -> No
     schema.write_text('[columns.city]\nrole = "quasi"\n[columns.n]\nrole = "sensitive"\n')
     found = CliRunner().invoke(
         command, [str(database), ASK, "--schema", str(schema), "--report", str(page)]
+    )
+    assert found.exit_code == 1
+    assert "--tables" in found.output
+    named = ["--table", "people"]
+    found = CliRunner().invoke(
+        command, [str(database), ASK, "--schema", str(schema), "--report", str(page), *named]
     )
     assert found.exit_code == 0, found.output
     text = page.read_text()

@@ -60,7 +60,7 @@ def test_files_are_read_by_the_engine_itself(tmp_path: Path) -> None:
 
 def test_postgres_shows_no_system_table(postgres: str) -> None:
     with pytest.raises(QueryError):
-        hm.query(postgres, "SELECT COUNT(*) FROM pg_stats GUARANTEE k = 2")
+        hm.query(postgres, "SELECT COUNT(*) FROM pg_stats GUARANTEE k = 2", tables=["pg_stats"])
 
 
 def test_postgres_by_address(postgres: str) -> None:

@@ -189,7 +189,8 @@ def test_zeros_with_and_without_a_sign_are_one_key_and_one_value(tmp_path: Path)
             "::DOUBLE AS g, i % 2 AS v, (CASE WHEN i < 2000 THEN 0.0 ELSE -0.0 END)::DOUBLE AS z, "
             "i // 2000 AS half FROM range(4000) r(i)"
         )
-    schema = {"columns": {"g": "quasi", "half": "quasi", "v": "sensitive", "z": "sensitive"}}
+    schema = {"g": "quasi", "half": "quasi", "v": "sensitive", "z": "sensitive"}
+    schema = {"query": {"tables": ["t"]}, "columns": schema}
     text = "SELECT g, SUM(v) AS s, AVG(z) AS m FROM t GROUP BY g GUARANTEE k = 3, l = {l}"
     assert len(hm.query(path, text.format(l=2), schema=schema)) == 0  # z has one value: zero
     both = "SELECT g, SUM(v) AS s, MEDIAN(v) AS m FROM t GROUP BY g GUARANTEE k = 3, l = 2"
@@ -209,7 +210,8 @@ def test_a_month_is_thirty_days_so_intervals_are_not_counted(tmp_path: Path) -> 
             "CREATE TABLE t AS SELECT 'a' AS g, CASE i % 3 WHEN 0 THEN INTERVAL 1 MONTH WHEN 1 "
             "THEN INTERVAL 30 DAY ELSE INTERVAL 720 HOUR END AS v, [i] AS many FROM range(9) r(i)"
         )
-    schema = {"columns": {"g": "quasi", "v": "sensitive", "many": "sensitive"}}
+    schema = {"g": "quasi", "v": "sensitive", "many": "sensitive"}
+    schema = {"query": {"tables": ["t"]}, "columns": schema}
     for column in ("v", "many"):
         with pytest.raises(QueryError, match="not of intervals, lists"):
             hm.query(

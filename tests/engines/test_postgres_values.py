@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCHEMA = {
+    "query": {"tables": ["odd_values"]},
     "columns": {
         "g": "quasi",
         "n": "quasi",
@@ -27,7 +28,7 @@ SCHEMA = {
         "who": "sensitive",
         "far": "sensitive",
         "own": "sensitive",
-    }
+    },
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from halfmask.cli import show
 from halfmask.cli.budgets import budget_options
 from halfmask.cli.options import POLICIES, STDOUT, as_json, load, output, source
 from halfmask.cli.private_query import answer_with_noise, refuse_noise
+
+if TYPE_CHECKING:
+    from halfmask.query.run import Session
 
 
 @click.command("query")
@@ -21,6 +24,10 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
 @POLICIES
 @click.option("--engine", help="duckdb, spark or reference; postgres:// needs none.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
+@click.option(
+    "--tables", "listed", metavar="NAMES", help="Tables of the database to be asked: a,b."
+)
+@click.option("--floor", type=int, help="The least k of an answer, where the schema states none.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
 @budget_options
 @click.option(
@@ -47,23 +54,15 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
     from halfmask.query.explain import explained
     from halfmask.query.parsing.parse import parse
     from halfmask.query.private.clause import is_private
-    from halfmask.query.run import Session
 
     text = _text(sql, given["sql_file"])
     if given["epsilon"] is not None or is_private(text):
-        with Session(
-            _tables(file, given), engine=given["engine"], schema=_schema(file, given)
-        ) as session:
+        with _session(file, given) as session:
             answer_with_noise(session, text, given, as_json=as_json)
         return
     refuse_noise(given)
     explain = given["explain"] or parse(text).explain
-    with (
-        show.working("Answering"),
-        Session(
-            _tables(file, given), engine=given["engine"], schema=_schema(file, given)
-        ) as session,
-    ):
+    with show.working("Answering"), _session(file, given) as session:
         work = session.prepare(text, given["policies"])
         if explain:
             plan = explained(work.plan, session)
@@ -118,7 +117,13 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
     from halfmask.query.suggest import suggest
 
     found = suggest(
-        _tables(file, given), text, given["policies"], given["engine"], schema=_schema(file, given)
+        _tables(file, given),
+        text,
+        given["policies"],
+        given["engine"],
+        schema=_schema(file, given),
+        floor=given["floor"],
+        tables=_listed(file, given),
     )
     if as_json:
         show.document("query", {"suggestion": found.to_dict()})
@@ -152,6 +157,28 @@ def _text(sql: str | None, file: str | None) -> str:
         return sql
     with click.open_file(str(file), encoding="utf-8") as stream:
         return str(stream.read())
+
+
+def _session(file: str, given: dict[str, Any]) -> Session:
+    from halfmask.query.run import Session
+
+    return Session(
+        _tables(file, given),
+        engine=given["engine"],
+        schema=_schema(file, given),
+        floor=given["floor"],
+        tables=_listed(file, given),
+    )
+
+
+def _listed(file: str, given: dict[str, Any]) -> list[str] | None:
+    """The tables that may be asked; of a database, --table names one as well."""
+    from halfmask.engines.open import is_address
+
+    names = [name.strip() for name in (given["listed"] or "").split(",") if name.strip()]
+    if is_address(file):
+        names += [name for name in given["tables"] if "=" not in name]
+    return names or None
 
 
 def _tables(file: str, given: dict[str, Any]) -> object:

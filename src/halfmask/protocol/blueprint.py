@@ -89,6 +89,9 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
     try:
         planned = plan(parse(text), commons.catalog(), engine)
         _refuse(planned)
+        # What is left (COUNT of a column) is counted as SUM and AVG of it are.
+        plain = tuple(replace(a, conditional=False) for a in planned.aggregates)
+        planned = replace(planned, aggregates=plain, missing=())
         counting = len(planned.request.states)
         planned = _by_person(planned)
         request = planned.request

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
     from halfmask.query.planning.planned import Plan, PlannedAggregate
 
+DIGITS = 12
+
 
 def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:
     """The published rows: ``hm_row``, ``hm_order``, ``level``, ``k0...`` (keys), ``a0...``."""
@@ -160,13 +162,16 @@ def _value(
     if planned.kind == "avg":
         total = merged[name].cast(pa.float64())
         count = merged[f"s{planned.states[1]}"].cast(pa.float64())
-        return pc.if_else(
+        mean = pc.if_else(
             pc.equal(count, 0.0), None, pc.divide(total, pc.max_element_wise(count, 1.0))
         )
+        return _settled(mean) if planned.of == "float" else mean
     if planned.kind.startswith(("var", "stddev")):
-        return _spread(planned.kind, merged[f"{name}_n"], merged[f"{name}_m2"])
+        return _settled(_spread(planned.kind, merged[f"{name}_n"], merged[f"{name}_m2"]))
     if planned.kind == "sum" and planned.of in ("integer", "boolean"):
         return _whole(merged[name])
+    if planned.kind == "sum" and planned.of == "float":
+        return _settled(merged[name])
     return merged[name]
 
 
@@ -180,6 +185,14 @@ def _spread(kind: str, count: NDArray[np.float64], m2: NDArray[np.float64]) -> p
     if kind.startswith("stddev"):
         value = np.sqrt(value)
     return pa.array(value, mask=~defined)
+
+
+def _settled(column: pa.Array) -> pa.Array:
+    """Sums of fractions to 12 digits: the last ones follow from the order of adding up."""
+    import pyarrow as pa
+
+    shown = [None if v is None else float(f"{v:.{DIGITS}g}") for v in column.to_pylist()]
+    return pa.array(shown, pa.float64())
 
 
 def _whole(column: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.table.hierarchy import Hierarchy
-    from halfmask.table.schema import Schema
+    from halfmask.table.schema import QueryRules, Schema
     from halfmask.table.table import Table
 
 
@@ -70,12 +70,14 @@ class Catalog:
         main: the one that a query on a single table means whatever it calls it.
         lookup: asks the engine for a table that is not listed yet.
         hierarchies: those that were built already.
+        rules: what the controller lets be asked, by the schemas that were given.
     """
 
     sources: dict[str, Source]
     main: str | None = None
     lookup: Callable[[str], Source | None] | None = None
     hierarchies: dict[tuple[str, str], Hierarchy] = field(default_factory=dict)
+    rules: tuple[QueryRules, ...] = ()
 
     def find(self, name: str) -> Source | None:
         """The table of that name."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from halfmask.engines.request import Engine, Key, Request
+    from halfmask.engines.request import Engine, Key, Request, State
     from halfmask.query.planning.planned import Plan, PlannedKey
 
 
@@ -37,7 +37,7 @@ def collect(plan: Plan, engine: Engine) -> Groups:
 
 
 def _largest_demand(request: Request, engine: Engine) -> int:
-    """The largest k that anybody of the table asks for, whether or not they meet WHERE and joins.
+    """The largest number that anybody of the table asks for, whoever meets WHERE and joins.
 
     How many are left out is said only where it reaches this: else the number itself would tell
     whether somebody who asks for more is among them.
@@ -50,8 +50,10 @@ def _largest_demand(request: Request, engine: Engine) -> int:
         join.set("side", "LEFT")
         join.set("kind", None)
     assert request.demands is not None  # noqa: S101 - the caller looked
-    query = source.select(exp.alias_(exp.Max(this=request.demands[0].copy()), "k"))
-    return int(_ceiling(engine.run(query), "k").max(initial=0))
+    for name, demand in zip(("k", "l"), request.demands, strict=True):
+        source = source.select(exp.alias_(exp.Max(this=demand.copy()), name))
+    found = engine.run(source)
+    return max(int(_ceiling(found, name).max(initial=0)) for name in ("k", "l"))
 
 
 def groups_of(plan: Plan, rows: pa.Table) -> Groups:
@@ -59,7 +61,7 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
     import pyarrow as pa
 
     rows = _plain_keys(plan, rows)
-    if plan.semantics != "selective":
+    if plan.semantics != "selective" or any(_is_rounded(s) for s in plan.request.states):
         rows = _ordered(plan, rows)
     level = rows["level"].to_numpy().astype(np.int64)
     people = _people(plan, rows)
@@ -124,6 +126,11 @@ def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
         labels = np.array([m[column.codes] for m in column.maps])
         keys.append(labels[np.array(column.depths)[depth], np.arange(len(level))])
     return rows.take(pa.array(np.lexsort([*reversed(keys), level])))
+
+
+def _is_rounded(state: State) -> bool:
+    """Whether the last digit of a merged state depends on the order in which groups are merged."""
+    return state.kind == "moments" or (state.kind == "sum" and state.of == "float")
 
 
 def _largest_refused(rows: pa.Table, level: NDArray[np.int64]) -> int:

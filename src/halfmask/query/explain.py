@@ -12,6 +12,8 @@ from halfmask.query.run import Session
 from halfmask.query.sealing import steps
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from halfmask.dp.budget import Number
     from halfmask.engines.request import Request
     from halfmask.query.planning.planned import Plan
@@ -76,6 +78,8 @@ def explain(
     *,
     schema: object = None,
     epsilon: Number | None = None,
+    floor: int | None = None,
+    tables: Sequence[str] | None = None,
     **private: Any,
 ) -> Explanation | PrivateExplanation:
     """Say how a query would be answered, without reading rows; takes what ``hm.query`` takes.
@@ -95,7 +99,7 @@ def explain(
     """
     from halfmask.query.private.clause import is_private
 
-    with Session(table, engine=engine, schema=schema) as session:
+    with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
         if epsilon is not None or is_private(sql):
             from halfmask.query.private.explain import explained_privately
             from halfmask.query.private.prepare import prepare_privately

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.query.aggregate import places
+from halfmask.release.answer_candidate import Shares
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -27,15 +28,48 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
     from halfmask.query.planning.planned import Plan
 
+    Rule = Mapping[str, float]
+
 
 def shown(
-    plan: Plan, groups: Groups, published: Published, rows: pa.Table, engine: Engine
-) -> tuple[pa.Table, pa.Table | None]:
-    """The published rows without what must not be shown, and the parts that decided it."""
-    if not plan.conditional or not len(published):
-        return rows, None
-    parts = _parts(plan, groups, published, engine)
-    return _without(rows, plan.conditional, ~_large_enough(plan, published, parts)), parts
+    plan: Plan,
+    groups: Groups,
+    published: Published,
+    rows: pa.Table,
+    engine: Engine,
+    dominance: Sequence[Rule] = (),
+) -> tuple[pa.Table, pa.Table | None, Shares | None]:
+    """The published rows without what must not be shown, and what decided it."""
+    if not len(published):
+        return rows, None, None
+    parts = None
+    if plan.conditional:
+        parts = _parts(plan, groups, published, engine)
+        rows = _without(rows, plan.conditional, ~_large_enough(plan, published, parts))
+    shares = _shares(plan, groups, published, engine, dominance)
+    if shares is not None:
+        for i, name in enumerate(shares.figures):
+            rows = _without(rows, [name], shares.dominated(i))
+    return rows, parts, shares
+
+
+def _shares(
+    plan: Plan, groups: Groups, published: Published, engine: Engine, rules: Sequence[Rule]
+) -> Shares | None:
+    """What those bring who bring most to each sum and average of each row."""
+    from sqlglot import exp
+
+    summed = {f"a{i}": a for i, a in enumerate(plan.aggregates) if a.kind in ("sum", "avg")}
+    if not rules or not summed:
+        return None
+    amounts = []
+    for aggregate in summed.values():
+        amount = plan.request.states[aggregate.states[0]].expression
+        amounts.append(exp.cast(amount, "int") if aggregate.of == "boolean" else amount)
+    most = max(int(rule.get("n", 2)) for rule in rules)
+    table = places(plan, groups, published)
+    found = engine.shares(plan.request, table, tuple(amounts), most).sort_by("place")
+    return Shares(tuple(summed), tuple(rules), most, found)
 
 
 def _parts(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:
@@ -81,11 +115,12 @@ def _large_enough(plan: Plan, published: Published, parts: pa.Table) -> NDArray[
     for i in range(len(plan.split_values)):
         values = parts[f"l{i}"].to_numpy()
         small |= (values > 0) & (values < needed[:, 1])
-    holds = np.ones(len(published), dtype=bool)
+    holds: NDArray[np.bool_] = np.ones(len(published), dtype=bool)
     holds[at[small]] = False
     scarce = np.unique(met[small])
     pairs = np.unique(np.stack((at, met))[:, np.isin(met, scarce)], axis=1)
-    return holds & (np.bincount(pairs[0], minlength=len(published)) == len(scarce))
+    holds[np.bincount(pairs[0], minlength=len(published)) < len(scarce)] = False
+    return holds
 
 
 def _without(rows: pa.Table, names: Sequence[str], hidden: NDArray[np.bool_]) -> pa.Table:

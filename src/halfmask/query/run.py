@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from halfmask.errors import ParameterError, QueryError
+from halfmask.errors import HalfmaskError, ParameterError, QueryError, SchemaError
 from halfmask.query.filter import EFFORT
+from halfmask.query.parsing.chain import folded
+from halfmask.table.schema import FLOOR
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Number
     from halfmask.dp.ledger import BudgetLedger
@@ -21,8 +26,11 @@ if TYPE_CHECKING:
     from halfmask.release.demands import Watch
     from halfmask.release.private import PrivateRelease
     from halfmask.table.demands import Policies
+    from halfmask.table.schema import QueryRules, Schema
 
 THE_TABLE = "the_table"
+# What databases keep about tables holds samples of everybody's values.
+SYSTEM = re.compile(r"(pg_|duckdb_|sqlite_|pragma_|information_schema|hm_)", re.IGNORECASE)
 
 
 def query(
@@ -36,6 +44,8 @@ def query(
     effort: float | None = EFFORT,
     recheck: Literal["groups", "rows"] = "groups",
     epsilon: Number | Literal["personal"] | None = None,
+    floor: int | None = None,
+    tables: Sequence[str] | None = None,
     **private: Any,
 ) -> Answer | PrivateRelease:
     """Answer a query so that every published row keeps its level's guarantee and every person's.
@@ -57,6 +67,9 @@ def query(
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
         epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``;
             ``"personal"``: everybody's own, from the schema's policy.
+        floor: the least k of an answer, where the schema's ``[query]`` states none (or less);
+            guarantees below it are raised. Unless stated, 3.
+        tables: the tables of a database that may be asked, where the schema does not list them.
         private: under differential privacy ``delta``, ``domains``, ``rows_per_person`` and
             ``confidence``; ``ledger`` is then a ``BudgetLedger`` or an ``Accountant``. See
             ``docs/dp.md``.
@@ -80,7 +93,7 @@ def query(
     """
     from halfmask.query.private.clause import is_private
 
-    with Session(table, engine=engine, schema=schema) as session:
+    with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
         if epsilon is not None or is_private(sql):
             from halfmask.query.private.answer import answer_privately
 
@@ -112,10 +125,31 @@ class Work:
 
 
 class Session:
-    """Tables and the engine that reads them, for one query or several."""
+    """Tables and the engine that reads them, for one query or several.
 
-    def __init__(self, table: object, *, engine: Any = None, schema: object = None) -> None:
-        self.engine, self.catalog, self._own = _open(table, engine, schema)
+    Attributes:
+        floor: the least k that an answer promises.
+        dominance: the rules by which a sum is not shown that few people make up.
+    """
+
+    def __init__(
+        self,
+        table: object,
+        *,
+        engine: Any = None,
+        schema: object = None,
+        floor: int | None = None,
+        tables: Sequence[str] | None = None,
+    ) -> None:
+        from halfmask.models.exact import require_whole
+
+        if floor is not None:
+            require_whole("floor", floor, 1)
+        self.engine, self.catalog, self._own = _open(table, engine, schema, tables)
+        rules = self.catalog.rules
+        stated = [k for k in (floor, *(rule.k for rule in rules)) if k is not None]
+        self.floor = max(stated, default=FLOOR)
+        self.dominance = tuple(rule.dominance for rule in rules if rule.dominance)
 
     def __enter__(self) -> Session:
         return self
@@ -126,7 +160,7 @@ class Session:
 
     def prepare(self, sql: str, policies: object = None) -> Work:
         """Parse and plan a query and join the policies to it."""
-        from halfmask.query.parsing.parse import parse
+        from halfmask.query.parsing.parse import parse, raised
         from halfmask.query.planning.demands import with_demands
         from halfmask.query.planning.plan import plan
         from halfmask.release.demands import watched
@@ -134,7 +168,7 @@ class Session:
 
         if not isinstance(sql, str) or not sql.strip():
             raise QueryError("there is no query.")
-        planned = plan(parse(sql), self.catalog, self.engine)
+        planned = plan(raised(parse(sql), self.floor), self.catalog, self.engine)
         stated = read_policies(policies)
         planned = with_demands(planned, stated, self.engine)
         tables = {
@@ -178,7 +212,7 @@ class Session:
         choice = choose(groups, plan.semantics, effort=effort)
         published = publish(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
-        rows, parts = shown(plan, groups, published, rows, self.engine)
+        rows, parts, shares = shown(plan, groups, published, rows, self.engine, self.dominance)
         candidate = candidate_of(
             plan,
             groups,
@@ -188,6 +222,7 @@ class Session:
             self.engine,
             second_look=recheck == "rows",
             parts=parts,
+            shares=shares,
         )
         candidate = replace(candidate, watch=work.watch)
         answer = seal_answer(candidate)
@@ -199,26 +234,44 @@ class Session:
         return seal_answer(replace(candidate, notes=(*candidate.notes, *warned)))
 
 
-def _open(table: object, engine: Any, schema: object) -> tuple[Engine, Catalog, bool]:
+def _open(
+    table: object, engine: Any, schema: object, tables: Sequence[str] | None
+) -> tuple[Engine, Catalog, bool]:
     from halfmask.engines import open as engines
 
     if hasattr(engine, "collect"):
-        return engine, _listed(engine, table, schema), False
+        named = (
+            [table] if isinstance(table, str) else [*table] if isinstance(table, Mapping) else []
+        )
+        return engine, _asked(engine, schema, tables, named), False
     if hasattr(table, "collect") and hasattr(table, "dialect"):
         given = cast("Engine", table)
-        return given, _asked(given, schema), False
+        return given, _asked(given, schema, tables), False
     if engines.is_address(table):
         opened = engines.open_address(str(table))
-        return opened, _asked(opened, schema), True
+        return _closing(opened, schema, tables)
     if engines.is_spark(table):
         from halfmask.engines.spark import Spark
 
-        spark = Spark(table)
-        return spark, _asked(spark, schema), True
-    return _in_memory(table, engine, schema)
+        named = [THE_TABLE] if hasattr(table, "createOrReplaceTempView") else []
+        return _closing(Spark(table), schema, tables, named)
+    return _in_memory(table, engine, schema, tables)
 
 
-def _in_memory(table: object, engine: str | None, schema: object) -> tuple[Engine, Catalog, bool]:
+def _closing(
+    engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
+) -> tuple[Engine, Catalog, bool]:
+    """An engine that was opened here; it is closed where its tables cannot be asked."""
+    try:
+        return engine, _asked(engine, schema, tables, named), True
+    except HalfmaskError:
+        engine.close()
+        raise
+
+
+def _in_memory(
+    table: object, engine: str | None, schema: object, listed: Sequence[str] | None
+) -> tuple[Engine, Catalog, bool]:
     from halfmask.engines.open import open_tables
     from halfmask.query.catalog import Catalog, Source
     from halfmask.table.read import read
@@ -234,6 +287,10 @@ def _in_memory(table: object, engine: str | None, schema: object) -> tuple[Engin
         )
         for name, t in given.items()
     }
+    rules = [t.schema.query for t in tables.values()]
+    if several:
+        names = _names(listed, rules)
+        tables = {n: t for n, t in tables.items() if not names or folded(n) in map(folded, names)}
     opened = open_tables({name: t.arrow for name, t in tables.items()}, engine)
     sources = {}
     for name, read_table in tables.items():
@@ -245,31 +302,63 @@ def _in_memory(table: object, engine: str | None, schema: object) -> tuple[Engin
                 read_table.arrow[person].null_count > 0
             )
         sources[name] = Source(name, columns, read_table.schema, read_table, repeats)
-    return opened, Catalog(sources, None if several else THE_TABLE), True
+    return opened, Catalog(sources, None if several else THE_TABLE, rules=tuple(rules)), True
 
 
-def _asked(engine: Engine, schema: object) -> Catalog:
-    """A catalog that asks the engine for tables as queries name them."""
+def _asked(
+    engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
+) -> Catalog:
+    """A catalog that asks the engine for tables as queries name them, of those that are listed.
+
+    Raises:
+        SchemaError: nobody said which tables may be asked.
+    """
     from halfmask.query.catalog import Catalog, Source
 
+    schemas = _schemas(schema)
+    rules = [one.query for one in schemas.values()]
+    # Tables that a schema is given for by name are listed by that.
+    names = _names(tables, rules) or [name for name in schemas if name] or list(named)
+    if not names:
+        raise SchemaError(
+            'Say which tables of the database may be asked: tables = ["visits"] under [query] '
+            'in the schema, tables=["visits"] in Python, or --tables visits.'
+        )
+
     def lookup(name: str) -> Source | None:
-        columns = engine.columns(name)
-        return None if columns is None else Source(name, columns, _schema_of(schema, name))
+        listed = next((n for n in names if folded(n) == folded(name)), None)
+        columns = engine.columns(listed) if listed and not SYSTEM.match(listed) else None
+        if listed is None or columns is None:
+            return None
+        return Source(listed, columns, schemas.get(listed, schemas.get("")))
 
-    return Catalog({}, None, lookup)
-
-
-def _listed(engine: Engine, table: object, schema: object) -> Catalog:
-    """A given engine, and the name of the table in it."""
-    catalog = _asked(engine, schema)
-    if isinstance(table, str):
-        catalog.find(table)
-    return catalog
+    return Catalog({}, None, lookup, rules=tuple(rules))
 
 
-def _schema_of(schema: object, name: str) -> Any:
+def _names(given: Sequence[str] | None, rules: Sequence[QueryRules]) -> list[str]:
+    """The tables that may be asked; where argument and schema both list some, those of both."""
+    if isinstance(given, str):
+        raise ParameterError("tables", given, "a list of names")
+    lists = [list(rule.tables) for rule in rules if rule.tables is not None]
+    stated = list(dict.fromkeys(name for names in lists for name in names))
+    if given is None or not lists:
+        return list(given or stated)
+    return [name for name in given if folded(name) in map(folded, stated)]
+
+
+def _schemas(schema: object) -> dict[str, Schema]:
+    """The schemas by table; one for all tables has no name."""
     from halfmask.table.read import as_schema
 
-    if isinstance(schema, Mapping) and "columns" not in schema and name in schema:
-        schema = schema[name]
-    return None if schema is None else as_schema(schema)
+    if schema is None:
+        return {}
+    if isinstance(schema, Mapping) and not _is_one_schema(schema):
+        return {str(name): as_schema(one) for name, one in schema.items() if one is not None}
+    return {"": as_schema(schema)}
+
+
+def _is_one_schema(given: Mapping[str, object]) -> bool:
+    """Whether a mapping is the schema of one table, and not schemas by name."""
+    from halfmask.table.schema_file import are_columns, are_sections
+
+    return not given or are_sections(given) or are_columns(given)

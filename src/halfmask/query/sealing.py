@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Measure
-from halfmask.release.answer_candidate import AnswerCandidate, Promise
+from halfmask.release.answer_candidate import AnswerCandidate, Promise, Shares
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +20,7 @@ CONDITIONAL = (
     "A figure that depends on a condition is empty where fewer people than the row's guarantee "
     "meet the condition, or fail to meet it."
 )
+DOMINATED = "A sum or average is empty where few people make up too much of it."
 
 
 def candidate_of(
@@ -32,6 +33,7 @@ def candidate_of(
     *,
     second_look: bool,
     parts: pa.Table | None = None,
+    shares: Shares | None = None,
 ) -> AnswerCandidate:
     """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
     import pyarrow as pa
@@ -52,11 +54,13 @@ def candidate_of(
         gap=choice.gap,
         engine=engine.name,
         sql=plan.statement.text,
-        notes=_notes(plan, published),
+        notes=_notes(plan, published, shares),
         below=_below(plan, groups, published, engine) if plan.repeat else None,
         counted=_second_look(plan, groups, published, engine) if second_look else None,
-        figures=rows.select(["hm_row", *plan.conditional]) if plan.conditional else None,
+        figures=rows.select(["hm_row", *plan.conditional, *(shares.figures if shares else ())]),
+        conditional=len(plan.conditional),
         parts=parts,
+        shares=shares,
     )
 
 
@@ -87,12 +91,14 @@ def steps(plan: Plan) -> tuple[str, ...]:
     return tuple("as grouped" if x.step is None else str(x.step) for x in plan.chain.levels)
 
 
-def _notes(plan: Plan, published: Published) -> tuple[str, ...]:
+def _notes(plan: Plan, published: Published, shares: Shares | None) -> tuple[str, ...]:
     notes = list(plan.notes)
     if not len(published):
         notes.append("No group meets its guarantee: nothing could be published.")
     if plan.conditional:
         notes.append(CONDITIONAL)
+    if shares is not None:
+        notes.append(DOMINATED)
     if plan.repeat:
         notes.append(
             "People with several rows count once for each row of the answer they stand in."

@@ -23,6 +23,8 @@ from halfmask.query.run import Session
 from halfmask.query.semantics import selective
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.query.groups import Groups
@@ -85,14 +87,21 @@ class Suggestion:
 
 
 def suggest(
-    table: object, sql: str, policies: object = None, engine: Any = None, *, schema: object = None
+    table: object,
+    sql: str,
+    policies: object = None,
+    engine: Any = None,
+    *,
+    schema: object = None,
+    floor: int | None = None,
+    tables: Sequence[str] | None = None,
 ) -> Suggestion:
     """Estimate chains of guarantees for a query and propose one; takes what ``hm.query`` takes.
 
     Raises:
         QueryError: the query cannot be answered; says where and why.
     """
-    with Session(table, engine=engine, schema=schema) as session:
+    with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
         plan = session.prepare(sql, policies).plan
         return _Search(plan, session).run()
 

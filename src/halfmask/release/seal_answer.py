@@ -45,6 +45,7 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
         _check_conditions(engine, candidate)
     finally:
         engine.close()
+    _check_shares(candidate)
     _check_second_look(candidate)
     verdicts = _verdicts(candidate, found)
     if any(not v.holds for v in verdicts):
@@ -183,7 +184,7 @@ def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
 
 def _check_conditions(engine: DuckDB, candidate: AnswerCandidate) -> None:
     """Conditional figures must be null where a part of the people behind them is too small."""
-    if candidate.figures is None or not len(candidate.places):
+    if candidate.figures is None or not candidate.conditional or not len(candidate.places):
         return
     if candidate.parts is None:
         raise InternalError("Conditional figures came without the parts of their rows.")
@@ -198,7 +199,8 @@ def _check_conditions(engine: DuckDB, candidate: AnswerCandidate) -> None:
             *(f"l{i} BETWEEN 1 AND l - 1" for i in range(candidate.parts.num_columns - 3)),
         ]
     )
-    tests = " OR ".join(f"{name} IS NOT NULL" for name in candidate.figures.column_names[1:])
+    names = candidate.figures.column_names[1 : candidate.conditional + 1]
+    tests = " OR ".join(f"{name} IS NOT NULL" for name in names)
     found = _run(
         engine,
         "WITH small AS (SELECT parts.place, met FROM parts JOIN places USING (place) "  # noqa: S608
@@ -222,6 +224,26 @@ def _check_whole(engine: DuckDB, candidate: AnswerCandidate) -> None:
     parts = _run(engine, "SELECT place, SUM(people) AS n FROM parts GROUP BY place")
     if not np.array_equal(_per_place(candidate, parts), _people(engine, candidate)):
         raise InternalError("The parts of a row are not all its people; nothing was released.")
+
+
+def _check_shares(candidate: AnswerCandidate) -> None:
+    """Sums that few people make up must be null."""
+    shares = candidate.shares
+    if shares is None or candidate.figures is None:
+        return
+    for row in shares.rows.to_pylist():
+        for i, name in enumerate(shares.figures):
+            if candidate.figures[name][row["place"]].as_py() is None or not row[f"t{i}"]:
+                continue
+            largest = [float(row[f"x{i}_{j + 1}"] or 0) for j in range(shares.most)]
+            total = float(row[f"t{i}"])
+            for rule in shares.rules:
+                p, n, k = (rule.get(x, 0) for x in "pnk")
+                rest = total - sum(largest[:2])
+                if (p and rest < p / 100 * largest[0]) or (
+                    n and sum(largest[: int(n)]) > k / 100 * total
+                ):
+                    raise InternalError("A sum is made up by few people; nothing was released.")
 
 
 def _check_second_look(candidate: AnswerCandidate) -> None:

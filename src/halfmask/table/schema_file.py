@@ -68,7 +68,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     """Make a schema from a mapping of the file's shape, or from the columns alone."""
     if not isinstance(data, Mapping):
         raise SchemaError("A schema is a mapping, a Schema or the path of a TOML file.")
-    if data and not any(name in data for name in _SECTIONS) and _are_columns(data):
+    if data and not are_sections(data) and are_columns(data):
         data = {"columns": data}
     faults = _unknown_keys("the schema", data, _SECTIONS)
     sections: dict[str, Mapping[str, Any]] = {}
@@ -104,7 +104,13 @@ def _finish(
     return schema
 
 
-def _are_columns(data: Mapping[str, object]) -> bool:
+def are_sections(data: Mapping[str, object]) -> bool:
+    """Whether a mapping has the sections of a schema file."""
+    return any(name in data for name in _SECTIONS)
+
+
+def are_columns(data: Mapping[str, object]) -> bool:
+    """Whether a mapping is the columns of a schema alone."""
     return all(
         (isinstance(entry, str) and entry in ROLES)
         or isinstance(entry, Column)

@@ -7,7 +7,7 @@ plain SQL for sqlglot.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from halfmask.errors import QueryError, UnsupportedQueryError
@@ -77,6 +77,19 @@ def parse(text: str) -> Statement:
     chain, semantics, bound = clause.read()
     check_chain(text, chain)
     return Statement(text, select_of(text, plain), chain, semantics, bound, asked is not None)
+
+
+def raised(statement: Statement, floor: int) -> Statement:
+    """The statement in which no level promises a k below the controller's floor."""
+    chain = statement.chain
+    if chain.guarantees[0].k >= floor:
+        return statement
+    levels = tuple(
+        replace(level, guarantee=replace(level.guarantee, k=max(floor, level.guarantee.k)))
+        for level in chain.levels
+    )
+    note = f"Answers are given for at least {floor} people here: k was raised to {floor}."
+    return replace(statement, chain=replace(chain, levels=levels), notes=(*statement.notes, note))
 
 
 def tokens_of(text: str) -> list[Token]:

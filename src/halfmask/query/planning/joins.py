@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from halfmask.errors import PrivacyError, UnsupportedQueryError
 
 if TYPE_CHECKING:
-
     from halfmask.engines.request import Engine
     from halfmask.query.planning.scope import Link, Scope
 
