@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import LedgerError
-from halfmask.query.history.combinations import isolates
+from halfmask.query.history.differences import Atom, isolates
 
 COUNTS = "SELECT SUM(salary) AS s FROM t {} GUARANTEE k = 5, l = 2"
 THREE = (

@@ -93,6 +93,15 @@ class DuckDB(SqlEngine):
         ((rows, total),) = self._connection.execute(counted).fetchall()
         return f"duckdb {duckdb.__version__}:{rows}-{total}"
 
+    def definition(self, table: str) -> str | None:
+        """The SQL of a view; None for a table."""
+        text = (
+            "SELECT sql FROM duckdb_views() WHERE view_name = ? AND NOT internal "
+            "AND database_name IN (current_database(), 'temp')"
+        )
+        found = self._connection.execute(text, [table]).fetchall()
+        return str(found[0][0]) if found else None
+
     def close(self) -> None:
         """Close the connection if it was opened here, else take away what was brought along."""
         if self._attached is not None:

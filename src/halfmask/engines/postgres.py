@@ -165,6 +165,23 @@ class Postgres(SqlEngine):
             raise refusal("postgres", error) from None
         return f"postgres:{rows}-{total}"
 
+    def definition(self, table: str) -> str | None:
+        """The SQL of a view; None for a table."""
+        import psycopg
+
+        quoted = '"' + table.replace('"', '""') + '"'
+        text = (
+            "SELECT CASE c.relkind WHEN 'm' THEN 'CREATE MATERIALIZED VIEW v AS ' ELSE '' END "
+            "|| pg_get_viewdef(c.oid) FROM pg_class c "
+            "WHERE c.oid = to_regclass(%s) AND c.relkind IN ('v', 'm')"
+        )
+        try:
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                found = cursor.execute(text, [quoted]).fetchall()
+        except psycopg.Error as error:
+            raise refusal("postgres", error) from None
+        return str(found[0][0]) if found else None
+
     def close(self) -> None:
         """Close the connection; temporary tables go with it."""
         self._connection.close()

@@ -154,6 +154,25 @@ class Reference:
         """Count and sum the bounded contributions of people; the first rows of each are kept."""
         return reference_tally(request, self._rows(request.source), evaluate.value)
 
+    def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
+        """The rows behind each place, one by one."""
+        names = ["level", *(f"g{i}" for i in range(len(request.keys)))]
+        at = {tuple(p[n] for n in names): p["place"] for p in places.to_pylist()}
+        out: dict[str, list[Any]] = {name: [] for name in ("place", *columns)}
+        for row in self._rows(request.source):
+            level = self._level(request, row)
+            keys = [generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys]
+            place = at.get((level, *keys))
+            if place is not None:
+                out["place"].append(place)
+                for name, expression in columns.items():
+                    out[name].append(evaluate.value(expression, row))
+        return pa.table(out)
+
+    def definition(self, table: str) -> str | None:  # noqa: ARG002
+        """There are no views here."""
+        return None
+
     def _level(self, request: Request, row: Row) -> int:
         if request.person is not None and evaluate.value(request.person, row) is None:
             return -2

@@ -199,6 +199,16 @@ class Engine(Protocol):
         """Count and sum the bounded contributions of people: ``g0...``, ``rows``, ``n0`` ..."""
         ...
 
+    def trace(
+        self, request: Request, places: pa.Table, columns: Mapping[str, exp.Expr]
+    ) -> pa.Table:
+        """The rows behind each ``place``, one by one: ``place`` and the given columns."""
+        ...
+
+    def definition(self, table: str) -> str | None:
+        """The SQL of a view in the engine's dialect; None for a table, or where it is not told."""
+        ...
+
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The list of a group's (already distinct) values, or null or a part from ``count`` on."""
         ...

@@ -103,6 +103,17 @@ class Spark(SqlEngine):
             raise refusal("spark", error) from None
         return f"spark:{row['n']}-{row['t']}"
 
+    def definition(self, table: str) -> str | None:
+        """The SQL of a view; None for a table, and for a view that was made of a frame."""
+        from pyspark.errors import PySparkException
+
+        quoted = "`" + table.replace("`", "``") + "`"
+        try:
+            rows = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
+        except PySparkException as error:
+            raise refusal("spark", error) from None
+        return next((str(r["data_type"]) for r in rows if r["col_name"] == "View Text"), None)
+
     def close(self) -> None:
         """Take away what was brought along; the session is not ours to stop."""
         for name in dict.fromkeys(self._brought):

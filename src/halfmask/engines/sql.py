@@ -15,7 +15,7 @@ from halfmask.engines.levels import levelled
 from halfmask.engines.side_by_side import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -167,6 +167,15 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
     ]
     query = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), f"t{i}"), *largest)
     return query.from_(ranked.subquery("g")).group_by(column("place"))
+
+
+def trace_query(request: Request, columns: Mapping[str, exp.Expr]) -> exp.Select:
+    """The query behind ``trace``."""
+    rows = levelled(request, dict(columns)).subquery("b")
+    found = _select(column("place", "p"), *(column(name, "b") for name in columns)).from_(rows)
+    return found.join(
+        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
+    )
 
 
 def _fused(engine: Engine, request: Request) -> exp.Select:

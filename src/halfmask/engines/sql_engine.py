@@ -9,6 +9,8 @@ from halfmask.engines.request import Engine
 from halfmask.engines.tally import tally_query
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
     from sqlglot.expressions import Expr, Select
 
@@ -59,3 +61,8 @@ class SqlEngine(Engine, Protocol):
     def tally(self, request: Tally) -> pa.Table:
         """Count and sum the bounded contributions of people."""
         return self.run(tally_query(request))
+
+    def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
+        """The rows behind each place."""
+        self.add("hm_places", places)
+        return self.run(sql.trace_query(request, columns))

@@ -192,7 +192,7 @@ class Session:
         from halfmask.query.collect import collect
         from halfmask.query.figures import shown
         from halfmask.query.filter import choose, publish
-        from halfmask.query.history.told import told
+        from halfmask.query.history.support import support_of
         from halfmask.query.sealing import candidate_of
         from halfmask.release.seal_answer import seal_answer
 
@@ -228,9 +228,7 @@ class Session:
         answer = seal_answer(candidate)
         if ledger is None:
             return answer
-        new = told(plan, groups, published, answer.withheld)
-        warned = ledger.check(self, work, new)
-        ledger.enter(self, plan, new)
+        warned = ledger.note(self, work, support_of(plan, groups, published, answer.withheld))
         return seal_answer(replace(candidate, notes=(*candidate.notes, *warned)))
 
 

@@ -1,10 +1,10 @@
 """What was answered before, and whether a new answer could be subtracted from it.
 
-Definition: take the rows and the said totals of an earlier answer and of the new one as sets of
-people. Adding up some of one and subtracting some of the other leaves the people in which the two
-choices differ.
-If that difference can be made non-empty and smaller than k, those people would be isolated. Every
-pair of answers is compared (``cuts``), then the latest ones all together (``combinations``).
+The ledger keeps, for every answer, which rows and people stood in which of its rows and said
+totals. A new answer is compared with each earlier one that shares people or rows with it, and with
+the latest ones all together (``differences``): by people, by the rows of each table, and by rows
+joined where a join multiplies both sides. What was told is kept as it was: no option, no name and
+no later change of the table alters it.
 """
 
 from __future__ import annotations
@@ -12,38 +12,146 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import dataclass, field
+import secrets
+import zlib
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from halfmask.errors import InputError, LedgerError, ParameterError, QueryError
+from halfmask.query.history.differences import Side, atoms_of, isolates
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Callable
 
-    from halfmask.engines.request import Request
-    from halfmask.query.history.told import Told
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from halfmask.query.history.support import Kind, Part, Profile, Support, Trace
     from halfmask.query.planning.planned import Plan
     from halfmask.query.run import Session, Work
 
-FORMAT = "halfmask.ledger/1"
-MOST_TOGETHER = 6
+FORMAT, OLD_FORMAT = "halfmask.ledger/2", "halfmask.ledger/1"
+MOST_TOGETHER, MOST_TRIED = 6, 24
+SEVERAL = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """Where the numbered people, or rows of a table, stood in one answer.
+
+    Attributes:
+        kind: what is numbered.
+        start: the first number.
+        packed: per number from there, which profile it has (from 1; 0: none), compressed.
+        profiles: the places, and how often.
+    """
+
+    kind: Kind
+    start: int
+    packed: bytes
+    profiles: tuple[Profile, ...]
+
+    def side(self, size: int, *, once: bool = False) -> Side:
+        """The same over ``size`` numbers; ``once``: however often."""
+        codes = np.full(size, -1, dtype=np.int32)
+        found = np.frombuffer(zlib.decompress(self.packed), dtype=_width(self.profiles))
+        codes[self.start : self.start + len(found)] = found.astype(np.int32) - 1
+        if not once:
+            return Side(codes, self.profiles)
+        return Side(codes, tuple(tuple((place, 1) for place, _ in p) for p in self.profiles))
+
+
+def _width(profiles: tuple[Profile, ...]) -> str:
+    """As many bytes as the number of the last profile needs."""
+    return "<u1" if len(profiles) < 2**8 else "<u2" if len(profiles) < 2**16 else "<u4"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One earlier answer: the query, its table, and which groups made up each row and total."""
+    """One earlier answer.
+
+    Attributes:
+        sql: the query.
+        table: the table that it names in FROM.
+        k: the largest guarantee of what was told.
+        demand: what every difference must reach: k, and the own k of everybody in it.
+        fingerprint: tells whether the table is still the same.
+        seen: who stood where.
+        reads: the tables at the bottom of all views.
+        opaque: whether rows of a view could not be followed to a table.
+        places: which groups made up each row, where an older version noted the answer so.
+    """
 
     sql: str
     table: str
     k: int
-    places: pa.Table
+    demand: int
     fingerprint: str = ""
+    seen: tuple[Seen, ...] = ()
+    reads: tuple[str, ...] = ()
+    opaque: bool = False
+    places: pa.Table | None = None
+
+    @property
+    def names_people(self) -> bool:
+        """Whether it is known whose rows they are."""
+        return any(seen.kind == "people" for seen in self.seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """All people and rows that answers spoke of.
+
+    Attributes:
+        ids: what they are known by, in the order of their appearance.
+        who: per number the number of its person; itself where nobody is known; -1: several.
+    """
+
+    ids: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    who: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+
+    def with_parts(self, parts: tuple[Part, ...]) -> tuple[Numbers, tuple[Seen, ...]]:
+        """These and those of an answer, and where they stood in it."""
+        ids = self.ids
+        for part in parts:
+            ids = np.concatenate([ids, part.ids[~_is_in(np.sort(ids), part.ids)]])
+        order = np.argsort(ids)
+
+        def at(some: NDArray[np.uint64]) -> NDArray[np.int64]:
+            found: NDArray[np.int64] = order[np.searchsorted(ids, some, sorter=order)]
+            return found
+
+        who = np.concatenate([self.who, np.arange(len(self.ids), len(ids), dtype=np.int32)])
+        seen = []
+        for part in parts:
+            mine = at(part.ids)
+            whose = at(part.who).astype(np.int32)
+            unknown, stays = who[mine] == mine, (whose == mine) | (whose == who[mine])
+            who[mine] = np.where(
+                part.shared, SEVERAL, np.where(unknown, whose, np.where(stays, who[mine], SEVERAL))
+            )
+            start, end = (int(mine.min()), int(mine.max()) + 1) if len(mine) else (0, 0)
+            codes = np.zeros(end - start, dtype=_width(part.profiles))
+            codes[mine - start] = part.codes + 1
+            packed = zlib.compress(codes.tobytes(), 1)
+            seen.append(Seen(part.kind, start, packed, part.profiles))
+        return Numbers(ids, who), tuple(seen)
+
+
+def _is_in(ordered: NDArray[np.uint64], some: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(len(some), dtype=bool)
+    at = np.minimum(np.searchsorted(ordered, some), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[at] == some
+    return found
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What has been answered on a table, so that answers cannot be subtracted from each other.
+    """What has been answered, so that answers cannot be subtracted from each other.
 
     Attributes:
         on_danger: ``"refuse"`` to raise, ``"warn"`` to note it in ``warnings`` and answer.
@@ -59,71 +167,131 @@ class Ledger:
     on_danger: Literal["refuse", "warn"] = "refuse"
     entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    _seen: dict[Path, bytes | None] = field(default_factory=dict, repr=False, compare=False)
+    _numbers: Numbers = field(default_factory=Numbers, repr=False, compare=False)
+    _salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False, compare=False)
+    _files: dict[Path, bytes | None] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.on_danger not in ("refuse", "warn"):
             raise ParameterError("on_danger", self.on_danger, "'refuse' or 'warn'")
 
-    def check(self, session: Session, work: Work, new: Told) -> tuple[str, ...]:
-        """Compare a new answer with the earlier ones on the same table; what a reader should know.
+    def note(self, session: Session, work: Work, new: Support) -> tuple[str, ...]:
+        """Compare a new answer with the earlier ones and note it; what a reader should know.
 
         Raises:
             LedgerError: together with earlier answers fewer than k people would be isolated.
         """
-        from halfmask.query.history.cuts import smallest_cut
+        before = len(self.warnings)
+        self._renew(session, work)
+        numbers, entry = self._entry(session, work.plan, new)
+        notes = self._compare(numbers, entry)
+        self.warnings[before:] = dict.fromkeys(self.warnings[before:])
+        self._numbers = numbers
+        self.entries.append(entry)
+        return notes
 
-        table = _table(work.plan)
-        sides: list[tuple[Plan, pa.Table]] = []
-        numbers, largest = [], new.k
-        for number, entry in enumerate(self.entries, start=1):
-            if entry.table != table:
+    def _entry(self, session: Session, plan: Plan, new: Support) -> tuple[Numbers, Entry]:
+        from halfmask.query.history.support import trace_of
+
+        trace: Trace = trace_of(session.engine, plan, new, self._salt)
+        numbers, seen = self._numbers.with_parts(trace.parts)
+        entry = Entry(
+            plan.statement.text,
+            plan.scope.tables[plan.scope.main].name,
+            new.k,
+            new.demand,
+            session.engine.fingerprint(trace.base),
+            seen,
+            trace.reads,
+            trace.opaque,
+        )
+        return numbers, entry
+
+    def _renew(self, session: Session, work: Work) -> None:
+        """Look up who stood where in answers that an older version noted."""
+        from halfmask.query.history.support import Support
+
+        for i, entry in enumerate(self.entries):
+            if entry.places is None:
                 continue
-            k = max(entry.k, new.k)
-            earlier = _planned_again(session, entry, number, work)
-            if smallest_cut(_cells(session, earlier, entry.places, work.plan, new.places), k) < k:
-                self._danger([number], k)
-            sides.append((earlier, entry.places))
-            numbers.append(number)
-            largest = max(largest, k)
-        if len(sides) > 1:
-            latest = [*sides[-MOST_TOGETHER:], (work.plan, new.places)]
-            self._together(session, latest, numbers[-MOST_TOGETHER:], largest)
-        return self._changed(session, table)
+            try:
+                plan = session.prepare(entry.sql, work.policies).plan
+            except QueryError:
+                raise LedgerError(
+                    f"Answer {i + 1} of the ledger was noted by an older version and cannot be "
+                    "compared with what is given now, so nothing was released: give its tables "
+                    "and the schema under which it was answered.",
+                    entry=str(i + 1),
+                ) from None
+            told = Support(entry.places, entry.k, entry.demand)
+            self._numbers, found = self._entry(session, plan, told)
+            self.entries[i] = replace(found, fingerprint=entry.fingerprint)
 
-    def _together(
-        self, session: Session, sides: list[tuple[Plan, pa.Table]], numbers: list[int], k: int
-    ) -> None:
-        from halfmask.query.history.combinations import isolates
+    def _compare(self, numbers: Numbers, new: Entry) -> tuple[str, ...]:
+        met: set[int] = set()
+        for part in new.seen:
+            met |= _Comparison(self, numbers, new, part).run()
+        strangers = [i for i in range(len(self.entries)) if i not in met]
+        return (*self._changed(new), *self._apart(numbers, new, strangers))
 
-        if isolates(_atoms(session, sides), k):
-            self._danger(numbers, k)
+    def _apart(self, numbers: Numbers, new: Entry, strangers: list[int]) -> tuple[str, ...]:
+        """Answers that share no row with the new one: about others, or not to be told."""
+        unclear = []
+        for i in strangers:
+            entry = self.entries[i]
+            related = bool(set(entry.reads) & set(new.reads))
+            if entry.fingerprint == new.fingerprint:
+                continue
+            if entry.names_people and new.names_people:
+                if related:
+                    _Comparison(self, numbers, new, new.seen[0]).by_number(i)
+                continue
+            if related and (entry.opaque or new.opaque):
+                self.danger(
+                    [i],
+                    "This answer cannot be compared with answer {} of the ledger, because rows of "
+                    "a view cannot be followed to its table; nothing was released. Declare the "
+                    "person column of both, or ask the table itself.",
+                )
+            elif entry.table != new.table:
+                unclear.append(str(i + 1))
+        if not unclear:
+            return ()
+        note = (
+            f"Answer {', '.join(unclear)} of the ledger is about other rows, as far as can be "
+            "told: declare the person column of both tables, so that people can be compared."
+        )
+        self.warnings.append(note)
+        return (note,)
 
-    def _changed(self, session: Session, table: str) -> tuple[str, ...]:
-        now = fingerprint(session, table)
-        kind = now.split(":")[0]
+    def _changed(self, new: Entry) -> tuple[str, ...]:
+        kind = new.fingerprint.split(":")[0]
         stale = [
             str(i)
             for i, e in enumerate(self.entries, start=1)
-            if e.table == table and e.fingerprint.split(":")[0] == kind and e.fingerprint != now
+            if e.table == new.table
+            and e.fingerprint.split(":")[0] == kind
+            and e.fingerprint != new.fingerprint
         ]
         if not stale:
             return ()
         note = (
             f"The table has changed since answer {', '.join(stale)} of the ledger: what changed "
-            "can be learned by comparing the answers, which the ledger cannot rule out."
+            "for many people together can be learned by comparing the answers."
         )
         self.warnings.append(note)
         return (note,)
 
-    def enter(self, session: Session, plan: Plan, new: Told) -> None:
-        """Note an answer that left."""
-        table = _table(plan)
-        printed = fingerprint(session, table)
-        self.entries.append(Entry(plan.statement.text, table, new.k, new.places, printed))
+    def danger(self, entries: list[int], message: str) -> None:
+        """Refuse, or note what would have been refused."""
+        which = ", ".join(str(i + 1) for i in entries)
+        message = message.format(which)
+        if self.on_danger == "refuse":
+            raise LedgerError(message, entry=which)
+        self.warnings.append(message)
 
     def write(self, path: str | Path) -> None:
-        """Write the ledger; it belongs beside the table, not to the asker.
+        """Write the ledger, for its owner's eyes only; it belongs beside the table.
 
         Raises:
             LedgerError: somebody else wrote the file since it was read, so that the new answer was
@@ -131,145 +299,129 @@ class Ledger:
         """
         from halfmask.release.files import alone_in, whole_file
 
-        entries = [
-            {
-                "sql": e.sql,
-                "table": e.table,
-                "k": e.k,
-                "places": _packed(e.places),
-                "fingerprint": e.fingerprint,
-            }
-            for e in self.entries
-        ]
         file = Path(path).resolve()
-        data = json.dumps({"format": FORMAT, "entries": entries}, indent=1).encode()
+        data = _written(self.entries, self._numbers, self._salt)
         with alone_in(file.parent):
-            if file in self._seen and self._seen[file] != _digest(file):
+            if file in self._files and self._files[file] != _digest(file):
                 raise LedgerError(
                     "Another answer was noted in the ledger meanwhile; nothing was released. Ask "
                     "again, to be compared with it."
                 )
             with whole_file(path) as temporary:
+                temporary.touch(mode=0o600)
                 temporary.write_bytes(data)
-            self._seen[file] = hashlib.sha256(data).digest()
+            self._files[file] = hashlib.sha256(data).digest()
 
     @classmethod
     def read(cls, path: str | Path, on_danger: Literal["refuse", "warn"] = "refuse") -> Ledger:
         """Read a ledger; an absent file is an empty one.
 
         Raises:
-            InputError: the file is no ledger.
+            InputError: the file is no ledger, a newer one, or damaged.
         """
         file = Path(path)
-        seen = {file.resolve(): _digest(file)}  # first: a later change is noticed
+        files = {file.resolve(): _digest(file)}  # first: a later change is noticed
         if not file.exists():
-            return cls(on_danger, _seen=seen)
+            return cls(on_danger, _files=files)
         try:
-            document = json.loads(file.read_text(encoding="utf-8"))
-            known = document["format"] == FORMAT
-            entries = [
-                Entry(
-                    e["sql"],
-                    e["table"],
-                    int(e["k"]),
-                    _unpacked(e["places"]),
-                    str(e.get("fingerprint", "")),
-                )
-                for e in document["entries"]
-            ]
-        except (ValueError, KeyError, TypeError, OSError):
-            known, entries = False, []
-        if not known:
-            raise InputError(f"{file.name} is not a ledger that this version can read.")
-        return cls(on_danger, entries, _seen=seen)
-
-    def _danger(self, numbers: list[int], k: int) -> None:
-        which = ", ".join(map(str, numbers))
-        message = (
-            f"Together with answer {which} of the ledger this one would isolate fewer than "
-            f"{k} people by subtraction, or that cannot be ruled out; nothing was released. Ask "
-            "with the same conditions and groups as before, or generalize further."
-        )
-        if self.on_danger == "refuse":
-            raise LedgerError(message, entry=which)
-        self.warnings.append(message)
+            data = file.read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"Cannot read {file.name}: {error.strerror or 'no access'}."
+            ) from error
+        entries, numbers, salt = _read(file.name, data)
+        return cls(on_danger, entries, [], numbers, salt or secrets.token_hex(16), files)
 
 
-def _planned_again(session: Session, entry: Entry, number: int, work: Work) -> Plan:
-    """The plan of an earlier query, which the schema of today may not allow any more."""
-    try:
-        return session.prepare(entry.sql, work.policies).plan
-    except QueryError:
-        raise LedgerError(
-            f"Answer {number} of the ledger cannot be compared under this schema, so nothing was "
-            "released: put the roles and hierarchies back under which it was answered.",
-            entry=str(number),
-        ) from None
+class _Comparison:
+    """One part of a new answer beside the same of all earlier ones."""
+
+    def __init__(self, ledger: Ledger, numbers: Numbers, new: Entry, part: Seen) -> None:
+        self.ledger, self.numbers, self.new, self.part = ledger, numbers, new, part
+        self.size = len(numbers.ids)
+        self.mine = part.side(self.size, once=part.kind == "people")
+
+    def run(self) -> set[int]:
+        """Compare with each that shares a number, then together; gives those entries."""
+        shared: dict[int, list[Side]] = {}
+        apart: dict[int, list[Side]] = {}
+        inside = self.mine.codes >= 0
+        for i, entry in enumerate(self.ledger.entries):
+            for side in self._sides(entry):
+                meets = bool((inside & (side.codes >= 0)).any())
+                (shared if meets else apart).setdefault(i, []).append(side)
+                if meets:
+                    self._judge([side], [i], give_up=True)
+        self._together(shared, apart)
+        return set(shared)
+
+    def by_number(self, i: int) -> None:
+        """Compare how many rows people have, where the rows cannot be matched."""
+        self.mine = self.part.side(self.size)
+        for seen in self.ledger.entries[i].seen:
+            if seen.kind == "people":
+                self._judge([seen.side(self.size)], [i], give_up=True)
+
+    def _sides(self, entry: Entry) -> list[Side]:
+        once = self.part.kind == "people"
+        return [s.side(self.size, once=once) for s in entry.seen if s.kind == self.part.kind]
+
+    def _together(self, shared: dict[int, list[Side]], apart: dict[int, list[Side]]) -> None:
+        """Compare the latest answers that are tied to the new one, be it through each other."""
+        tied = [(i, side) for i, sides in shared.items() for side in sides]
+        if not tied:
+            return
+        inside = np.any([side.codes >= 0 for _, side in tied], axis=0)
+        rest = [(i, side) for i, sides in apart.items() for side in sides]
+        grown = True
+        while grown:
+            near = [(i, s) for i, s in rest if (inside & (s.codes >= 0)).any()]
+            rest = [pair for pair in rest if not any(pair[1] is s for _, s in near)]
+            for _, side in near:
+                inside |= side.codes >= 0
+            tied += near
+            grown = bool(near)
+        different: list[tuple[int, Side]] = []
+        for i, side in sorted(tied, key=lambda pair: -pair[0]):
+            if not any(_tells_same(side, other) for _, other in different):
+                different.append((i, side))
+        for most in sorted({min(MOST_TRIED, len(different)), min(MOST_TOGETHER, len(different))}):
+            if most > 1:
+                latest = sorted(different[:most], key=lambda pair: pair[0])
+                sides, entries = [s for _, s in latest], [i for i, _ in latest]
+                self._judge(sides, entries, give_up=most <= MOST_TOGETHER)
+
+    def _judge(self, sides: list[Side], entries: list[int], *, give_up: bool) -> None:
+        """Refuse where the new answer isolates somebody with these; ``give_up``: or perhaps."""
+        involved = [self.ledger.entries[i] for i in entries]
+        demand = max(e.demand for e in (*involved, self.new))
+        k = max(e.k for e in (*involved, self.new))
+        if any(_tells_same(self.mine, side) for side in sides) and len(sides) == 1:
+            return
+        atoms = atoms_of([*sides, self.mine], self.numbers.who, demand)
+        found = None if atoms is None else isolates(atoms, demand, len(sides))
+        if found or (found is None and give_up):
+            # How far a demand is above the guarantees is nobody's to know.
+            few = f"fewer than {k} people" if demand == k else "fewer people than they demand"
+            self.ledger.danger(
+                list(dict.fromkeys(entries)),
+                "Together with answer {} of the ledger this one would isolate "
+                f"{few} by subtraction, or that cannot be ruled out; nothing was released. Ask "
+                "with the same conditions and groups as before, or generalize further.",
+            )
 
 
-def fingerprint(session: Session, table: str) -> str:
-    """What tells whether a table is still the same, as far as its engine can say."""
-    return session.engine.fingerprint(table)
-
-
-def _table(plan: Plan) -> str:
-    return plan.scope.tables[plan.scope.main].name
-
-
-def _cells(
-    session: Session, earlier: Plan, old: pa.Table, plan: Plan, new: pa.Table
-) -> dict[tuple[int, int], int]:
-    """How many people each pair of rows shares; -1 stands for nobody's row."""
-    from halfmask.query.history.compare import by_person, by_row
-
-    session.engine.add("hm_places_0", old)
-    session.engine.add("hm_places_1", new)
-    if earlier.request.person is not None and plan.request.person is not None:
-        query = by_person(earlier.request, plan.request)
-    else:
-        _comparable([earlier, plan])
-        query = by_row([earlier.request, plan.request])
-    rows = session.engine.run(query).to_pylist()
-    return {(_place(r["p0"]), _place(r["p1"])): int(r["n"]) for r in rows if r["n"]}
-
-
-def _comparable(plans: list[Plan]) -> None:
-    if not all(_alone(p.request) for p in plans):
-        raise LedgerError(
-            "This answer cannot be compared with an earlier one: declare the person "
-            "column, so that the ledger can tell who stands where."
-        )
-
-
-def _atoms(
-    session: Session, sides: list[tuple[Plan, pa.Table]]
-) -> list[tuple[tuple[tuple[int, int], ...], int]]:
-    """The people whom no answer tells apart: the rows (answer, place) they stand in, how many."""
-    from halfmask.query.history.compare import by_row, together
-
-    for i, (_, rows) in enumerate(sides):
-        session.engine.add(f"hm_places_{i}", rows)
-    requests = [plan.request for plan, _ in sides]
-    if all(r.person is not None for r in requests):
-        query, twice = together(requests), True
-    else:
-        _comparable([plan for plan, _ in sides])
-        query, twice = by_row(requests), False
-    found = []
-    for r in session.engine.run(query).to_pylist():
-        names = [(i, n) for i in range(len(sides)) for n in ("p", "q")[: 1 + twice]]
-        rows = {(i, int(r[f"{n}{i}"])) for i, n in names if r[f"{n}{i}"] is not None}
-        if rows:
-            found.append((tuple(sorted(rows)), int(r["n"])))
-    return found
-
-
-def _place(value: int | None) -> int:
-    return -1 if value is None else int(value)
-
-
-def _alone(request: Request) -> bool:
-    return not request.source.args.get("joins")
+def _tells_same(one: Side, other: Side) -> bool:
+    """Whether two answers have the same rows, be it under other numbers."""
+    if len(one.profiles) != len(other.profiles):
+        return False
+    if any(len(p) > 1 or p[0][1] > 1 for side in (one, other) for p in side.profiles):
+        return one.profiles == other.profiles and np.array_equal(one.codes, other.codes)
+    if not np.array_equal(one.codes >= 0, other.codes >= 0):
+        return False
+    inside = one.codes >= 0
+    pairs = np.unique(one.codes[inside].astype(np.int64) * 2**31 + other.codes[inside])
+    return len(pairs) == len(one.profiles)
 
 
 def _digest(file: Path) -> bytes | None:
@@ -280,13 +432,127 @@ def _digest(file: Path) -> bytes | None:
         return None
 
 
+def _written(entries: list[Entry], numbers: Numbers, salt: str) -> bytes:
+    listed = []
+    for e in entries:
+        plain: dict[str, Any] = {
+            "sql": e.sql,
+            "table": e.table,
+            "k": e.k,
+            "demand": e.demand,
+            "fingerprint": e.fingerprint,
+            "reads": e.reads,
+            "opaque": e.opaque,
+            "seen": [
+                {
+                    "kind": s.kind,
+                    "start": s.start,
+                    "codes": _text(s.packed),
+                    "profiles": s.profiles,
+                }
+                for s in e.seen
+            ],
+        }
+        if e.places is not None:
+            plain["places"] = _packed(e.places)
+        listed.append(plain)
+    body = {
+        "salt": salt,
+        "ids": _text(numbers.ids.astype("<u8").tobytes()),
+        "who": _text(zlib.compress(numbers.who.astype("<i4").tobytes(), 1)),
+        "entries": listed,
+    }
+    whole = {"format": FORMAT, "checksum": _checksum(body), **body}
+    return json.dumps(whole, indent=1).encode()
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(name: str, data: bytes) -> tuple[list[Entry], Numbers, str]:
+    try:
+        document = json.loads(data)
+        found = document["format"]
+        reader = _READERS.get(found)
+        others = isinstance(found, str) and found.startswith("halfmask.ledger/")
+    except (ValueError, KeyError, TypeError):
+        if data.lstrip().startswith(b'{\n "format": "halfmask.ledger/'):
+            raise InputError(f"{name} is damaged: put a copy of it back.") from None
+        raise InputError(f"{name} is not a ledger that this version can read.") from None
+    if reader is None:
+        newer = "is a ledger of a newer version: use that one." if others else "is not a ledger."
+        raise InputError(f"{name} {newer}")
+    try:
+        return reader(document)
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        raise InputError(f"{name} is damaged: put a copy of it back.") from None
+
+
+def _read_now(document: dict[str, Any]) -> tuple[list[Entry], Numbers, str]:
+    body = {n: v for n, v in document.items() if n not in ("format", "checksum")}
+    if _checksum(body) != document["checksum"]:
+        raise ValueError
+    ids = np.frombuffer(base64.b64decode(body["ids"]), dtype="<u8").astype(np.uint64)
+    who = np.frombuffer(zlib.decompress(base64.b64decode(body["who"])), dtype="<i4")
+    entries = [
+        Entry(
+            e["sql"],
+            e["table"],
+            int(e["k"]),
+            int(e["demand"]),
+            e["fingerprint"],
+            tuple(
+                Seen(
+                    s["kind"],
+                    int(s["start"]),
+                    base64.b64decode(s["codes"]),
+                    tuple(tuple((int(p), int(n)) for p, n in profile) for profile in s["profiles"]),
+                )
+                for s in e["seen"]
+            ),
+            tuple(e["reads"]),
+            bool(e["opaque"]),
+            _unpacked(e["places"]) if "places" in e else None,
+        )
+        for e in body["entries"]
+    ]
+    return entries, Numbers(ids, who.astype(np.int32)), str(body["salt"])
+
+
+def _read_old(document: dict[str, Any]) -> tuple[list[Entry], Numbers, str]:
+    entries = [
+        Entry(
+            e["sql"],
+            e["table"],
+            int(e["k"]),
+            int(e["k"]),
+            str(e.get("fingerprint", "")),
+            places=_unpacked(e["places"]),
+        )
+        for e in document["entries"]
+    ]
+    return entries, Numbers(), ""
+
+
+_READERS: dict[Any, Callable[[dict[str, Any]], tuple[list[Entry], Numbers, str]]] = {
+    FORMAT: _read_now,
+    OLD_FORMAT: _read_old,
+}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
 def _packed(table: pa.Table) -> str:
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return base64.b64encode(sink.getvalue()).decode("ascii")
+    return _text(sink.getvalue())
 
 
 def _unpacked(text: str) -> pa.Table:
