@@ -70,7 +70,7 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
             if as_json:
                 show.document("query", {"explanation": plan.to_dict()})
             else:
-                click.echo(str(plan))
+                show.echo(str(plan))
             return
         if not given["suggest"]:
             _answer(session, work, given, as_json=as_json)
@@ -97,7 +97,7 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
         show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
         return
     if given["output"] == STDOUT:
-        _csv(rows)
+        show.csv(rows)
     elif not given["output"]:
         show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
     _say(answer)
@@ -142,7 +142,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
         ["", "chain", "people contribute", "people published", "groups published"],
         rows,
     )
-    click.echo(found.clause)
+    show.echo(found.clause)
 
 
 def _text(sql: str | None, file: str | None) -> str:
@@ -178,11 +178,3 @@ def _schema(file: str, given: dict[str, Any]) -> object:
     from halfmask.engines.open import is_address
 
     return given["schema"] if is_address(file) else None
-
-
-def _csv(rows: Any) -> None:
-    import sys
-
-    from pyarrow import csv
-
-    csv.write_csv(rows, sys.stdout.buffer)

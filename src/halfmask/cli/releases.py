@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,9 +29,7 @@ def deliver(
 ) -> None:
     """Write the rows and the report where the user wants them."""
     if output == STDOUT:
-        from pyarrow import csv
-
-        csv.write_csv(release.to_arrow(), sys.stdout.buffer)
+        show.csv(release.to_arrow())
     elif output:
         release.write(output)
         show.say(f"The release is in {output}.")
