@@ -27,20 +27,44 @@ ADDRESSES = (
     f"postgres:/ann:{CANARY}@127.0.0.1",
 )
 SQL = "SELECT city, COUNT(*) FROM people GROUP BY city GUARANTEE k = 3, l = 1"
-TABLE = "--quasi,age,--sensitive,job"
 # how each verb names the address: as its file, or as any other thing that it reads or writes
 GIVEN = {
     "describe": ["{}", "people.csv -o {}"],
-    "assess": ["{}", "{} --table t", "{} --table t --quasi age", "people.csv --population {}", "people.csv --schema {}"],
+    "assess": [
+        "{}",
+        "{} --table t",
+        "{} --table t --quasi age",
+        "people.csv --population {}",
+        "people.csv --schema {}",
+    ],
     "risks": ["{}", "people.csv --population {}", "people.csv -o {}"],
     "check": ["{} --k 2", "people.csv --k 2 --schema {}"],
     "discriminate": ["{}", "people.csv --quasi age --sensitive job --needs {}"],
-    "anonymize": ["{} --k 2", "people.csv --quasi age --k 2 -o {}", "people.csv --quasi age --k 2 --report {}", "people.csv --quasi age --k 2 --recoding {}"],
+    "anonymize": [
+        "{} --k 2",
+        "people.csv --quasi age --k 2 -o {}",
+        "people.csv --quasi age --k 2 --report {}",
+        "people.csv --quasi age --k 2 --recoding {}",
+    ],
     "recode": ["{}", "{} {} --k 2", "people.csv {} --k 2", "people.csv --recoding {} --k 2"],
-    "query": ["{} SQL", "{} NOISE --grant 1 --ledger x.sqlite", "people.csv SQL --policies {}", "people.csv SQL --table t={}", "people.csv SQL --ledger {}", "people.csv NOISE --ledger {} --grant 1", "{} SQL --explain", "{} SQL --suggest"],
+    "query": [
+        "{} SQL",
+        "{} NOISE --grant 1 --ledger x.sqlite",
+        "people.csv SQL --policies {}",
+        "people.csv SQL --table t={}",
+        "people.csv SQL --ledger {}",
+        "people.csv NOISE --ledger {} --grant 1",
+        "{} SQL --explain",
+        "{} SQL --suggest",
+    ],
     "synthesize": ["{} --epsilon 1", "people.csv --epsilon 1 --domains {}"],
     "cocluster": ["{}", "people.csv -o {}"],
-    "compare": ["{} people.csv", "{} people.csv --table t --quasi age", "people.csv {}", "people.csv {} --release-table t --quasi age"],
+    "compare": [
+        "{} people.csv",
+        "{} people.csv --table t --quasi age",
+        "people.csv {}",
+        "people.csv {} --release-table t --quasi age",
+    ],
     "frontier": ["{} --k 2", "{} --k 2 --table t --quasi age"],
     "policies": ["{}", "people.csv -o {}"],
     "serve": ["{} --no-open", "people.csv --ledger {} --no-open"],
@@ -49,7 +73,7 @@ GIVEN = {
     "ask": ["SQL --relay {}", "SQL --key {}"],
     "cells": ["init {}"],
     "demo": ["{}"],
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -31,7 +31,11 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
     help="Work for SEMANTICS complete, counted, not timed; then the best found, with its gap.",
 )
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
-@click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Propose guarantees, none below those asked; looks at everybody: for the controller.",
+)
 @click.option("--report", type=click.Path(), help="What was answered and why: .html or .json.")
 @output("The rows: .parquet, .csv, .arrow; - is CSV on stdout.")
 @as_json
@@ -115,7 +119,7 @@ def _say(answer: Any) -> None:
 
 
 def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> None:
-    from halfmask.query.suggest import suggest
+    from halfmask.query.suggest import FOR_WHOM, suggest
 
     found = suggest(
         _tables(file, given), text, given["policies"], given["engine"], schema=_schema(file, given)
@@ -143,6 +147,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
         rows,
     )
     show.echo(found.clause)
+    show.say(FOR_WHOM)
 
 
 def _text(sql: str | None, file: str | None) -> str:
