@@ -70,7 +70,10 @@ class Release(Sealed):
     statement: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        promises = ", ".join(f"{v.model} {v.achieved:g}" for v in self.verdicts)
+        personal = {model.name for model in self.models if model.policy}
+        promises = ", ".join(
+            v.model if v.model in personal else f"{v.model} {v.achieved:g}" for v in self.verdicts
+        )
         return (
             f"Release({self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; "
             f"loss {self.loss:.4f})"

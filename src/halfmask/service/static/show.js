@@ -26,7 +26,7 @@ export async function showRelease(found) {
     ]),
     draw.element("h3", {}, "Promises"),
     draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
-      [one.model, draw.mark(one.holds), one.required, one.achieved, one.column || "everybody"])),
+      [one.model, draw.mark(one.holds), one.required ?? "each own", one.achieved ?? "", one.column || "everybody"])),
     draw.element("h3", {}, "What was done to each column"),
     draw.table(["column", "role", "what was done", "loss"], columns),
     ...draw.paragraphs(found.notes, "quiet"),
