@@ -34,10 +34,28 @@ count) and what to do; it never holds a cell value.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+# user:secret@ behind a scheme (a path has one slash of it left), or where a path ends in it.
+_ADDRESS = re.compile(
+    r"([a-z][a-z0-9+.-]*:/{1,2}[^\s:/@]*):\S*@|([^\s:/@'\"]+):(?!/)[^\s'\"]+@", re.I
+)
+_SETTING = re.compile(r"\b((?:ssl)?password|passwd|pwd)=[^\s&'\"]+", re.I)
+
+
+def masked(text: str) -> str:
+    """The text with ``***`` in place of the passwords of the addresses in it.
+
+    Example:
+        >>> masked("postgres://ann:secret@host/db?sslpassword=secret")
+        'postgres://ann:***@host/db?sslpassword=***'
+    """
+    text = _ADDRESS.sub(lambda found: f"{found[1] or found[2]}:***@", text)
+    return _SETTING.sub(r"\1=***", text)
 
 
 class HalfmaskError(Exception):
@@ -45,6 +63,9 @@ class HalfmaskError(Exception):
 
     code: ClassVar[str] = "halfmask"
     exit_code: ClassVar[int] = 70
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*(masked(word) if isinstance(word, str) else word for word in words))
 
 
 class InputError(HalfmaskError, ValueError):

@@ -154,7 +154,7 @@ def test_the_document_is_plain_and_complete(release, tmp_path):
         "published": True,
         "level": 1,
         "height": 3,
-        "before": 5,
+        "before": 4,
         "after": 2,
         "loss": 0.4,
         "cells": [{"level": 1, "rows": 4}],

@@ -50,7 +50,7 @@ def command(
         chosen = {} if intervals is None else {"intervals": intervals}
         found = describe(table, hierarchies=hierarchies, **chosen)
     if output == STDOUT:
-        sys.stdout.write(found.to_toml())
+        sys.stdout.write(show.visible(found.to_toml()))
     elif output:
         with whole_file(output) as temporary:
             temporary.write_text(found.to_toml(), encoding="utf-8")

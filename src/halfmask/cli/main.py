@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from halfmask.errors import HalfmaskError, InputError, InternalError
+from halfmask.cli import show
+from halfmask.errors import HalfmaskError, InputError, InternalError, masked
 from halfmask.failure import Failure, failure
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _fail(given: list[str], found: Failure) -> int:
     if "--json" in given:
         click.echo(json.dumps(found.to_dict(), indent=2, default=str))
     apart = "\n" if "\n" in found.message else " "
-    click.echo(f"halfmask:{apart}{found.message}", err=True)
+    show.say(f"halfmask:{apart}{found.message}")
     return found.exit_code
 
 
@@ -119,7 +120,7 @@ def _usage(error: click.ClickException) -> str:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     hint = f" See {context.command_path} --help." if context else ""
-    return f"{message}{hint}"
+    return masked(f"{message}{hint}")
 
 
 def _seen(error: Exception) -> Failure:
@@ -130,7 +131,7 @@ def _seen(error: Exception) -> Failure:
     if os.environ.get("HALFMASK_DEBUG"):
         import traceback
 
-        traceback.print_exception(error)
+        show.say("".join(traceback.format_exception(error)))
     hint = " HALFMASK_DEBUG=1 shows more, and may show values of the table."
     return replace(found, message=found.message + hint)
 

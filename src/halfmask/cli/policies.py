@@ -84,16 +84,7 @@ def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_jso
     )
     counts = Counter(made.arrow[given["column"]].to_pylist())
     if output == STDOUT:
-        import sys
-
-        import pyarrow as pa
-        from pyarrow import csv
-
-        columns = [
-            one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one
-            for one in made.arrow.columns
-        ]
-        csv.write_csv(pa.table(columns, made.arrow.column_names), sys.stdout.buffer)
+        show.csv(made.arrow)
     elif output:
         write_table(made.arrow, output, private_file)
         show.say(f"The table with its demands is in {output}: these are all rows, no release.")

@@ -65,4 +65,4 @@ def _explain(session: Any, text: str, options: dict[str, Any], *, as_json: bool)
     if as_json:
         show.document("query", {"explanation": plan.to_dict()})
     else:
-        click.echo(str(plan))
+        show.echo(str(plan))

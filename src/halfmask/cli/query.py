@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     help="Work for SEMANTICS complete, counted, not timed; then the best found, with its gap.",
 )
 @click.option("--explain", is_flag=True, help="Show the plan and the engine's SQL only.")
-@click.option("--suggest", is_flag=True, help="Estimate guarantees and propose a chain.")
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Propose guarantees, none below those asked; looks at everybody: for the controller.",
+)
 @click.option("--report", type=click.Path(), help="What was answered and why: .html or .json.")
 @output("The rows: .parquet, .csv, .arrow; - is CSV on stdout.")
 @as_json
@@ -69,7 +73,7 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
             if as_json:
                 show.document("query", {"explanation": plan.to_dict()})
             else:
-                click.echo(str(plan))
+                show.echo(str(plan))
             return
         if not given["suggest"]:
             _answer(session, work, given, as_json=as_json)
@@ -96,7 +100,7 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
         show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
         return
     if given["output"] == STDOUT:
-        _csv(rows)
+        show.csv(rows)
     elif not given["output"]:
         show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
     _say(answer)
@@ -114,7 +118,7 @@ def _say(answer: Any) -> None:
 
 
 def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> None:
-    from halfmask.query.suggest import suggest
+    from halfmask.query.suggest import FOR_WHOM, suggest
 
     found = suggest(
         _tables(file, given),
@@ -147,7 +151,8 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
         ["", "chain", "people contribute", "people published", "groups published"],
         rows,
     )
-    click.echo(found.clause)
+    show.echo(found.clause)
+    show.say(FOR_WHOM)
 
 
 def _text(sql: str | None, file: str | None) -> str:
@@ -205,11 +210,3 @@ def _schema(file: str, given: dict[str, Any]) -> object:
     from halfmask.engines.open import is_address
 
     return given["schema"] if is_address(file) else None
-
-
-def _csv(rows: Any) -> None:
-    import sys
-
-    from pyarrow import csv
-
-    csv.write_csv(rows, sys.stdout.buffer)

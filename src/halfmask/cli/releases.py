@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,9 +32,7 @@ def deliver(
     if own is not None and not own.kept:
         show.say(own.words)  # before anything else
     if output == STDOUT:
-        from pyarrow import csv
-
-        csv.write_csv(release.to_arrow(), sys.stdout.buffer)
+        show.csv(release.to_arrow())
     elif output:
         release.write(output)
         show.say(f"The release is in {output}.")

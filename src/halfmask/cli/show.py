@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from halfmask.errors import masked
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from rich.console import Console
 
 WIDTH_ELSEWHERE = 120
@@ -44,7 +48,48 @@ def outcome(
 
 def say(text: str) -> None:
     """Print words to stderr."""
-    click.echo(text, err=True)
+    click.echo(visible(masked(text)), err=True)
+
+
+def echo(text: str) -> None:
+    """Print words or a text to stdout."""
+    click.echo(visible(masked(text)))
+
+
+def csv(rows: pa.Table) -> None:
+    """Print rows as CSV to stdout: as they are, except on a terminal, which would obey them."""
+    import pyarrow as pa
+    from pyarrow import csv as written
+
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in rows.columns
+    ]
+    table = pa.table(plain, names=rows.column_names)
+    if not sys.stdout.isatty():
+        written.write_csv(table, sys.stdout.buffer)
+        return
+    sink = pa.BufferOutputStream()
+    written.write_csv(table, sink)
+    click.echo(visible(sink.getvalue().to_pybytes().decode()), nl=False)
+
+
+def visible(text: str, keep: str = "\n\t") -> str:
+    """The text with its control characters written out, so that a terminal obeys none of them.
+
+    Names and labels come from files that others wrote. Escaped are control characters (but line
+    breaks and tabs of our own sentences), and what changes the direction of writing or hides.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    """One character as Python writes it; spaces of other scripts stay."""
+    if unicodedata.category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def table(
@@ -62,11 +107,12 @@ def table(
     for position, heading in enumerate(headings):
         cells = [row[position] for row in rows]
         right = bool(cells) and all(_is_number(c) for c in cells if c is not None)
-        out.add_column(heading, justify="right" if right else "left", overflow="fold")
+        label = Text(visible(heading, ""))
+        out.add_column(label, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        out.add_row(*(Text(number(cell)) for cell in row))
+        out.add_row(*(Text(visible(masked(number(cell)))) for cell in row))
     console = _console(to)
-    console.print(Text(title, "bold"))
+    console.print(Text(visible(title), "bold"))
     console.print(out)
 
 

@@ -17,6 +17,7 @@ from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.open import is_address, is_database, open_address
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
 from halfmask.table.names import require_known
+from halfmask.table.text_file import file_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ def open_large(
         finally:
             engine.close()
         return
-    if not Path(source).is_file():
+    if not file_named(source).is_file():
         raise InputError(f"There is no file {Path(source).name!r}.")
     with limited(memory_limit) as connection:
         yield (

@@ -1,9 +1,11 @@
 """``hm.suggest``: which guarantees keep most people, given what these people demand.
 
-Too low a promise and nobody takes part; too high a one and groups fall below it. The asker gives
-the query and its generalizations; this tries chains of guarantees on the counted groups (rows are
-read once) and proposes the one that keeps most people, then the finest levels.
-Shares are rounded to five percent: they are hints, not answers.
+Too low a promise and nobody takes part; too high a one and groups fall below it. Given a query and
+its generalizations, this tries chains of guarantees on the counted groups (rows are read once) and
+proposes the one that keeps most people, then the finest levels. None promises less than was asked.
+
+It looks at everybody, also at those whom no answer may show: it is for the controller alone, who
+sees the rows anyway, and nothing that askers reach calls it. Shares are rounded to five percent.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 Chain = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
+FOR_WHOM = (
+    "Estimated from everybody's rows and demands: for the controller alone, not for whoever asks."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """The asker's own chain, some others, and the one that keeps most.
+    """The query's own chain, some that promise more, and the one that keeps most.
 
     Attributes:
         asked: what the query's own guarantees would keep.
@@ -83,6 +88,7 @@ class Suggestion:
             "tried": [e.to_dict() for e in self.tried],
             "proposed": self.proposed.to_dict(),
             "clause": self.clause,
+            "note": FOR_WHOM,
         }
 
 
@@ -97,6 +103,8 @@ def suggest(
     tables: Sequence[str] | None = None,
 ) -> Suggestion:
     """Estimate chains of guarantees for a query and propose one; takes what ``hm.query`` takes.
+
+    It looks at everybody: for the controller alone. No chain promises less than the query asks.
 
     Raises:
         QueryError: the query cannot be answered; says where and why.
@@ -120,9 +128,8 @@ class _Search:
         ks, ls = _values(self.k, asked, 0), _values(self.l, asked, 1)
         ls = [x for x in ls if x <= max(LARGEST_L, asked[-1][1])]
         if not any(r.what == "diversity" for r in self.plan.requirements):
-            ls = [1]
-        levels = len(asked)
-        starts = [asked, *(((k, l),) * levels for k in ks for l in {ls[0], ls[-1]})]
+            ls = [asked[0][1]]
+        starts = [asked, *(_raised(asked, k, l) for k in ks for l in {ls[0], ls[-1]})]
         for start in sorted(starts, key=self.score, reverse=True)[:3]:
             self._climb(start, ks, ls)
         ranked = sorted(self.scored, key=self.score, reverse=True)
@@ -135,11 +142,13 @@ class _Search:
 
     def _climb(self, chain: Chain, ks: list[int], ls: list[int]) -> None:
         """Change one number of one level at a time while that helps."""
-        best = chain
+        best, asked = chain, self.plan.request.guarantees
         for _ in range(MOST_ROUNDS):
             before = best
             for level in range(len(best)):
-                options = [(k, best[level][1]) for k in ks] + [(best[level][0], l) for l in ls]
+                k_least, l_least = asked[level]
+                options = [(k, best[level][1]) for k in ks if k >= k_least]
+                options += [(best[level][0], l) for l in ls if l >= l_least]
                 for option in options:
                     trial = (*best[:level], option, *best[level + 1 :])
                     if _rises(trial) and self.score(trial) > self.score(best):
@@ -267,6 +276,11 @@ def _values(demands: NDArray[np.int64], asked: Chain, at: int) -> list[int]:
     return sorted({max(1, int(v)) for v in stated} | {g[at] for g in asked})
 
 
+def _raised(asked: Chain, k: int, l: int) -> Chain:
+    """The asked chain with nothing below ``k`` and ``l``."""
+    return tuple((max(k, k_asked), max(l, l_asked)) for k_asked, l_asked in asked)
+
+
 def _rises(chain: Chain) -> bool:
     return all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(chain))
 
@@ -276,8 +290,20 @@ def _rounded(share: float) -> float:
 
 
 def _clause(plan: Plan, chain: Chain) -> str:
+    """The chain as it would stand in the query, names quoted."""
     parts = []
     for level, (k, l) in zip(plan.chain.levels, chain, strict=True):
-        step = "" if level.step is None else f"THEN {level.step} "
+        step = ""
+        if level.step is not None:
+            quoted = replace(level.step, column=_quoted(level.step.column))
+            step = f"THEN {quoted} "
         parts.append(f"{step}GUARANTEE k = {k}, l = {l}")
+    if plan.chain.diverse:
+        parts[0] += f" OF ({', '.join(_quoted(name) for name in plan.chain.diverse)})"
+    if plan.semantics != "selective":
+        parts.append(f"SEMANTICS {plan.semantics}")
     return " ".join(parts)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

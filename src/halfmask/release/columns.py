@@ -34,7 +34,8 @@ class ColumnChange:
         published: whether it leaves at all.
         level: the level that all its rows got, else None.
         height: the coarsest level of its hierarchy, for quasi-identifiers.
-        before: how many distinct values it had, where it leaves.
+        before: how many distinct values it had in the rows that leave: one more would tell of a row
+            that does not.
         after: how many distinct values or labels are published.
         loss: the column's loss, for quasi-identifiers.
         cells: how many rows got each level, for quasi-identifiers; height + 1 is a suppressed cell.
@@ -86,7 +87,7 @@ def _quasi(
     if isinstance(recoding, Partition):
         levels = recoding.labels[name].levels(table, name)
         if levels is None:
-            return _ranged(table, published, loss, name)
+            return _ranged(table, published, step, loss, name)
     else:
         levels = np.array([s.levels[name] for s in recoding.steps])
     counts = np.bincount(levels[step[step >= 0]], minlength=height + 2)
@@ -99,15 +100,18 @@ def _quasi(
         published=True,
         level=level,
         height=height,
-        before=int(np.count_nonzero(np.bincount(table.encode(name).codes))),
+        before=len(np.unique(table.encode(name).codes[step >= 0])),
         after=_distinct(published[name]),
         loss=loss,
         cells=cells,
     )
 
 
-def _ranged(table: Table, published: pa.Table, loss: float, name: str) -> ColumnChange:
-    before, after = len(np.unique(table.encode(name).codes)), _distinct(published[name])
+def _ranged(
+    table: Table, published: pa.Table, step: NDArray[np.int32], loss: float, name: str
+) -> ColumnChange:
+    before = len(np.unique(table.encode(name).codes[step >= 0]))
+    after = _distinct(published[name])
     return ColumnChange(
         name=name,
         role="quasi",
@@ -151,14 +155,8 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
     role = schema.columns[name].role
     if role == "identifier":
         return ColumnChange(name, role, "removed: it names a person", published=False)
-    return ColumnChange(
-        name,
-        role,
-        AS_IT_WAS,
-        published=True,
-        before=_distinct(table.arrow[name]),
-        after=_distinct(published[name]),
-    )
+    values = _distinct(published[name])
+    return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:

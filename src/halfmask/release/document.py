@@ -33,7 +33,7 @@ def document(release: Release) -> dict[str, Any]:
             "suppressed_share": release.suppressed / total,
         },
         "models": [plain(model.to_dict()) for model in release.models],
-        "verdicts": [plain(verdict.to_dict()) for verdict in release.verdicts],
+        "verdicts": _verdicts(release),
         "loss": release.loss,
         "levels": release.levels,
         "columns": [plain(column.to_dict()) for column in release.columns],
@@ -48,6 +48,16 @@ def document(release: Release) -> dict[str, Any]:
         **stated,
         **demands_last(release.demands),
     }
+
+
+def _verdicts(release: Release) -> list[dict[str, Any]]:
+    """What was found, without the figures that are one person's: the highest demand of anybody."""
+    personal = {model.name for model in release.models if model.policy}
+    shown: list[dict[str, Any]] = [plain(verdict.to_dict()) for verdict in release.verdicts]
+    for verdict in shown:
+        if verdict["model"] in personal:
+            verdict |= {"required": None, "achieved": None}
+    return shown
 
 
 def outcome(release: Release) -> str:

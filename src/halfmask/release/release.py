@@ -74,7 +74,10 @@ class Release(Sealed):
 
     def __repr__(self) -> str:
         aside = "" if self.demands is None or self.demands.kept else "DEMANDS SET ASIDE; "
-        promises = ", ".join(f"{v.model} {v.achieved:g}" for v in self.verdicts)
+        personal = {model.name for model in self.models if model.policy}
+        promises = ", ".join(
+            v.model if v.model in personal else f"{v.model} {v.achieved:g}" for v in self.verdicts
+        )
         return (
             f"Release({aside}{self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; "
             f"loss {self.loss:.4f})"

@@ -102,7 +102,7 @@ def seal_hybrid(candidate: HybridCandidate) -> Release:
         rows=len(kept),
         classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
         columns=tuple(
-            _change(table, rows, name, cells[name])
+            _change(table, rows, name, cells[name], kept)
             if name in cells
             else other_change(table, rows, name)
             for name in table.arrow.column_names
@@ -194,14 +194,16 @@ def _class_ids(quasi: pa.Table) -> NDArray[np.int64]:
     return out
 
 
-def _change(table: Table, rows: pa.Table, name: str, cells: _Cells) -> ColumnChange:
+def _change(
+    table: Table, rows: pa.Table, name: str, cells: _Cells, kept: NDArray[np.int64]
+) -> ColumnChange:
     share = cells.true / cells.rows
     return ColumnChange(
         name=name,
         role="quasi",
         action=f"replaced by the label of its class, true for {share:.1%} of the rows",
         published=True,
-        before=len(table.encode(name).values),
+        before=len(np.unique(table.encode(name).codes[kept])),
         after=len(encode(rows[name]).values),
         loss=float(cells.loss),
     )

@@ -88,7 +88,7 @@ def as_schema(schema: object) -> Schema:
 
 
 def _beside(source: object) -> Path | None:
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
         return None
     path = text_file.file_named(source)
     name = path.name.removesuffix(path.suffix) if path.suffix == ".gz" else path.name

@@ -43,9 +43,14 @@ def file_named(name: str | os.PathLike[str]) -> Path:
     """The path of that name; a text that can be none is not repeated, it may be the data itself.
 
     Raises:
-        InputError: the name holds line breaks or zero bytes, or is too long for any file.
+        InputError: the name holds line breaks or zero bytes, is an address, or too long.
     """
     text = os.fspath(name)
+    if "://" in text:
+        raise InputError(
+            "The address of a database stands where a file is read: give a file, or a verb that "
+            "counts in a database (assess, check, compare, frontier, discriminate, query)."
+        )
     if any(mark in text for mark in "\r\n\0"):
         raise InputError(
             "The name of a file cannot hold line breaks: to read a text, give its bytes, such as"

@@ -17,8 +17,11 @@ def key(name: str) -> str:
 
 
 def text(value: str) -> str:
-    """A basic string; TOML's escapes are JSON's, plus one character that JSON lets pass."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A basic string; TOML's escapes are JSON's, also for what no terminal should be sent."""
+    written = json.dumps(value, ensure_ascii=False)
+    if written.isprintable():
+        return written
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
 
 
 def value(item: object) -> str:

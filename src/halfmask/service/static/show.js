@@ -26,7 +26,7 @@ export async function showRelease(found) {
     ]),
     draw.element("h3", {}, "Promises"),
     draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
-      [one.model, draw.mark(one.holds), one.required, one.achieved, one.column || "everybody"])),
+      [one.model, draw.mark(one.holds), one.required ?? "each own", one.achieved ?? "", one.column || "everybody"])),
     draw.element("h3", {}, "What was done to each column"),
     draw.table(["column", "role", "what was done", "loss"], columns),
     ...draw.paragraphs(found.notes, "quiet"),
@@ -60,13 +60,14 @@ function showPlan({ levels, promises, semantics, sql, notes }) {
       ...[sql || []].flat().map((one) => draw.element("pre", {}, one)))];
 }
 
-function showSuggestion({ asked, proposed, tried, clause }) {
+function showSuggestion({ asked, proposed, tried, clause, note }) {
   const row = (words, one) => [words, one.guarantees.map(({ k, l }) => `k=${k} l=${l}`).join(" · "),
     draw.percent(one.contributing), draw.percent(one.people), draw.percent(one.groups)];
   return [draw.element("h3", {}, "Guarantees"),
     draw.table(["", "chain", "people contribute", "people published", "groups published"],
       [row("asked", asked), row("proposed", proposed), ...tried.map((one) => row("tried", one))]),
-    draw.element("p", {}, "In place of the query's own clause:"), draw.element("pre", {}, clause)];
+    draw.element("p", {}, "In place of the query's own clause:"), draw.element("pre", {}, clause),
+    draw.element("p", { class: "quiet" }, note)];
 }
 
 export async function showAnswer(found) {
