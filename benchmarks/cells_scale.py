@@ -55,6 +55,22 @@ def merged(cells: int, groups: int, merge: Merge, frame: int) -> dict[str, Any]:
     return done
 
 
+def credentials(cells: int, groups: int) -> dict[str, Any]:
+    """What credentials add: the same cells without and with them, partitions of 256."""
+    people = census.population(cells, groups)
+    terms = Terms(partition=256, frame=256 + SUMS, room=int(groups * 2.5), ram=1 << 33)
+    done = {
+        name: simulate(census.commons(), people, census.QUERY, terms, credentials=given)
+        for name, given in (("without", False), ("with", True))
+    }
+    report: dict[str, Any] = {
+        name: {"processor": _rounded(run.processor), "busiest": _rounded(run.busiest)}
+        for name, run in done.items()
+    }
+    people_in = {name: run.answer.people for name, run in done.items()}
+    return report | {"cells": cells, "people": people_in}
+
+
 def personal(cells: int, groups: int, repeats: int = 9) -> dict[str, Any]:
     """Each phase with personal policies against the protocol without: medians, run in turns.
 
@@ -210,6 +226,7 @@ def main() -> None:
         "million": lambda: million(1_000_000 // share, 57_000 // share),
         "swap": lambda: merged(1_000_000 // share, 57_000 // share, "swap", 4096 + SUMS),
         "network": lambda: merged(1_000_000 // share, 57_000 // share, "network", 8192 + SUMS),
+        "credentials": lambda: credentials(200_000 // share, 20_000 // share),
         "personal": lambda: personal(200_000 // share, 20_000 // share),
         "one_cell": one_cell,
         "http": lambda: over_http(given.http // share),

@@ -190,6 +190,36 @@ def test_a_credential_contributes_once_to_a_query(tickets: str) -> None:
     assert recovered(town, question, known=10) is None
 
 
+@pytest.mark.parametrize("claim", ["several people", "a sum"])
+def test_a_contribution_speaks_for_one_person(claim: str) -> None:
+    """A broken cell, which can sign whatever it likes, claims to be four people."""
+    town = town_of([DANA, *OTHERS])
+    question = town.question(TOTAL)
+    cell = town.cells[1]
+    made = blueprint(COMMONS, TOTAL, town.terms, derive(cell.key.secret, b"", b"tokens"))
+    person = {"city": "Bourges", "age": 1, "salary": 10, "note": ""}
+    record = made.layout.read(
+        contribution(made, {"people": row(COMMONS, person)}, Policy(1)).record
+    ).copy()
+    if claim == "a sum":
+        record = made.layout.sums(0, 4, 0)[1:2]
+    else:
+        record["rows"] = 4
+        for i in range(len(made.layout.states)):
+            record[f"s{i}_n"] = 4
+    frames = FrameKey(cell.key.secret, question.id)
+    ticket, sealed = worker.seal_contribution(
+        frames, question.id, cell.key.credential.serial, record.tobytes(), cell.key
+    )
+    drive(town.asker.ask(question), town.send)
+    town.raw(encode(Contribute(question.id, 0, ticket, sealed)))
+    town.gather(question)
+    assert recovered(town, question, known=10) is None
+    found = drive(town.asker.collect(question), town.send)
+    assert found is not None
+    assert (found[0].contributions, found[0].void) == (6, 1)
+
+
 class Doubling(RelayStore):
     """A relay in league with a broken cell: takes all that it sends, under one ticket."""
 

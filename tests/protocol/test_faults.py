@@ -515,6 +515,16 @@ def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path
     assert rows(found) == [("x", 2, 3), ("y", 2, 5)]
 
 
+def test_a_store_of_a_version_without_credentials_says_what_to_do(tmp_path: Path) -> None:
+    import sqlite3
+
+    db = sqlite3.connect(tmp_path / "relay.sqlite")
+    db.execute("CREATE TABLE slots (slot INT)")
+    db.close()
+    with pytest.raises(InputError, match="cells enroll"):
+        RelayStore(tmp_path / "relay.sqlite")
+
+
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     town = Town(PEOPLE, terms=SMALL, store=RelayStore(tmp_path / "relay.sqlite"))
     question = town.question(TEXT)

@@ -151,7 +151,7 @@ def test_questions_that_noise_does_not_suit(text: str) -> None:
         blueprint(COMMONS, text, TERMS)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan, 50.0])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan, 20.01])
 def test_epsilons_that_cannot_be(epsilon: float) -> None:
     with pytest.raises(ParameterError):
         Policy(1, epsilon=epsilon)

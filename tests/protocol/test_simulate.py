@@ -48,6 +48,20 @@ def test_the_simulation_answers_what_query_does(merge: Any) -> None:
     assert done.cells == 3000
 
 
+def test_credentials_change_nothing_but_who_is_believed() -> None:
+    people = census.population(400, 20, seed=3)
+    terms = Terms(partition=64, frame=128, room=256)
+    plain, checked = (
+        simulate(census.commons(), people, census.QUERY, terms, credentials=given)
+        for given in (False, True)
+    )
+    assert (plain.credentials, checked.credentials) == (False, True)
+    assert plain.traffic == checked.traffic
+    assert "enrollment" in checked.seconds
+    rows = [sorted(map(str, d.answer.to_arrow().to_pylist())) for d in (plain, checked)]
+    assert rows[0] == rows[1] != []
+
+
 def test_the_census_has_ten_levels_and_the_wanted_groups() -> None:
     people = census.population(500, 40)
     assert people.num_rows == 500

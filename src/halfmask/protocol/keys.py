@@ -69,11 +69,11 @@ class CellKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Whose proofs count: those of the cells of one group at the time of a query."""
+    """Whose proofs count: those of the cells of one group whose credentials outlast a query."""
 
     issuer: bytes
     group: int
-    asked: int
+    until: int
 
     def serial(self, proof: bytes, message: bytes) -> bytes:
         """The serial of the cell that sent a message.
@@ -85,7 +85,7 @@ class Members:
             raise AuthenticationError("A message carries no credential.")
         body, rest = proof[: _CREDENTIAL.size], proof[_CREDENTIAL.size :]
         serial, public, group, expires = _CREDENTIAL.unpack(body)
-        if group != self.group or expires + SKEW < self.asked:
+        if group != self.group or expires < self.until:
             raise AuthenticationError("A credential is of another group of cells, or has expired.")
         _check_credential(self.issuer, body, rest[:64])
         verify(public, rest[64:], message, "A cell's message")

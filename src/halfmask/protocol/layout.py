@@ -120,6 +120,16 @@ class Layout:
         counted: NDArray[np.int64] = records[f"s{len(self.states) - 1}_n"]
         return counted
 
+    def single(self, records: Records) -> NDArray[np.bool_]:
+        """Which records are what one cell may send: a dummy, or one person at a level."""
+        fits: NDArray[np.bool_] = (self.people(records) == 1) & (records["rows"] >= 1)
+        for i, state in enumerate(self.states):
+            if state.once:
+                fits &= (records[f"s{i}_n"] >= 0) & (records[f"s{i}_n"] <= 1)
+        tags = self.tags(records)
+        alone: NDArray[np.bool_] = (tags == EMPTY) | ((tags == GROUP) & fits)
+        return alone
+
     def of_one_person(self, rows: Records) -> Records:
         """One person's rows as one record per group, in which the person counts once."""
         from halfmask.protocol.records import combine

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 WHOLE = 1 << 64
 LARGEST = 1 << 20
+# With more, a report is the truth but for once in a hundred million times.
+MOST = 20
 
 
 def categories(layout: Layout) -> int:
@@ -33,8 +35,8 @@ def categories(layout: Layout) -> int:
 
 def truth(epsilon: float, count: int) -> int:
     """The probability to tell the truth, in parts of 2^64, rounded down: never less private."""
-    if not (math.isfinite(epsilon) and 0 < epsilon <= 32):
-        raise ParameterError("epsilon", epsilon, "above 0, at most 32")
+    if not (math.isfinite(epsilon) and 0 < epsilon <= MOST):
+        raise ParameterError("epsilon", epsilon, f"above 0, at most {MOST}")
     return int(WHOLE / (1 + (count - 1) * math.exp(-epsilon)) * (1 - 1e-12))
 
 

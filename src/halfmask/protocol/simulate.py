@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from halfmask.protocol import answering, merkle
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from halfmask.release.answer import Answer
 
 BATCH = 1 << 18
+_NOTHING = bytes(PROOF - SERIAL)
 
 
 @dataclass(eq=False)
@@ -86,7 +88,7 @@ class Anybody:
 
     def prove(self, _: bytes) -> bytes:
         """A serial, and zeros in place of signatures."""
-        return self.own + bytes(PROOF - SERIAL)
+        return self.own + _NOTHING
 
     def serial(self, proof: bytes, _: bytes) -> bytes:
         """Whatever serial is named."""
@@ -165,7 +167,7 @@ def close(
     judge: worker.Judge,
 ) -> Run:
     """End the collection, as the relay does."""
-    given.sort()
+    given.sort(key=itemgetter(0))
     size = terms.partition
     leaves = [merkle.partition(given[low : low + size]) for low in range(0, len(given), size)]
     root, paths = merkle.root_and_paths(leaves)

@@ -135,7 +135,7 @@ class Asker:
     def _read(self, question: Signed, group: int, sealed: bytes) -> Received:
         if not 0 <= group < self.key.groups:
             raise MessageError("The relay answers for a group of cells that was not asked.")
-        members = Members(self.key.issuer, group, read_query(question.body).asked)
+        members = Members(self.key.issuer, group, read_query(question.body).until)
         return read_envelope(sealed, query=question.id, box=self.key.box, members=members)
 
 

@@ -13,7 +13,6 @@ from halfmask.errors import AuthenticationError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
 from halfmask.protocol.contribution import Contribution, contribution
 from halfmask.protocol.crypto import FrameKey, derive
-from halfmask.protocol.keys import SKEW
 from halfmask.protocol.ledger import Entry, exhausted, objects
 from halfmask.protocol.messages import (
     Accepted,
@@ -110,8 +109,8 @@ class Cell:
         if home is None:
             return None
         query = self.believe(signed, now)
-        if self.key.credential.expires + SKEW < query.asked:
-            raise AuthenticationError("This cell's credential has expired: enroll it anew.")
+        if self.key.credential.expires < query.until:
+            raise AuthenticationError("This cell's credential expires too soon: enroll it anew.")
         made = self._blueprint(query)
         known = next((entry for entry in home.log() if entry.query == signed.id), None)
         # Noted before it is sent: whatever happens then, it counts as answered.

@@ -105,7 +105,7 @@ class Shift:
             name,
             bound,
             self.key,
-            Members(self.key.issuer, self.key.group, query.asked),
+            Members(self.key.issuer, self.key.group, query.until),
         )
         present = [a for a in task.inputs if a is not None]
         if task.kind == "swap":
