@@ -251,11 +251,10 @@ def _joined(table: Table, people: pa.Table, demand: str, counted: Sequence[str])
             "asked": people[demand],
         }
     )
-    said = said.filter(
-        pc.or_(pc.field("general"), pc.field("column").isin(pa.array(list(counted), pa.string())))
-        if counted
-        else pc.field("general")
-    )
+    wanted = pc.field("general")
+    if counted:
+        wanted = wanted | pc.field("column").isin(pa.array(list(counted), pa.string()))
+    said = said.filter(wanted)
     how = _STRICTER[demand]
     said = said.group_by("person").aggregate([("asked", how)])
     named = pa.table(
