@@ -218,7 +218,8 @@ class InfeasibleDemandsError(UnsatisfiableError):
             suppressed=len(self.rows),
             advice=(
                 f"The other {self.feasible} are the largest set that can be served: give "
-                "on_infeasible='suppress' to leave the rest out knowingly, or add rows.",
+                "on_infeasible='suppress' to leave the rest out knowingly, or add rows; only the "
+                "controller may set demands aside: demands='ignore', or --ignore-demands.",
             ),
         )
 

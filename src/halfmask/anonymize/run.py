@@ -18,7 +18,7 @@ from halfmask.models.exact import require_number, require_whole
 from halfmask.models.needs import demanded, prepare, statistics
 from halfmask.models.verdict import Model
 from halfmask.release.candidate import Candidate
-from halfmask.release.demands import require_choice
+from halfmask.release.demands import statement
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
 from halfmask.table.demands import with_policies
@@ -106,7 +106,7 @@ def anonymize(
         {'age': 1, 'sex': 0}
     """
     table = with_policies(require_table(table), policies)
-    require_choice(demands)
+    statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
     method = method or _default(models, metric, suppression)

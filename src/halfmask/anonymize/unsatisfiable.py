@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.errors import UnsatisfiableError
+from halfmask.release.demands import SET_ASIDE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,8 @@ def unsatisfiable(closest: Outcome, problem: Problem, quasi: Sequence[str]) -> U
         advice.append(f"or allow suppression = {share} or more")
     else:
         advice.append(f"the table holds {people} people in all")
+    if any(model.policy and not v.holds for model, v in zip(problem.models, verdicts, strict=True)):
+        advice.append(f"or {SET_ASIDE}")
     if (problem.heights[: len(quasi)] == 0).any():
         advice.append("or give every quasi-identifier a hierarchy that ends in one label")
     return UnsatisfiableError(

@@ -12,7 +12,7 @@ from halfmask.errors import PrivacyError, UnsatisfiableError
 from halfmask.models.exact import require_number
 from halfmask.models.needs import demanded, require_models
 from halfmask.release.candidate import Candidate
-from halfmask.release.demands import require_choice
+from halfmask.release.demands import statement
 from halfmask.release.labels import as_text
 from halfmask.release.leaving import leaving
 from halfmask.release.recheck import regrouped, verdicts
@@ -52,7 +52,7 @@ def apply(
     """
     table = with_policies(require_table(table), policies)
     require_number("suppression", suppression, 0, 1)
-    require_choice(demands)
+    statement(table, demands)
     if demands == "keep":
         models = demanded(table, models)
     if not models:

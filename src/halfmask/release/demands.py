@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.request import State
-from halfmask.errors import InternalError, ParameterError, PrivacyError
+from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.table.demands import file_policies
+from halfmask.table.numbers import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -227,7 +228,12 @@ def _spoken_of(table: Table) -> list[str]:
 
 def _entry(table: Table, where: str | float) -> pa.Array:
     if isinstance(where, str):
-        return _whole(table.arrow[where].cast(pa.float64()))
+        if where not in table.arrow.column_names:
+            raise SchemaError(f"The policy column '{where}' is not in the table.")
+        column = table.arrow[where]
+        if not is_number(column.type) and not pa.types.is_null(column.type):
+            raise SchemaError(f"The policy column '{where}' holds text: give numbers.")
+        return _whole(column.cast(pa.float64()))
     return pa.repeat(pa.scalar(float(where)), len(table))
 
 
@@ -245,11 +251,10 @@ def _joined(table: Table, people: pa.Table, demand: str, counted: Sequence[str])
             "asked": people[demand],
         }
     )
-    said = said.filter(
-        pc.or_(pc.field("general"), pc.field("column").isin(pa.array(list(counted), pa.string())))
-        if counted
-        else pc.field("general")
-    )
+    wanted = pc.field("general")
+    if counted:
+        wanted = wanted | pc.field("column").isin(pa.array(list(counted), pa.string()))
+    said = said.filter(wanted)
     how = _STRICTER[demand]
     said = said.group_by("person").aggregate([("asked", how)])
     named = pa.table(

@@ -32,17 +32,19 @@ class _Said:
 
     Attributes:
         demands: demand to all that holds in general or for the queried columns.
-        general: what is said whatever is queried; nothing where a number holds for everybody.
-        columns: the same for each queried column.
-        anywhere: the same of any column at all.
-        everybody: whether a number holds for everybody in general.
+        general: the same of what columns of tables and numbers say whatever is queried.
+        columns: the same for single columns.
+        people: 1 where an entry of the person's own holds whatever is queried, else null.
+        people_of: the same for each queried column.
+        anywhere: what is not null where anything is said of any column.
     """
 
     demands: dict[str, list[exp.Expr]] = field(default_factory=lambda: {d: [] for d in DEMANDS})
-    general: list[exp.Expr] = field(default_factory=list)
-    columns: dict[str, list[exp.Expr]] = field(default_factory=dict)
+    general: dict[str, list[exp.Expr]] = field(default_factory=lambda: {d: [] for d in DEMANDS})
+    columns: dict[str, dict[str, list[exp.Expr]]] = field(default_factory=dict)
+    people: list[exp.Expr] = field(default_factory=list)
+    people_of: dict[str, list[exp.Expr]] = field(default_factory=dict)
     anywhere: list[exp.Expr] = field(default_factory=list)
-    everybody: bool = False
 
 
 def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
@@ -120,19 +122,18 @@ def _refuse_policy_columns(plan: Plan, given: Policies | None) -> None:
 
 def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: _Said) -> None:
     listed = tuple(aliases)
-    own = [entry for name, entry in policies.columns.items() if name in plan.queried]
-    for entry in (policies.general, *own):
-        for demand, where in entry.items():
-            said.demands[demand] += _expressions(plan, where, listed)
-    said.everybody |= any(not isinstance(v, str) for v in policies.general.values())
-    said.general += _all(plan, policies.general, listed)
+    for demand, where in policies.general.items():
+        found = _expressions(plan, where, listed)
+        said.general[demand] += found
+        said.demands[demand] += found
     for name, entry in policies.columns.items():
-        said.columns.setdefault(name, []).extend(_all(plan, entry, listed))
-        said.anywhere += _all(plan, entry, listed)
-
-
-def _all(plan: Plan, entry: Mapping[str, Demand], aliases: tuple[str, ...]) -> list[exp.Expr]:
-    return [e for where in entry.values() for e in _expressions(plan, where, aliases)]
+        own = said.columns.setdefault(name, {d: [] for d in DEMANDS})
+        for demand, where in entry.items():
+            found = _expressions(plan, where, listed)
+            own[demand] += found
+            said.anywhere += found
+            if name in plan.queried:
+                said.demands[demand] += found
 
 
 def _expressions(plan: Plan, where: Demand, aliases: tuple[str, ...]) -> list[exp.Expr]:
@@ -156,7 +157,7 @@ def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.
     noise = said.demands["epsilon"]
     if noise and all(isinstance(e, exp.Column) for e in exact):
         t.append(exp.and_(exp.paren(_any(noise)), *(e.copy().is_(exp.null()) for e in exact)))
-    silent = None if lenient or said.everybody else _silent(said, queried)
+    silent = None if lenient else _silent(said, queried)
     pair = []
     for name in ("k", "l"):
         number: exp.Expr = _largest(said.demands[name])
@@ -172,18 +173,40 @@ def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.
 
 
 def _silent(said: _Said, queried: tuple[str, ...]) -> exp.Expr | None:
-    """Whether nothing is said in general, nor of one of the queried columns."""
+    """Whether a k or l that can be stated is not, in general nor for one of the queried columns."""
     from sqlglot import exp
 
     if not queried:
-        return exp.paren(_any([*said.general, *said.anywhere])).not_()
+        spoken = [_spoken(said.general), _any([*said.people, *said.anywhere])]
+        return _unless(spoken)
     parts = []
     for name in queried:
-        stated = [*said.general, *said.columns.get(name, [])]
-        if any(not isinstance(e, exp.Column) for e in stated):
-            continue  # a number holds for everybody
-        parts.append(exp.paren(_any(stated)).not_() if stated else exp.true())
-    return exp.or_(*dict.fromkeys(parts)) if parts else None
+        own = said.columns.get(name, {})
+        both = {demand: [*said.general[demand], *own.get(demand, [])] for demand in DEMANDS}
+        parts.append(_unless([_spoken(both), _any([*said.people, *said.people_of.get(name, [])])]))
+    stated = [part for part in dict.fromkeys(parts) if part is not None]
+    return exp.or_(*stated) if stated else None
+
+
+def _spoken(stated: Mapping[str, list[exp.Expr]]) -> exp.Expr:
+    """Whether each of k and l that has a place is stated there; else t or epsilon."""
+    from sqlglot import exp
+
+    needed = [_any(stated[demand]) for demand in ("k", "l") if stated[demand]]
+    if not needed:
+        return _any([*stated["t"], *stated["epsilon"]])
+    asked = [one for one in needed if one != exp.true()]
+    return exp.and_(*asked) if asked else exp.true()
+
+
+def _unless(spoken: list[exp.Expr]) -> exp.Expr | None:
+    """Whether none of these holds; None where one always does."""
+    from sqlglot import exp
+
+    if exp.true() in spoken:
+        return None
+    known = [one for one in spoken if one != exp.false()]
+    return exp.paren(exp.or_(*known)).not_() if known else exp.true()
 
 
 def _any(stated: list[exp.Expr]) -> exp.Expr:
@@ -191,6 +214,8 @@ def _any(stated: list[exp.Expr]) -> exp.Expr:
 
     if not stated:
         return exp.false()
+    if any(not isinstance(e, exp.Column) for e in stated):
+        return exp.true()  # a number holds for everybody
     return exp.or_(*(e.copy().is_(exp.null()).not_() for e in dict.fromkeys(stated)))
 
 
@@ -216,7 +241,7 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
 
     tables = plan.scope.tables
     found: dict[str, list[exp.Expr]] = {}
-    every = [*said.general, *said.anywhere]
+    every = [*(e for es in said.general.values() for e in es), *said.anywhere]
     kinds = {e: "t" if name in ("t", "epsilon") else "k" for name, es in said.demands.items()
              for e in es}  # fmt: skip
     for expression in dict.fromkeys([*every, *kinds]):
@@ -241,10 +266,13 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
         grouped = grouped.group_by(key.copy())
         match = exp.EQ(this=key, expression=exp.column("person", table=name))
         source = source.join(grouped.subquery(name), on=match, join_type="left")
-    said.general = [swapped.get(e, e) for e in said.general]
+
+    def swap(stated: dict[str, list[exp.Expr]]) -> dict[str, list[exp.Expr]]:
+        return {demand: [swapped.get(e, e) for e in es] for demand, es in stated.items()}
+
+    said.demands, said.general = swap(said.demands), swap(said.general)
+    said.columns = {name: swap(own) for name, own in said.columns.items()}
     said.anywhere = [swapped.get(e, e) for e in said.anywhere]
-    said.columns = {n: [swapped.get(e, e) for e in es] for n, es in said.columns.items()}
-    said.demands = {d: [swapped.get(e, e) for e in es] for d, es in said.demands.items()}
     return source
 
 
@@ -268,10 +296,10 @@ def _with_people(
     for demand in DEMANDS:
         if people[demand].null_count < people.num_rows:
             said.demands[demand].append(exp.column(demand, table=name))
-    said.general.append(exp.column("in_general", table=name))
+    said.people.append(exp.column("in_general", table=name))
     said.anywhere.append(exp.column("anywhere", table=name))
     for i, column in enumerate(plan.queried):
-        said.columns.setdefault(column, []).append(exp.column(f"of_{i}", table=name))
+        said.people_of.setdefault(column, []).append(exp.column(f"of_{i}", table=name))
     return source
 
 

@@ -11,6 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InternalError, SchemaError, UnsatisfiableError
 from halfmask.release import Candidate, Recoding, seal
+from halfmask.table.demands import resolve, with_policies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,3 +174,111 @@ def test_a_refusal_counts_people_and_keeps_their_demands_secret(default: int | N
         caught.value
     )
     assert caught.value.verdicts[0].required == 98765
+
+
+def test_all_sources_of_a_table_are_resolved_together(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(
+        'l = 2\n[people."a"]\nk = 7\n[people."b".columns.age]\nk = 4\n'
+    )
+    rows = PEOPLE.append_column("k_i", pa.array([3, 5, 3]))
+    policy = {"k": "k_i", "file": "own.toml", "columns": {"age": {"t": 0.5}}}
+    data = {
+        "table": {"person": "id"},
+        "policy": policy,
+        "columns": {"id": "identifier", "age": "quasi"},
+    }
+    table = hm.read(rows, hm.Schema.from_dict(data, folder=tmp_path))
+    assert resolve(table, "k", []).tolist() == [7, 5, 7]
+    assert resolve(table, "k", ["age"]).tolist() == [7, 5, 7]
+    assert resolve(table, "l", []).tolist() == [2, 2, 2]
+    assert np.isnan(resolve(table, "t", [])).all()
+    assert resolve(table, "t", ["age"]).tolist() == [0.5, 0.5, 0.5]
+    more = with_policies(table, {"columns": {"age": {"k": 6}}})
+    assert resolve(more, "k", ["age"]).tolist() == [7, 6, 7]
+    assert resolve(table, "k", ["age"]).tolist() == [7, 5, 7]
+    again = hm.Schema.from_dict(table.schema.to_dict(), folder=tmp_path)
+    assert again == table.schema
+
+
+def test_a_demand_in_the_table_and_in_the_file_is_the_stricter_one(tmp_path: Path) -> None:
+    rows = PEOPLE.append_column("k_i", pa.array([4, 1, 4]))
+    table = hm.read(rows, with_file(tmp_path, "id,k_i\na,2\nb,9\n", k="k_i"))
+    assert table.arrow["k_i"].to_pylist() == [4, 9, 4]
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ({"K": 3}, "Unknown in the policies: K"),
+        ({"k": 0}, "k must be a whole number of at least 1"),
+        ({"l": 2.5}, "l must be a whole number"),
+        ({"t": 1.5}, "t must be from 0 to 1"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"columns": {"age": {"K": 3}}}, "'K' is none of k, l, t, epsilon"),
+        ({"people": {"a": {"K": 3}}}, "1 entries of people"),
+        ({"people": {"a": {"k": "x7x"}}}, "1 entries of people"),
+        (pa.table({"person": ["a"], "k": [0]}), "k: 1 demand"),
+        (pa.table({"person": ["a"], "k": ["x7x"]}), "k must hold numbers"),
+        (pa.table({"person": ["a"], "k": [1], "colunm": ["age"]}), "unknown are 'colunm'"),
+        (pa.table({"who": ["a"]}), "needs the columns person"),
+    ],
+    ids=str,
+)
+def test_policies_that_say_something_odd(policies: object, message: str) -> None:
+    table = hm.read(PEOPLE, {"table": {"person": "id"}, "columns": {"age": "quasi"}})
+    with pytest.raises(SchemaError, match=message) as caught:
+        with_policies(table, policies)
+    assert "x7x" not in str(caught.value)
+
+
+def test_people_are_told_apart_by_the_person_column() -> None:
+    table = hm.read(PEOPLE.select(["age"]), {"age": "quasi"})
+    with pytest.raises(SchemaError, match="keyed by person"):
+        with_policies(table, {"people": {"1": {"k": 3}}})
+
+
+def test_numbers_hold_for_everybody_and_leave_no_column() -> None:
+    table = hm.read(
+        PEOPLE.select(["age"]), {"policy": {"k": 3, "t": 0.5}, "columns": {"age": "quasi"}}
+    )
+    assert table.schema.private == ()
+    assert len(hm.anonymize(table)) == 3
+    assert table.schema.to_toml().startswith("[policy]\nk = 3\nt = 0.5\n")
+
+
+def test_a_table_that_stays_in_a_database_keeps_the_demands_of_a_file(tmp_path: Path) -> None:
+    import duckdb
+
+    rows = pa.table({"id": list("abcdef"), "city": ["x"] * 6})
+    with duckdb.connect(str(tmp_path / "p.duckdb")) as held:
+        held.register("r", rows)
+        held.execute("CREATE TABLE people AS SELECT * FROM r")
+    (tmp_path / "p.csv").write_text(
+        "id,k\n" + "".join(f"{i},{9 if i == 'b' else 2}\n" for i in "abcdef")
+    )
+    data = {
+        "table": {"person": "id"},
+        "policy": {"file": "p.csv", "k": "k"},
+        "columns": {"city": "quasi"},
+    }
+    schema = hm.Schema.from_dict(data, folder=tmp_path)
+    sql = "SELECT city, COUNT(*) AS n FROM people GROUP BY city GUARANTEE k = 2"
+    answer = hm.query(str(tmp_path / "p.duckdb"), sql, schema=schema)
+    assert answer.to_arrow()["n"].to_pylist() == [5]
+
+
+def test_demands_are_checked_where_an_engine_counts(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    rows = pa.table({"id": list("abcdef"), "city": list("xxxxyy"), "pay": [1, 2, 3, 4, 5, 6]})
+    pq.write_table(rows, tmp_path / "p.parquet")
+    policy = {"k": 2, "columns": {"pay": {"k": 3}}}
+    data = {
+        "table": {"person": "id"},
+        "policy": policy,
+        "columns": {"city": "quasi", "pay": "other"},
+    }
+    for engine in ("memory", "duckdb"):
+        found = hm.check(tmp_path / "p.parquet", schema=data, engine=engine,
+                         policies={"people": {"a": {"k": 5}}})  # fmt: skip
+        assert [v.failing for v in found] == [("a", "e", "f")], engine
