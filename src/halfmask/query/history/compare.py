@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from halfmask.engines import levels
+from halfmask.engines.sql import table as named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,10 +146,9 @@ def _counted(joined: exp.Select, count: exp.Expr, names: list[str]) -> exp.Selec
 
 
 def _table(request: Request) -> exp.Expr:
-    from sqlglot import exp
 
     source = request.source.args.get("from_") or request.source.args["from"]
-    return exp.to_table(source.this.name)
+    return named(source.this.name)
 
 
 def _renamed(request: Request) -> Request:

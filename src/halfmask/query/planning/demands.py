@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.engines.request import WITHOUT_POLICY
+from halfmask.engines.sql import table as named
 from halfmask.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _by_person(
     scope = plan.scope
     person = scope.person
     assert person is not None  # noqa: S101 - people repeat only where they are known
-    table = exp.to_table(scope.tables[scope.main].name, alias=scope.main)
+    table = named(scope.tables[scope.main].name, scope.main)
     columns = [exp.alias_(person.copy(), "person")]
     columns += [exp.alias_(exp.Max(this=e.copy()), n) for n, e in own.items() if e is not None]
     for part in own.values():

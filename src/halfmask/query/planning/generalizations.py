@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
+from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError
 from halfmask.query.parsing.chain import folded
 from halfmask.query.planning.planned import PlannedKey
@@ -132,7 +133,7 @@ class Generalizations:
                 query = (
                     exp.select(exp.column(expression.name, quoted=True))
                     .distinct()
-                    .from_(exp.to_table(source.name))
+                    .from_(named(source.name))
                 )
                 values = encode(self.engine.run(query).column(0)).values
                 built = declared.hierarchy.build(expression.name, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from halfmask.engines.sql import table as named
 from halfmask.errors import PrivacyError, UnsupportedQueryError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _is_lookup(scope: Scope, link: Link, engine: Engine) -> bool:
     table = scope.tables[link.alias]
     query = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
         exp.select(*columns)
-        .from_(exp.to_table(table.name))
+        .from_(named(table.name))
         .group_by(*[c.copy() for c in columns])
         .having("COUNT(*) > 1")
         .subquery("d")
@@ -73,7 +74,7 @@ def _repeats(scope: Scope, engine: Engine) -> bool:
     query = exp.select(
         exp.alias_(exp.Count(this=exp.Star()), "n"),
         exp.alias_(exp.Count(this=exp.Distinct(expressions=[person])), "d"),
-    ).from_(exp.to_table(table.name))
+    ).from_(named(table.name))
     row = engine.run(query).to_pylist()[0]
     return int(row["n"]) != int(row["d"])
 
