@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 BIG = 2**63 - 1
 NAN, INF = math.nan, math.inf
+MONEY = [*map(Decimal, ("1.10", "9999999999999999.99", "-0.01", "0", "2.5", "-7.77")), None, None]
+WIDE = [*map(Decimal, ("9" * 38, "-" + "9" * 38, "1", "0", "5")), None, None, None]
+BORN = [
+    dt.date(1, 1, 1), dt.date(9999, 12, 31), None, dt.date(2000, 2, 29), dt.date(1970, 1, 1),
+    dt.date(2024, 12, 30), dt.date(1999, 1, 31), None,
+]  # fmt: skip
+SEEN = [
+    dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None,
+    dt.datetime(2000, 2, 29, 12, 30, 59, 700000), dt.datetime(1970, 1, 1), None,
+    dt.datetime(2024, 12, 30, 23, 0), None,
+]  # fmt: skip
 NASTY = pa.table(
     {
         "row": list(range(8)),
@@ -30,28 +41,15 @@ NASTY = pa.table(
         "mid": pa.array([3, 2**31 - 1, -(2**31), None, 0, 1, 2, 3], pa.int32()),
         "n": pa.array([3, BIG, -BIG - 1, None, 0, 1, 2**53 + 1, -7]),
         "w": pa.array([1.5, 1e308, -INF, 5e-324, NAN, None, -0.0, 2.5]),
-        "money": pa.array(
-            [*map(Decimal, ("1.10", "9999999999999999.99", "-0.01", "0", "2.50", "-7.77")), None, None],
-            pa.decimal128(18, 2),
-        ),
-        "wide": pa.array(
-            [Decimal("9" * 38), Decimal("-" + "9" * 38), None, Decimal(1), Decimal(0), None, None,
-             Decimal(5)], pa.decimal128(38, 0),
-        ),  # fmt: skip
-        "born": [
-            dt.date(1, 1, 1), dt.date(9999, 12, 31), None, dt.date(2000, 2, 29), dt.date(1970, 1, 1),
-            dt.date(2024, 12, 30), dt.date(1999, 1, 31), None,
-        ],
-        "seen": pa.array(
-            [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None,
-             dt.datetime(2000, 2, 29, 12, 30, 59, 700000), dt.datetime(1970, 1, 1), None,
-             dt.datetime(2024, 12, 30, 23, 0), None], pa.timestamp("us"),
-        ),
+        "money": pa.array(MONEY, pa.decimal128(18, 2)),
+        "wide": pa.array(WIDE, pa.decimal128(38, 0)),
+        "born": BORN,
+        "seen": pa.array(SEEN, pa.timestamp("us")),
         "city": ["Lille", "", "12", "null", "1e5", "2000-02-30", "x\ny", " +7 "],
         "code": ["5", "9" * 20, "-3.5", "nan", "1e-05", "2000-02-29", "5\n", "true"],
         "flag": [True, False, None, True, False, True, None, False],
     }
-)  # fmt: skip
+)
 TABLES = {"nasty": NASTY}
 NUMBERS = ("tiny", "mid", "n", "w", "money", "wide", "flag")
 OF_ONE = (
@@ -138,6 +136,8 @@ def same(left: Any, right: Any) -> bool:
         one, other = float(left), float(right)
         both = math.isnan(one) and math.isnan(other)
         return both or one == other or abs(one - other) <= 1e-12 * max(abs(one), abs(other))
+    if isinstance(right, dt.datetime):  # Spark says in which zone
+        right = right.replace(tzinfo=None)
     return bool(left == right)
 
 

@@ -42,9 +42,12 @@ def test_duckdb_tables_of_one_session_are_not_seen_by_another() -> None:
 
 def test_an_engines_complaint_quotes_no_cell() -> None:
     engine = DuckDB({"people": ROWS})
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(EngineError) as caught:
         engine.run(parse_one("SELECT CAST(city AS INT) FROM people"))
     assert CANARY not in str(caught.value)
+    with pytest.raises(EngineError) as other:
+        engine.run(parse_one("SELECT 1 FROM nothing"))
+    assert str(caught.value) == str(other.value), "the reason may lie in a row"
     engine.close()
 
 

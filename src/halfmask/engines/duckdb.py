@@ -11,7 +11,7 @@ from uuid import uuid4
 from halfmask.engines import floors
 from halfmask.engines.refusal import refusal
 from halfmask.engines.sql_engine import SqlEngine
-from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,8 +63,8 @@ class DuckDB(SqlEngine):
 
         try:
             return self._connection.sql(self.sql(query)).to_arrow_table()
-        except duckdb.Error as error:
-            raise refusal("duckdb", error) from None
+        except duckdb.Error:
+            raise refusal("duckdb") from None
 
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along."""
@@ -153,6 +153,11 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
     engine = DuckDB({"published": rows})
     try:
         return engine.run(query)
+    except EngineError:
+        raise QueryError(
+            "the select list, HAVING or ORDER BY cannot be computed from the published figures: "
+            "check the types in them."
+        ) from None
     finally:
         engine.close()
 

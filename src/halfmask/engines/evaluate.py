@@ -467,11 +467,20 @@ def _over(node: Expr, rows: list[Row]) -> Any:
     return value(node, rows[0]) if rows else None
 
 
-def type_of(node: Expr, source: exp.Select, tables: Mapping[str, pa.Table]) -> pa.DataType:
-    """The type of an expression: of a column as declared, else of the values it takes."""
+def type_of(
+    node: Expr, source: exp.Select, tables: Mapping[str, pa.Table], kind: str = "text"
+) -> pa.DataType:
+    """The type of an expression: of a column as declared, else of the values it takes.
+
+    ``kind`` is what it holds where it takes none.
+    """
     if isinstance(node, exp.Column):
         for table in source.find_all(exp.Table):
             if table.alias_or_name == node.table and table.name in tables:
                 return tables[table.name].schema.field(node.name).type
     found = [v for r in joined_rows(tables, source) if (v := value(node, r)) is not None]
-    return pa.array(found).type if found else pa.string()
+    return pa.array(found).type if found else _EMPTY.get(kind, pa.string())
+
+
+_EMPTY = {"integer": pa.int64(), "float": pa.float64(), "boolean": pa.bool_()}
+_EMPTY |= {"decimal": pa.decimal128(38, 0), "temporal": pa.timestamp("us")}

@@ -15,6 +15,7 @@ import numpy as np
 
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.open import is_address, is_database, open_address
+from halfmask.engines.sql import table as named
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
 from halfmask.table.names import require_known
 from halfmask.table.text_file import file_named
@@ -104,7 +105,7 @@ def counted_tuples(
     require_known(columns, known)
     names = [exp.column(name, quoted=True) for name in columns]
     counted = exp.Count(this=exp.Star()).as_(_NAME)
-    query = exp.select(*names, counted, *more).from_(exp.to_table(table, quoted=True))
+    query = exp.select(*names, counted, *more).from_(named(table))
     tuples = query.group_by(*names).limit(most + 1).subquery("tuples")
     found = engine.run(exp.select("*").from_(tuples).order_by(*names))
     if found.num_rows > most:
@@ -125,7 +126,7 @@ def distinct_values(
     from sqlglot import exp
 
     name = exp.column(column, quoted=True)
-    query = exp.select(name).from_(exp.to_table(table, quoted=True)).group_by(name)
+    query = exp.select(name).from_(named(table)).group_by(name)
     found = engine.run(query.limit(most + 1))[column]
     return found.slice(0, most), len(found) <= most
 

@@ -97,8 +97,8 @@ def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.
     if real:
         small = exp.LT(this=exp.Abs(this=value.copy()), expression=_double(MOST_REAL))
         steps = exp.Div(this=value.copy(), expression=_double(width), typed=True)
-        edge = exp.cast(exp.Floor(this=steps), "double") * _double(width)
-        return exp.Case().when(small, edge)
+        start = exp.cast(exp.Floor(this=steps), "double") * _double(width)
+        return exp.Case().when(small, start)
     size = _number(width)
     number = exp.cast(value.copy(), "bigint") if whole else value.copy()
     rest = exp.Mod(

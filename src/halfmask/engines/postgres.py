@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines.refusal import refusal
+from halfmask.engines.sql import table as named
 from halfmask.engines.sql_engine import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
@@ -31,6 +32,7 @@ _TYPES = {
     "uuid": pa.string(),
 }
 ANY_DIGITS = pa.decimal256(76, 0)  # NUMERIC as declared without digits
+UNKNOWN = pa.month_day_nano_interval()  # stands for every type that is not read here
 _NAMES = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_integer, "bigint"),
@@ -76,15 +78,14 @@ class Postgres(SqlEngine):
             with self._connection.cursor() as cursor, self._connection.transaction():
                 if not cursor.execute(listed, [table]).fetchall():
                     return None
-        except psycopg.Error as error:
-            raise refusal("postgres", error) from None
-        named = exp.Table(this=exp.to_identifier(table, quoted=True))
+        except psycopg.Error:
+            raise refusal("postgres") from None
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
-                cursor.execute(self.sql(exp.select("*").from_(named).limit(0)))
+                cursor.execute(self.sql(exp.select("*").from_(named(table)).limit(0)))
                 return {column.name: self._declared(column) for column in cursor.description}
-        except psycopg.Error as error:
-            raise refusal("postgres", error) from None
+        except psycopg.Error:
+            raise refusal("postgres") from None
 
     def run(self, query: Expr) -> pa.Table:
         """Run one query."""
@@ -94,8 +95,8 @@ class Postgres(SqlEngine):
             with self._connection.cursor() as cursor, self._connection.transaction():
                 cursor.execute(self.sql(query))
                 described, rows = cursor.description, cursor.fetchall()
-        except psycopg.Error as error:
-            raise refusal("postgres", error) from None
+        except psycopg.Error:
+            raise refusal("postgres") from None
         return pa.table(
             {c.name: self._array(c, [r[i] for r in rows]) for i, c in enumerate(described)}
         )
@@ -128,18 +129,19 @@ class Postgres(SqlEngine):
         """Bring a small table along, as a temporary one."""
         import psycopg
 
-        columns = ", ".join(f'"{f.name}" {_name(f.type)}' for f in rows.schema)
-        names = ", ".join(f'"{f.name}"' for f in rows.schema)
+        columns = ", ".join(f"{_quoted(f.name)} {_name(f.type)}" for f in rows.schema)
+        names = ", ".join(_quoted(f.name) for f in rows.schema)
+        table = _quoted(name)
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
-                cursor.execute(f'CREATE TEMPORARY TABLE "{name}" ({columns})')
-                with cursor.copy(f'COPY "{name}" ({names}) FROM STDIN') as copy:
+                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{table}")
+                cursor.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
+                with cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
                     for row in zip(*(c.to_pylist() for c in rows.columns), strict=True):
                         copy.write_row(row)
-                cursor.execute(f'ANALYZE "{name}"')
-        except psycopg.Error as error:
-            raise refusal("postgres", error) from None
+                cursor.execute(f"ANALYZE {table}")
+        except psycopg.Error:
+            raise refusal("postgres") from None
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""
@@ -156,13 +158,12 @@ class Postgres(SqlEngine):
         """A text that changes where the table's rows change."""
         import psycopg
 
-        quoted = '"' + table.replace('"', '""') + '"'
-        counted = f"SELECT COUNT(*), SUM(hashtextextended(t::text, 0)) FROM {quoted} t"  # noqa: S608
+        counted = f"SELECT COUNT(*), SUM(hashtextextended(t::text, 0)) FROM {_quoted(table)} t"  # noqa: S608
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
                 rows, total = cursor.execute(counted).fetchone()
-        except psycopg.Error as error:
-            raise refusal("postgres", error) from None
+        except psycopg.Error:
+            raise refusal("postgres") from None
         return f"postgres:{rows}-{total}"
 
     def definition(self, table: str) -> str | None:
@@ -208,7 +209,9 @@ class Postgres(SqlEngine):
     def _declared(self, column: Any) -> pa.DataType:
         """The type of a column as declared; its digits, where it has some."""
         known = self._connection.adapters.types.get(column.type_code)
-        if known is None or known.name != "numeric" or column.type_code == known.array_oid:
+        if known is None or (known.name not in _TYPES and known.name != "numeric"):
+            return UNKNOWN
+        if known.name != "numeric" or column.type_code == known.array_oid:
             return self._type(column, [])
         if column.precision is None or column.precision > 38 or column.scale < 0:
             return ANY_DIGITS
@@ -257,6 +260,10 @@ def _json(value: Expr) -> Expr:
     null = exp.cast(exp.Literal.string("null"), "jsonb")
     present = exp.Anonymous(this="TO_JSONB", expressions=[value.copy()])
     return exp.Coalesce(this=present, expressions=[null])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _name(data_type: pa.DataType) -> str:

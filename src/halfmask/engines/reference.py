@@ -191,7 +191,7 @@ class Reference:
 
     def _types(self, request: Request) -> dict[int, pa.DataType]:
         return {
-            i: evaluate.type_of(k.expression, request.source, self._tables)
+            i: evaluate.type_of(k.expression, request.source, self._tables, k.kind)
             for i, k in enumerate(request.keys)
         }
 

@@ -290,6 +290,14 @@ def _select(*columns: exp.Expr) -> exp.Select:
     return exp.select(*columns, copy=False)
 
 
+def table(name: str, alias: str | None = None) -> exp.Table:
+    """A table by its name, whatever characters stand in it."""
+    named = exp.Table(this=exp.to_identifier(name, quoted=True))
+    if alias is not None:
+        named.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return named
+
+
 def column(name: str, table: str | None = None) -> exp.Column:
     """A quoted column."""
     return exp.column(name, table=table, quoted=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from halfmask.query.planning.refusals import fail
+from halfmask.query.total.conversions import MOST_CHARACTERS
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -42,17 +43,17 @@ class Final:
                 name += "_"
             names.append(name)
             node = self._over_published(item.unalias(), keys, planned, bare=True)
-            final = final.select(exp.alias_(node, name, quoted=True), copy=False)
+            final = final.select(exp.alias_(_tried(node), name, quoted=True), copy=False)
         final = final.select(exp.column("level"), exp.column("hm_row"), copy=False)
         having = self.select.args.get("having")
         if having is not None:
             condition = self._over_published(_unaliased(having.this, aliases), keys, planned)
-            final = final.where(condition, copy=False)
+            final = final.where(_tried(condition), copy=False)
         order = self.select.args.get("order")
         parts = []
         for part in order.expressions if order is not None else []:
             part = part.copy()
-            part.set("this", self._ordered(part.this, aliases, keys, planned))
+            part.set("this", _tried(self._ordered(part.this, aliases, keys, planned)))
             parts.append(part)
         # Ties, and rows without ORDER BY, stand in an order that is known from the rows alone.
         final = final.order_by(*parts, exp.column("hm_order"), copy=False)
@@ -132,6 +133,27 @@ class Final:
             return part
 
         return rewritten(node, whole=True)
+
+
+def _tried(node: exp.Expr) -> exp.Expr:
+    """What is computed of published figures: null where it fails, and cut where a text grows.
+
+    A failure would come before earlier answers are looked at, and tell about figures that these
+    forbid.
+    """
+    from sqlglot import exp
+
+    if isinstance(node, exp.Column | exp.Literal):
+        return node
+    top = exp.paren(node)
+    for division in reversed(list(top.find_all(exp.Div, exp.IntDiv, exp.Mod))):
+        below = exp.Nullif(this=division.expression.copy(), expression=exp.Literal.number(0))
+        division.set("expression", below)
+    for text in reversed(list(top.find_all(exp.Replace, exp.Concat, exp.DPipe))):
+        cut = exp.Left(this=exp.null(), expression=exp.Literal.number(MOST_CHARACTERS))
+        text.replace(cut)
+        cut.set("this", text)
+    return exp.Anonymous(this="TRY", expressions=[top.this])
 
 
 def _unaliased(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:

@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from halfmask.engines.request import WITHOUT_POLICY
+from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError, SchemaError
 from halfmask.table.demands import DEMANDS, as_text, file_policies, sources
 
@@ -262,7 +263,7 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
             strictest = exp.Min if kinds.get(column) == "t" else exp.Max
             parts.append(exp.alias_(strictest(this=column.copy()), f"d{i}"))
             swapped[column] = exp.column(f"d{i}", table=name)
-        grouped = exp.select(*parts).from_(exp.to_table(tables[alias].name, alias=alias))
+        grouped = exp.select(*parts).from_(named(tables[alias].name, alias))
         grouped = grouped.group_by(key.copy())
         match = exp.EQ(this=key, expression=exp.column("person", table=name))
         source = source.join(grouped.subquery(name), on=match, join_type="left")

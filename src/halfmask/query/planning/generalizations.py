@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 
 from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
+from halfmask.engines.sql import table as named
 from halfmask.errors import HierarchyError, QueryError
 from halfmask.query.parsing.chain import folded
 from halfmask.query.planning.planned import PlannedKey
@@ -144,8 +145,7 @@ class Generalizations:
 
         if source.table is not None:
             return source.table.encode(name).values
-        table = exp.Table(this=exp.to_identifier(source.name, quoted=True))
-        query = exp.select(exp.column(name, quoted=True)).distinct().from_(table)
+        query = exp.select(exp.column(name, quoted=True)).distinct().from_(named(source.name))
         return encode(self.engine.run(query).column(0)).values
 
     def _refuse_found(self, step: Step, builder: HierarchyBuilder) -> None:

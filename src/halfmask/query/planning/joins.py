@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from halfmask.engines.sql import table as named
 from halfmask.errors import PrivacyError, UnsupportedQueryError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _most(engine: Engine, table: str, names: list[str]) -> int:
     present = exp.and_(*(c.copy().is_(exp.null()).not_() for c in columns))
     counted = (
         exp.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
-        .from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
+        .from_(named(table))
         .where(present)
         .group_by(*columns)
     )
@@ -87,7 +88,7 @@ def _repeats(scope: Scope, engine: Engine) -> bool:
     query = exp.select(
         exp.alias_(exp.Count(this=exp.Star()), "n"),
         exp.alias_(exp.Count(this=exp.Distinct(expressions=[person])), "d"),
-    ).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
+    ).from_(named(table.name))
     row = engine.run(query).to_pylist()[0]
     return int(row["n"]) != int(row["d"])
 

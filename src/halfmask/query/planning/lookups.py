@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from halfmask.engines.sql import table as named
 from halfmask.query.planning import vocabulary
 from halfmask.query.planning.refusals import fail, refuse
 
@@ -70,7 +71,7 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
             fail(text, column, "a subquery may speak of its own table only.")
         column.set("this", exp.to_identifier(name, quoted=True))
         column.set("table", None)
-    source.set("this", exp.Table(this=exp.to_identifier(table.name, quoted=True)))
+    source.set("this", named(table.name))
     selected = query.expressions[0].unalias()
     query.set("expressions", [exp.alias_(selected, "v")])
     if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):

@@ -52,7 +52,9 @@ _KINDS = {
     **dict.fromkeys(("DOUBLE", "FLOAT"), "float"),
     **dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR"), "text"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"), "timestamp"),
-    "DATE": "date", "BOOLEAN": "boolean", "DECIMAL": "decimal",
+    "DATE": "date",
+    "BOOLEAN": "boolean",
+    "DECIMAL": "decimal",
 }
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _DAYS = {"WEEK": 7, "DAY": 1}
@@ -92,8 +94,6 @@ def cast(total: TotalRows, node: exp.Expr) -> Typed:
     made = convert(total, node, found, target)
     if target == "integer" and _BITS[name] < 64:
         made = _within_bits(made, _BITS[name])
-    if isinstance(node.this, exp.Literal) and evaluate.value(made.node, {}) is None:
-        fail(total.scope.text, node, f"what is written here is no {name}.")
     return made
 
 
@@ -107,7 +107,10 @@ def convert(total: TotalRows, node: exp.Expr, found: Typed, target: str) -> Type
     rule = _CONVERSIONS.get((found.kind, target))
     if rule is None:
         _refuse_conversion(total, node, found.kind, target)
-    return replace(rule(found), constant=found.constant)
+    made = replace(rule(found), constant=found.constant)
+    if isinstance(found.node, exp.Literal) and evaluate.value(made.node, {}) is None:
+        fail(total.scope.text, node, f"what is written here does not convert to {target}.")
+    return made
 
 
 def bounded_numeric(node: exp.Expr) -> exp.Expr:
@@ -428,9 +431,7 @@ def _moved(
         fail(total.scope.text, node, "this leads out of the years 1 to 9999.")
     kind = "timestamp" if unit in _SECONDS else found.kind
     start = exp.cast(exp.paren(found.node.copy()), MOMENT)
-    inside = compared(
-        exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" "))
-    )
+    inside = compared(exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" ")))
     by = exp.Interval(this=exp.Literal.string(str(abs(count))), unit=exp.var(unit))
     made = (exp.Add if count > 0 else exp.Sub)(this=start.copy(), expression=by)
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")

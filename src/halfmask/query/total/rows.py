@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Key, Kind, Measure, Request, State
     from halfmask.query.planning.scope import Scope
 
+
 class TotalRows:
     """What may be computed from the rows of a query.
 
@@ -66,7 +67,8 @@ class TotalRows:
     def kind(self, node: exp.Expr) -> tuple[Kind, int]:
         """What the values of an expression are, and how many digits follow the point."""
         found = self.of(node)
-        kinds: dict[str, Kind] = {"date": "temporal", "timestamp": "temporal", "null": "other"}
+        kinds: dict[str, Kind] = dict.fromkeys(DATES, "temporal")
+        kinds |= {"null": "other", "unknown": "other"}
         return kinds.get(found.kind, found.kind), found.decimal[1]  # type: ignore[arg-type]
 
     def source(self, source: exp.Select) -> exp.Select:
@@ -84,7 +86,7 @@ class TotalRows:
         return replace(
             request,
             keys=tuple(map(self._key, request.keys)),
-            tests=tuple(replace(t, expression=self(t.expression)) for t in request.tests),
+            tests=tuple(replace(t, expression=self._shown(t.expression)) for t in request.tests),
             states=tuple(map(self.state, request.states)),
         )
 
@@ -102,11 +104,12 @@ class TotalRows:
             fail(
                 self.scope.text, key.expression, f"an interval is at most {MOST_WIDTH:,} wide here."
             )
-        return replace(key, expression=found.node.copy())
+        return replace(key, expression=self._shown(key.expression))
 
     def state(self, state: State) -> State:
         """A part of an aggregate in total form."""
-        found = replace(state, expression=self(state.expression))
+        total = self._shown if state.kind in ("min", "max") else self
+        found = replace(state, expression=total(state.expression))
         if state.kind != "sum":
             return found
         typed = self.of(state.expression)
@@ -117,7 +120,7 @@ class TotalRows:
 
     def measure(self, measure: Measure) -> Measure:
         """An aggregate that does not merge, in total form."""
-        return replace(measure, expression=self(measure.expression))
+        return replace(measure, expression=self._shown(measure.expression))
 
     def of(self, node: exp.Expr) -> Typed:
         """An expression with what is known of its values."""
@@ -152,7 +155,7 @@ class TotalRows:
         """Expressions that are compared, or of which one is chosen, in one kind."""
         found = [self.of(part) for part in parts]
         kinds = {one.kind for one in found} - {"null"}
-        if len(kinds) <= 1 and not kinds & {"decimal", "other"}:
+        if len(kinds) <= 1 and not kinds & {"decimal", "other", "unknown"}:
             return next(iter(kinds), "null"), found
         if len([one for one in found if one.kind != "null"]) == 1 and chosen:
             return kinds.pop(), found
@@ -162,9 +165,7 @@ class TotalRows:
         if target == "decimal":
             return target, _as_decimals(found)
         return target, [
-            one
-            if one.kind in (target, "null")
-            else conversions.convert(self, part, one, target)
+            one if one.kind in (target, "null") else conversions.convert(self, part, one, target)
             for part, one in zip(parts, found, strict=True)
         ]
 
@@ -176,6 +177,17 @@ class TotalRows:
             f"{node.key.upper()} is refused here: it would fail on some values, and a failure "
             f"would tell about a row. {instead}",
         )
+
+    def _shown(self, node: exp.Expr) -> exp.Expr:
+        """What comes back from the engine as a value."""
+        if self.of(node).kind == "unknown":
+            fail(
+                self.scope.text,
+                node,
+                "intervals, lists and types of the database's own are not read here: make a view "
+                "that CASTs the column to TEXT or DOUBLE, or prepare it beforehand.",
+            )
+        return self(node)
 
     def _wanted(self, node: exp.Expr, found: Typed, kinds: Sequence[str], words: str) -> Typed:
         if found.kind not in (*kinds, "null"):
@@ -190,8 +202,8 @@ def _common(kinds: set[str], found: Sequence[Typed], *, chosen: bool) -> str | N
     """The kind in which values of several kinds meet."""
     if kinds == {"decimal"} or (kinds == {"decimal", "integer"}):
         columns = {one.decimal for one in found if one.kind == "decimal"}
-        others = [one for one in found if one.kind == "integer"]
-        if len(columns) == 1 and all(_fits(one, *next(iter(columns))) for one in others):
+        whole = [one for one in found if one.kind == "integer"]
+        if len(columns) == 1 and all(_fits(one, *next(iter(columns))) for one in whole):
             return "decimal"
     if kinds <= {"integer", "boolean"}:
         return "integer"
@@ -231,7 +243,7 @@ def _as_decimals(found: Sequence[Typed]) -> list[Typed]:
 def _column(total: TotalRows, node: exp.Expr) -> Typed:
     import pyarrow as pa
 
-    source = total.scope.tables[node.table or total.scope.main]
+    source = total.scope.tables[node.text("table") or total.scope.main]
     data_type: pa.DataType = source.columns[node.name]
     if pa.types.is_dictionary(data_type):
         data_type = data_type.value_type
@@ -244,6 +256,8 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
             return Typed(conversions.bounded_numeric(node), "float", raw=True)
         digits = (data_type.precision, data_type.scale)
         return Typed(node.copy(), kind, raw=True, decimal=digits)
+    if pa.types.is_nested(data_type) or pa.types.is_interval(data_type):
+        return Typed(node.copy(), "unknown", raw=True)
     if kind == "temporal":
         moment = "timestamp" if pa.types.is_timestamp(data_type) else "other"
         kind = "date" if pa.types.is_date(data_type) else moment
@@ -259,9 +273,7 @@ def _literal(total: TotalRows, node: exp.Expr) -> Typed:
     if node.name.isdigit() and int(node.name) <= MOST_WHOLE:
         return Typed(node.copy(), "integer", constant=True, most=int(node.name))
     if not (float(node.name) == 0 or LEAST <= float(node.name) <= MOST):
-        fail(
-            total.scope.text, node, f"a number here is 0 or between {LEAST:g} and {MOST:g}."
-        )
+        fail(total.scope.text, node, f"a number here is 0 or between {LEAST:g} and {MOST:g}.")
     return Typed(double(node.copy()), "float", constant=True)
 
 
@@ -296,9 +308,7 @@ def _arithmetic(total: TotalRows, node: exp.Expr) -> Typed:
     return _float(total, node, made, factors, constant=constant)
 
 
-def _narrowed(
-    total: TotalRows, node: exp.Expr, left: Typed, right: Typed
-) -> tuple[Typed, Typed]:
+def _narrowed(total: TotalRows, node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
     """A column times a small written number stays whole: the column is kept that much smaller."""
     if left.constant and 0 < left.most <= MOST_MULTIPLE:
         return left, total.number(node.expression, MOST_WHOLE // left.most)
@@ -417,11 +427,10 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
     """Powers; null of negative numbers unless the exponent is small, whole and written."""
     base, written = total.number(node.this), node.expression.unnest()
     value = double(base.node)
-    if isinstance(written, exp.Literal) and written.name.isdigit():
-        if 1 <= int(written.name) <= MOST_FACTORS:
-            made: exp.Expr = exp.Pow(this=value, expression=literal(float(written.name)))
-            factors = base.factors * int(written.name)
-            return _float(total, node, made, factors, constant=base.constant)
+    times = int(written.name) if isinstance(written, exp.Literal) and written.name.isdigit() else 0
+    if 1 <= times <= MOST_FACTORS:
+        made: exp.Expr = exp.Pow(this=value, expression=literal(float(times)))
+        return _float(total, node, made, base.factors * times, constant=base.constant)
     exponent = total.number(node.expression)
     power = double(exponent.node)
     logarithm = exp.paren(exp.Mul(this=power.copy(), expression=exp.Ln(this=value.copy())))
@@ -449,7 +458,7 @@ def _compare(total: TotalRows, node: exp.Expr) -> Typed:
         total.refuse(node)
     parts = _parts(node, ("this", "expression", "low", "high"))
     for part in parts:
-        if total.of(part).kind == "other":
+        if total.of(part).kind in ("other", "unknown"):
             total.want(part, (*NUMBERS, *DATES, "text", "boolean"), "a value")
     _, typed = total.alike(node, parts)
     made = exp.paren(_rebuilt(node, parts, typed))
