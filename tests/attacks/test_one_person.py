@@ -1,5 +1,7 @@
 """What an answer says beside its figures must not depend on somebody who cannot be in it."""
 
+# ruff: noqa: S608 - questions in one line, made of parts
+
 from __future__ import annotations
 
 from typing import Any
@@ -58,6 +60,35 @@ def test_the_salary_of_somebody_who_cannot_be_in_it_changes_nothing(sql: str, en
     first = observed(people(5), sql, engine=engine)
     assert observed(people(105), sql, engine=engine) == first
     assert observed(people(99_999), sql, engine=engine) == first
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+@pytest.mark.parametrize(
+    "demand", [{"k": ASKS_FOR_ALL, "l": 1}, {"k": 1, "l": ASKS_FOR_ALL}], ids=str
+)
+def test_how_many_are_left_out_does_not_tell_who(demand: dict[str, int], engine: str) -> None:
+    """Twenty others are refused as well: their number is said with the one, or without."""
+
+    def asked(salary: int, join: str = "") -> object:
+        rows = pa.table(
+            {
+                "salary": [100] * 20 + [salary],
+                "k": [9] * 20 + [demand["k"]],
+                "l": [1] * 20 + [demand["l"]],
+            }
+        )
+        policy = {"policy": {"k": "k", "l": "l"}, "columns": {"salary": "sensitive"}}
+        tables = {
+            "people": hm.read(rows, policy),
+            "bands": hm.read(pa.table({"b": [5, 100]}), {"b": "other"}),
+        }
+        where = join or "WHERE salary > 50"
+        sql = f"SELECT COUNT(*) AS n FROM people {where} GUARANTEE k = 4, l = 2 OF salary"
+        return observed(tables, sql, engine=engine)
+
+    assert asked(5) == asked(99_999)
+    join = "JOIN bands ON salary = b"
+    assert asked(5, join) == asked(99_999, join)
 
 
 VISITS = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]

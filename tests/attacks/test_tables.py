@@ -1,4 +1,6 @@
-"""The asker reads tables that nobody gave, promises next to nothing, or lets one person stand out."""
+"""The asker reads tables that nobody gave, promises next to nothing, asks for one person's sum."""
+
+# ruff: noqa: E501, S608 - questions in one line, made of parts
 
 from __future__ import annotations
 
@@ -128,7 +130,6 @@ def test_a_sum_that_few_make_up_is_not_shown(engine: str, rule: object, hidden: 
         "everybody brings something": [5, 4, 5, -6],
         "nothing": [0, 0, 0, 0],
     }
-    rows = [(g, i // 2, a / 2) for g, found in amounts.items() for i, a in enumerate(found * 2)]
     rows = [(g, i % 4, amounts[g][i % 4] / 2) for g in amounts for i in range(8)]
     table = pa.table(dict(zip(("g", "id", "a"), map(list, zip(*rows, strict=True)), strict=True)))
     schema = {

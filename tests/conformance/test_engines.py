@@ -222,7 +222,7 @@ def test_engines_agree(engine: Any, name: str, expected: dict[str, Any]) -> None
     assert (answer.people, answer.depth) == (expected[name].people, expected[name].depth)
 
 
-@pytest.mark.parametrize("rule", [{"p": 60}, {"n": 3, "k": 12}], ids=str)
+@pytest.mark.parametrize("rule", [{"p": 900}, {"n": 3, "k": 12}], ids=str)
 def test_engines_agree_on_who_makes_up_a_sum(engine: Any, rule: dict[str, float]) -> None:
     rules = hm.Schema(columns=VISITS.columns, person="id", query=QueryRules(dominance=rule))
     sql = (

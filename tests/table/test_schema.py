@@ -166,3 +166,36 @@ def test_long_trees_and_lists_are_written_over_lines_that_can_be_read(tmp_path: 
     assert '[columns."a town".hierarchy.tree."the north"]' in text
     (tmp_path / "long.toml").write_text(text)
     assert hm.Schema.read(tmp_path / "long.toml") == schema
+
+
+def test_query_rules_are_read_and_written() -> None:
+    text = '[query]\nk = 5\ntables = ["visits"]\ndominance = { n = 2, k = 85 }\n'
+    schema = hm.Schema.from_dict(tomllib.loads(text))
+    assert (schema.query.k, schema.query.tables) == (5, ("visits",))
+    assert schema.query.dominance == {"n": 2, "k": 85}
+    assert hm.Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
+    assert hm.Schema(query={"k": 5}).query.k == 5  # type: ignore[arg-type]
+    assert "query" not in hm.Schema().to_dict()
+
+
+@pytest.mark.parametrize(
+    ("rules", "fault"),
+    [
+        ({"k": 0}, "at least 1"),
+        ({"k": 2.5}, "whole number"),
+        ({"k": True}, "whole number"),
+        ({"k": 1}, "single_people = true"),
+        ({"single_people": "yes"}, "true or false"),
+        ({"tables": "visits"}, "a list of names"),
+        ({"tables": [""]}, "a list of names"),
+        ({"dominance": {"p": 0}}, "dominance must be"),
+        ({"dominance": {"n": 2}}, "dominance must be"),
+        ({"dominance": {"n": 2.5, "k": 85}}, "dominance must be"),
+        ({"dominance": {"n": 2, "k": 101}}, "dominance must be"),
+        ({"dominance": 10}, "dominance must be"),
+        ({"kk": 3}, "did you mean 'k'"),
+    ],
+)
+def test_wrong_query_rules_are_refused(rules: dict[str, object], fault: str) -> None:
+    with pytest.raises(SchemaError, match=fault):
+        hm.Schema.from_dict({"query": rules})

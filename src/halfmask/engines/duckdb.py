@@ -78,6 +78,16 @@ class DuckDB(SqlEngine):
         """The queries behind ``collect``."""
         return floors.collect_queries(self, request)
 
+    def parts(
+        self,
+        request: Request,
+        places: pa.Table,
+        splits: tuple[exp.Expr, ...],
+        counted: tuple[exp.Expr, ...],
+    ) -> pa.Table:
+        """Count the rows of each place for which the splits are the same."""
+        return floors.parts(self, request, places, splits, counted)
+
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""
         from sqlglot import exp

@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
-from halfmask.engines import sql
+from halfmask.engines import levels, sql
 from halfmask.engines.side_by_side import joined, positions, row_ids
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Sequence
 
     from halfmask.engines.request import Engine, Request, Test
 
@@ -40,6 +41,64 @@ def collect(engine: Engine, request: Request) -> pa.Table:
             counted = engine.run(sql.count_query(engine, request, j, OPEN))
             found = _settled(found, counted, j, sql.key_names(request))
     return found
+
+
+def parts(
+    engine: Engine,
+    request: Request,
+    places: pa.Table,
+    splits: Sequence[exp.Expr],
+    counted: Sequence[exp.Expr],
+) -> pa.Table:
+    """Answer ``Engine.parts``, counting values exactly only where a bound does not decide."""
+    if not counted or "needed" not in places.column_names:
+        return sql.parts(engine, request, places, splits, counted)
+    engine.add("hm_places", places)
+    found = engine.run(_bounded_parts(request, splits, counted))
+    open_ = np.zeros(found.num_rows, dtype=bool)
+    for i in range(len(counted)):
+        values, needed = found[f"d{i}"].to_numpy(), found[f"need{i}"].to_numpy()
+        open_ |= (values > 0) & (values < needed)
+    open_ &= found["rows"].to_numpy() >= found["needed"].to_numpy()
+    found = found.drop_columns(["needed", *(f"need{i}" for i in range(len(counted)))])
+    again = np.unique(found["place"].to_numpy()[open_])
+    if not len(again):
+        return found
+    inside = np.isin(places["place"].to_numpy(), again)
+    exact = sql.parts(engine, request, places.filter(pa.array(inside)), splits, counted)
+    rest = found.filter(pa.array(~np.isin(found["place"].to_numpy(), again)))
+    return pa.concat_tables([rest, exact.cast(rest.schema)])
+
+
+def _bounded_parts(
+    request: Request, splits: Sequence[exp.Expr], counted: Sequence[exp.Expr]
+) -> exp.Select:
+    """Rows and hash buckets per group and part first, then per place: no row is joined."""
+    extra = {f"c{i}": split for i, split in enumerate(splits)}
+    extra |= {f"d{i}": value for i, value in enumerate(counted)}
+    parts_ = [f"c{i}" for i in range(len(splits))]
+    keys = [*sql.key_names(request), *parts_]
+    inner = exp.select(
+        *map(sql.column, keys),
+        exp.alias_(exp.Count(this=exp.Star()), "n"),
+        *(exp.alias_(_filled(sql.column(f"d{i}")), f"b{i}") for i in range(len(counted))),
+    ).from_(levels.levelled(request, extra).subquery("a"))
+    inner = inner.group_by(*map(sql.column, keys))
+    grouped = [sql.column("place", "p"), *(sql.column(name, "b") for name in parts_)]
+    needed = ["needed", *(f"need{i}" for i in range(len(counted)))]
+    query = exp.select(
+        *grouped,
+        exp.alias_(exp.cast(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True),
+        *(
+            exp.alias_(_bits(_united(sql.column(f"b{i}", "b"))), f"d{i}")
+            for i in range(len(counted))
+        ),
+        *(exp.alias_(exp.Max(this=sql.column(name, "p")), name) for name in needed),
+    ).from_(inner.subquery("b"))
+    query = query.join(
+        exp.to_table("hm_places", alias="p"), on=sql.same_group(request), join_type="inner"
+    )
+    return query.group_by(*(g.copy() for g in grouped))
 
 
 def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
@@ -83,6 +142,11 @@ def _window(test: Test) -> int:
 
 def _buckets(value: exp.Expr) -> exp.Expr:
     """How many hash buckets the values fill: never more than there are distinct values."""
+    return _bits(_filled(value))
+
+
+def _filled(value: exp.Expr) -> exp.Expr:
+    """The hash buckets that the values fill, as bits."""
     bucket = exp.BitwiseAnd(
         this=exp.Anonymous(this="HASH", expressions=[value.copy()]),
         expression=exp.convert(BUCKETS - 1),
@@ -91,8 +155,16 @@ def _buckets(value: exp.Expr) -> exp.Expr:
         this=exp.cast(exp.convert(1), exp.DataType.Type.UBIGINT), expression=exp.paren(bucket)
     )
     present = exp.Case().when(value.copy().is_(exp.null()).not_(), bit)
-    filled = exp.Anonymous(this="BIT_OR", expressions=[present])
-    return exp.cast(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
+    return _united(present)
+
+
+def _united(bits: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="BIT_OR", expressions=[bits])
+
+
+def _bits(filled: exp.Expr) -> exp.Expr:
+    number = exp.cast(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
+    return exp.Coalesce(this=number, expressions=[exp.convert(0)])
 
 
 def _decided(j: int, test: Test) -> list[exp.Expr]:

@@ -181,7 +181,8 @@ class Engine(Protocol):
         """Count the rows of each ``place`` for which the ``splits`` are the same.
 
         Gives ``place``, ``c0...`` (what the splits are), ``rows``, and ``d0...``: how many distinct
-        values of each of ``counted`` there are.
+        values of each of ``counted`` there are. Where ``places`` says what is ``needed`` of rows
+        and of each value (``need0...``), a lower bound that reaches it may do.
         """
         ...
 

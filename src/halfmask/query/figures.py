@@ -79,6 +79,12 @@ def _parts(plan: Plan, groups: Groups, published: Published, engine: Engine) -> 
     person = plan.request.person
     counted = [person] if plan.repeat and person is not None else []
     table = places(plan, groups, published)
+    k, l = np.array(plan.request.guarantees, dtype=np.int64)[
+        published.level[table["place"].to_numpy()]
+    ].T
+    table = table.append_column("needed", pa.array(k))
+    for i in range(len(counted) + len(plan.split_values)):
+        table = table.append_column(f"need{i}", pa.array(k if i < len(counted) else l))
     splits = (*plan.splits, *plan.missing)
     found = engine.parts(plan.request, table, splits, (*counted, *plan.split_values))
     columns = {
@@ -118,8 +124,9 @@ def _large_enough(plan: Plan, published: Published, parts: pa.Table) -> NDArray[
     holds: NDArray[np.bool_] = np.ones(len(published), dtype=bool)
     holds[at[small]] = False
     scarce = np.unique(met[small])
-    pairs = np.unique(np.stack((at, met))[:, np.isin(met, scarce)], axis=1)
-    holds[np.bincount(pairs[0], minlength=len(published)) < len(scarce)] = False
+    width = int(met.max(initial=0)) + 1
+    pairs = np.unique((at * width + met)[np.isin(met, scarce)])
+    holds[np.bincount(pairs // width, minlength=len(published)) < len(scarce)] = False
     return holds
 
 

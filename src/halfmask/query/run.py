@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from halfmask.errors import HalfmaskError, ParameterError, QueryError, SchemaError
+from halfmask.errors import (
+    HalfmaskError,
+    ParameterError,
+    QueryError,
+    SchemaError,
+    UnsupportedQueryError,
+)
 from halfmask.query.filter import EFFORT
 from halfmask.query.parsing.chain import folded
 from halfmask.table.schema import FLOOR
@@ -207,6 +213,13 @@ class Session:
                 text=plan.statement.text,
                 start=0,
                 length=7,
+            )
+        if ledger is not None and plan.splits:
+            raise UnsupportedQueryError(
+                "a ledger compares the people behind rows, not those behind conditions inside "
+                "aggregates: put the condition in WHERE or GROUP BY, or ask without a ledger.",
+                text=plan.statement.text,
+                start=0,
             )
         groups = collect(plan, self.engine)
         choice = choose(groups, plan.semantics, effort=effort)

@@ -137,7 +137,7 @@ class Schema:
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
         decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
-        query: what the controller lets be asked.
+        query: what the controller lets be asked, as rules or as a mapping of their names.
         folder: the folder that relative file names refer to.
 
     Example:
@@ -164,6 +164,8 @@ class Schema:
             for name, column in self.columns.items()
         }
         object.__setattr__(self, "columns", columns)
+        if isinstance(self.query, Mapping):
+            object.__setattr__(self, "query", QueryRules(**self.query))
         faults = [fault for name, column in columns.items() for fault in column.faults(name)]
         faults += self._two_roles() + self.query.faults()
         weights = [column.weight for column in columns.values() if column.role == "quasi"]
