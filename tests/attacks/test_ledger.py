@@ -139,7 +139,9 @@ def _database(tmp_path: Path) -> str:
         connection.execute("CREATE TABLE people AS SELECT * FROM arrow")
         connection.execute("CREATE VIEW everybody AS SELECT * FROM people")
         connection.execute("CREATE VIEW pay AS SELECT zip, city, salary FROM people")
-        connection.execute("CREATE VIEW north (city, zip, salary) AS SELECT city, zip, salary FROM pay")
+        connection.execute(
+            "CREATE VIEW north (city, zip, salary) AS SELECT city, zip, salary FROM pay"
+        )
         connection.execute("CREATE VIEW opaque AS SELECT DISTINCT zip, city, salary FROM people")
     return path
 
@@ -293,9 +295,7 @@ def test_somebody_whose_demand_cannot_be_met_changes_nothing() -> None:
         last = pa.table(
             {"id": [99], "zip": [zip_code], "city": [city], "salary": [salary], "k": [1000]}
         )
-        table = hm.read(
-            pa.concat_tables([rows, last]), ROLES["people"] | {"policy": {"k": "k"}}
-        )
+        table = hm.read(pa.concat_tables([rows, last]), ROLES["people"] | {"policy": {"k": "k"}})
         ledger, said = hm.Ledger(), []
         for where in asked:
             try:
@@ -360,7 +360,7 @@ def test_no_combination_of_answers_is_about_fewer_than_k_people(
             continue
         isolating = _isolates(told, new, who, k)
         clause = f"WHERE {where}" if where else ""
-        sql = f"SELECT g, SUM(x) AS s FROM t {clause} GROUP BY g GUARANTEE k = {k}"
+        sql = f"SELECT g, SUM(x) AS s FROM t {clause} GROUP BY g GUARANTEE k = {k}"  # noqa: S608
         try:
             answer = hm.query(table, sql, ledger=ledger, engine=engine)
         except LedgerError:

@@ -252,9 +252,9 @@ def test_a_ledger_knows_rows_again_in_every_engine_join_and_view(engine: Any) ->
         "people p LEFT JOIN regions r ON p.city = r.city WHERE p.salary <> 1001",
         "(SELECT * FROM people) AS d WHERE d.salary <> 1001",
     ):
+        sql = every.format(other)
         with pytest.raises(LedgerError):
-            sql = every.format(other)
             hm.query(TABLES, sql, schema=schemas, ledger=ledger, engine=engine)
+    sql = every.replace("salary", "pay").format("paid WHERE pay <> 1001")
     with pytest.raises(LedgerError):
-        sql = every.replace("salary", "pay").format("paid WHERE pay <> 1001")
         hm.query(TABLES, sql, schema=schemas, ledger=ledger, engine=engine)

@@ -109,7 +109,8 @@ def atoms(draw: st.DrawFn) -> tuple[list[Atom], int, int]:
 def _leaks(given: list[Atom], answers: set[int], k: int) -> list[np.ndarray]:
     """Combinations of the rows of some answers that are not zero on fewer than k people only."""
     rows = sorted({row for atom in given for row, _ in atom.rows if row[0] in answers})
-    matrix = np.array([[dict(atom.rows).get(row, 0) for atom in given] for row in rows], dtype=float)
+    times = [dict(atom.rows) for atom in given]
+    matrix = np.array([[n.get(row, 0) for n in times] for row in rows], dtype=float)
     found: list[np.ndarray] = []
     for kept in product([False, True], repeat=len(given)):
         inside = [atom.people for atom, chosen in zip(given, kept, strict=True) if chosen]

@@ -116,9 +116,7 @@ def test_a_ledger_survives_in_a_file(people: hm.Table, tmp_path: Path) -> None:
     assert len(Ledger.read(file).entries) == 1
 
 
-def test_a_file_is_private_and_says_what_is_wrong_with_it(
-    people: hm.Table, tmp_path: Path
-) -> None:
+def test_a_file_is_private_and_says_what_is_wrong_with_it(people: hm.Table, tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     ledger = Ledger.read(file)
     hm.query(people, ALL, ledger=ledger)

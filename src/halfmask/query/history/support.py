@@ -169,7 +169,8 @@ def _values(plan: Plan) -> list[tuple[exp.Column, ...]]:
     """The columns that each aggregate is made of: where one is missing, so is the row."""
     from sqlglot import exp
 
-    every = [x.expression for x in (*plan.request.states, *plan.measures)]
+    every = [state.expression for state in plan.request.states]
+    every += [measure.expression for measure in plan.measures]
     found = [tuple(dict.fromkeys(e.find_all(exp.Column))) for e in every]
     return [columns for columns in dict.fromkeys(found) if columns]
 
