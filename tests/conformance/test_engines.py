@@ -257,3 +257,33 @@ def test_a_ledger_compares_answers_and_tells_a_table_from_a_changed_one(engine: 
     assert prints == {engine.fingerprint("people")}
     engine.add("changed", TABLES["people"].slice(1))
     assert engine.fingerprint("changed") not in prints
+
+
+def _make_view(engine: Any, name: str, query: str) -> None:
+    if engine.name == "spark":
+        engine._session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query}")
+        return
+    engine._connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query}")
+
+
+def test_a_ledger_knows_rows_again_in_every_engine_join_and_view(engine: Any) -> None:
+    """What the reference answered is compared with what another engine is asked in other words."""
+    every = "SELECT SUM(salary) AS s FROM {} GUARANTEE k = 8, l = 3"
+    ledger = hm.Ledger()
+    hm.query(TABLES, every.format("people"), schema=SCHEMAS, ledger=ledger, engine="reference")
+    known = len(ledger._numbers.ids)
+    hm.query(TABLES, every.format("people"), schema=SCHEMAS, ledger=ledger, engine=engine)
+    assert len(ledger._numbers.ids) == known
+    _make_view(engine, "paid", "SELECT salary AS pay, city, k_i, l_i FROM people WHERE id >= 0")
+    paid = hm.Schema(columns={"pay": hm.Column("sensitive")}, policy={"k": "k_i", "l": "l_i"})
+    schemas = {**SCHEMAS, "paid": paid}
+    for other in (
+        "people p LEFT JOIN regions r ON p.city = r.city WHERE p.salary <> 1001",
+        "(SELECT * FROM people) AS d WHERE d.salary <> 1001",
+    ):
+        sql = every.format(other)
+        with pytest.raises(LedgerError):
+            hm.query(TABLES, sql, schema=schemas, ledger=ledger, engine=engine)
+    sql = every.replace("salary", "pay").format("paid WHERE pay <> 1001")
+    with pytest.raises(LedgerError):
+        hm.query(TABLES, sql, schema=schemas, ledger=ledger, engine=engine)

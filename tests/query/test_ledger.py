@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,9 +113,70 @@ def test_a_ledger_survives_in_a_file(people: hm.Table, tmp_path: Path) -> None:
     ledger.write(file)
     with pytest.raises(LedgerError):
         hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
-    file.write_text("{}")
-    with pytest.raises(InputError):
-        Ledger.read(file)
+    assert len(Ledger.read(file).entries) == 1
+
+
+def test_a_file_is_private_and_says_what_is_wrong_with_it(people: hm.Table, tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    ledger = Ledger.read(file)
+    hm.query(people, ALL, ledger=ledger)
+    ledger.write(file)
+    assert file.stat().st_mode & 0o077 == 0
+    assert "n3" not in file.read_text()
+    good = file.read_text()
+    for text, said in (
+        ("{}", "is not a ledger"),
+        ("no JSON", "is not a ledger"),
+        ('{"format": "halfmask.ledger/99"}', "newer version"),
+        (good[:-200], "is damaged"),
+        (good.replace('"k": 5', '"k": 1'), "is damaged"),
+        (good.replace('"fingerprint"', '"x"'), "is damaged"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=said):
+            Ledger.read(file)
+    file.write_text(good)
+    with pytest.raises(LedgerError):
+        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
+
+
+def test_no_answer_of_another_process_is_lost(people: hm.Table, tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    one, other = Ledger.read(file), Ledger.read(file)
+    for ledger in (one, other):
+        hm.query(people, ALL, ledger=ledger)
+    one.write(file)
+    with pytest.raises(LedgerError, match="meanwhile"):
+        other.write(file)
+    assert len(Ledger.read(file).entries) == 1
+
+
+OLD = {
+    "format": "halfmask.ledger/1",
+    "entries": [{"sql": ALL, "table": "the_table", "k": 5, "fingerprint": "duckdb 0:20-1"}],
+}
+
+
+def test_a_ledger_of_the_first_format_is_read_and_compared(
+    people: hm.Table, tmp_path: Path
+) -> None:
+    file = tmp_path / "ledger.json"
+    places = pa.table({"level": [0, 0], "g0": ["x", "y"], "place": [0, 1]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, places.schema) as writer:
+        writer.write_table(places)
+    OLD["entries"][0]["places"] = base64.b64encode(sink.getvalue()).decode()  # type: ignore[index]
+    file.write_text(json.dumps(OLD))
+    ledger = Ledger.read(file)
+    with pytest.raises(LedgerError, match="fewer than 5"):
+        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=ledger)
+    hm.query(people, ALL, ledger=ledger)
+    ledger.write(file)
+    assert len(Ledger.read(file).entries) == 2
+    other = hm.read(pa.table({"color": ["red"] * 9}))
+    file.write_text(json.dumps(OLD))
+    with pytest.raises(LedgerError, match="older version"):
+        hm.query(other, "SELECT COUNT(*) AS n FROM t GUARANTEE k = 5", ledger=Ledger.read(file))
 
 
 cells = st.dictionaries(

@@ -7,6 +7,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import LedgerError
+from halfmask.query.history import ledger as ledger_module
 
 COLUMNS = {
     "id": "identifier",
@@ -49,20 +50,32 @@ def test_protected_any_earlier_answer_is_compared_not_only_the_latest() -> None:
         _ask(table, ledger, "WHERE zip <> 'z3'")
 
 
-def test_not_protected_combinations_with_answers_older_than_the_six_latest() -> None:
-    """Three answers leave one person: refused at once, not noticed behind six others."""
-    three = ("", "WHERE age < 25", "WHERE age >= 25 AND zip <> 'z29'")
-    for others, refused in ((0, True), (6, False)):
+THREE = ("", "WHERE age < 25", "WHERE age >= 25 AND zip <> 'z29'")
+
+
+def test_protected_combinations_behind_many_other_answers() -> None:
+    """Three answers leave one person: repeating one of them in between hides nothing."""
+    table, ledger = _people(), hm.Ledger()
+    for where in (*THREE[:2], *[""] * 6):
+        _ask(table, ledger, where)
+    with pytest.raises(LedgerError):
+        _ask(table, ledger, THREE[2])
+
+
+def test_not_protected_combinations_with_answers_older_than_the_latest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger_module, "MOST_TRIED", 2)
+    monkeypatch.setattr(ledger_module, "MOST_TOGETHER", 2)
+    for others, refused in ((0, True), (2, False)):
         table, ledger = _people(), hm.Ledger()
-        for where in three[:2]:
+        for where in (*THREE[:2], "WHERE city = 'x'", "WHERE city = 'y'")[: 2 + others]:
             _ask(table, ledger, where)
-        for _ in range(others):
-            _ask(table, ledger)
         if refused:
             with pytest.raises(LedgerError):
-                _ask(table, ledger, three[2])
+                _ask(table, ledger, THREE[2])
         else:
-            _ask(table, ledger, three[2])
+            _ask(table, ledger, THREE[2])
 
 
 def test_protected_the_demand_of_those_who_asked_for_more() -> None:
@@ -121,8 +134,22 @@ def test_not_protected_the_l_of_a_difference() -> None:
     assert both[0] - both[1] == 6 * 7
 
 
-def test_not_protected_changes_of_the_table_but_said() -> None:
-    ledger = hm.Ledger()
-    _ask(_people(), ledger)
-    changed = _people(salary=[1] + [1000 + i for i in range(1, 60)])
-    assert any("has changed" in note for note in _ask(changed, ledger).notes)
+def test_protected_what_changed_for_few_and_said_where_it_changed_for_many() -> None:
+    salaries = [1000 + i for i in range(60)]
+    for changed, refused in ((1, True), (4, True), (5, False)):
+        ledger = hm.Ledger()
+        _ask(_people(), ledger)
+        after = _people(salary=[1] * changed + salaries[changed:])
+        if refused:
+            with pytest.raises(LedgerError):
+                _ask(after, ledger)
+        else:
+            assert any("has changed" in note for note in _ask(after, ledger).notes)
+
+
+def test_protected_who_came_and_who_left_between_answers() -> None:
+    for size in (59, 61):
+        ledger = hm.Ledger()
+        _ask(_people(city=["x"] * 60), ledger)
+        with pytest.raises(LedgerError):
+            _ask(_people(size, city=["x"] * size), ledger)

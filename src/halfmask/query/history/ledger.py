@@ -44,12 +44,14 @@ class Seen:
 
     Attributes:
         kind: what is numbered.
+        of: which figures are made of it.
         start: the first number.
         packed: per number from there, which profile it has (from 1; 0: none), compressed.
         profiles: the places, and how often.
     """
 
     kind: Kind
+    of: tuple[str, ...]
     start: int
     packed: bytes
     profiles: tuple[Profile, ...]
@@ -137,7 +139,7 @@ class Numbers:
             codes = np.zeros(end - start, dtype=_width(part.profiles))
             codes[mine - start] = part.codes + 1
             packed = zlib.compress(codes.tobytes(), 1)
-            seen.append(Seen(part.kind, start, packed, part.profiles))
+            seen.append(Seen(part.kind, part.of, start, packed, part.profiles))
         return Numbers(ids, who), tuple(seen)
 
 
@@ -230,9 +232,21 @@ class Ledger:
     def _compare(self, numbers: Numbers, new: Entry) -> tuple[str, ...]:
         met: set[int] = set()
         for part in new.seen:
-            met |= _Comparison(self, numbers, new, part).run()
+            comparison = _Comparison(self, numbers, new, part)
+            # Most often all figures of a part are made of the same rows in all answers.
+            for others in dict.fromkeys(self._same(part, of) for of in part.of):
+                met |= comparison.run(others)
         strangers = [i for i in range(len(self.entries)) if i not in met]
         return (*self._changed(new), *self._apart(numbers, new, strangers))
+
+    def _same(self, part: Seen, of: str) -> tuple[tuple[int, Seen], ...]:
+        """The parts of earlier answers that make up the same kind of figure."""
+        return tuple(
+            (i, seen)
+            for i, entry in enumerate(self.entries)
+            for seen in entry.seen
+            if seen.kind == part.kind and of in seen.of
+        )
 
     def _apart(self, numbers: Numbers, new: Entry, strangers: list[int]) -> tuple[str, ...]:
         """Answers that share no row with the new one: about others, or not to be told."""
@@ -341,19 +355,20 @@ class _Comparison:
         self.size = len(numbers.ids)
         self.mine = part.side(self.size, once=part.kind == "people")
 
-    def run(self) -> set[int]:
+    def run(self, others: tuple[tuple[int, Seen], ...]) -> set[int]:
         """Compare with each that shares a number, then together; gives those entries."""
-        shared: dict[int, list[Side]] = {}
-        apart: dict[int, list[Side]] = {}
+        shared: list[tuple[int, Side]] = []
+        apart: list[tuple[int, Side]] = []
         inside = self.mine.codes >= 0
-        for i, entry in enumerate(self.ledger.entries):
-            for side in self._sides(entry):
-                meets = bool((inside & (side.codes >= 0)).any())
-                (shared if meets else apart).setdefault(i, []).append(side)
-                if meets:
-                    self._judge([side], [i], give_up=True)
+        for i, seen in others:
+            side = seen.side(self.size, once=self.part.kind == "people")
+            if (inside & (side.codes >= 0)).any():
+                shared.append((i, side))
+                self._judge([side], [i], give_up=True)
+            else:
+                apart.append((i, side))
         self._together(shared, apart)
-        return set(shared)
+        return {i for i, _ in shared}
 
     def by_number(self, i: int) -> None:
         """Compare how many rows people have, where the rows cannot be matched."""
@@ -362,17 +377,12 @@ class _Comparison:
             if seen.kind == "people":
                 self._judge([seen.side(self.size)], [i], give_up=True)
 
-    def _sides(self, entry: Entry) -> list[Side]:
-        once = self.part.kind == "people"
-        return [s.side(self.size, once=once) for s in entry.seen if s.kind == self.part.kind]
-
-    def _together(self, shared: dict[int, list[Side]], apart: dict[int, list[Side]]) -> None:
+    def _together(self, tied: list[tuple[int, Side]], rest: list[tuple[int, Side]]) -> None:
         """Compare the latest answers that are tied to the new one, be it through each other."""
-        tied = [(i, side) for i, sides in shared.items() for side in sides]
         if not tied:
             return
-        inside = np.any([side.codes >= 0 for _, side in tied], axis=0)
-        rest = [(i, side) for i, sides in apart.items() for side in sides]
+        tied = list(tied)
+        inside = np.logical_or.reduce([side.codes >= 0 for _, side in tied])
         grown = True
         while grown:
             near = [(i, s) for i, s in rest if (inside & (s.codes >= 0)).any()]
@@ -446,6 +456,7 @@ def _written(entries: list[Entry], numbers: Numbers, salt: str) -> bytes:
             "seen": [
                 {
                     "kind": s.kind,
+                    "of": s.of,
                     "start": s.start,
                     "codes": _text(s.packed),
                     "profiles": s.profiles,
@@ -506,6 +517,7 @@ def _read_now(document: dict[str, Any]) -> tuple[list[Entry], Numbers, str]:
             tuple(
                 Seen(
                     s["kind"],
+                    tuple(s["of"]),
                     int(s["start"]),
                     base64.b64decode(s["codes"]),
                     tuple(tuple((int(p), int(n)) for p, n in profile) for profile in s["profiles"]),

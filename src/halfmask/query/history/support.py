@@ -94,6 +94,8 @@ class Part:
 
     Attributes:
         kind: what is numbered.
+        of: which figures are made of it: "" of all rows; else of those that have a value in the
+            columns of that name.
         ids: the numbers.
         who: per number the person; the number itself where nobody is known.
         shared: per number, whether it is about several people.
@@ -102,6 +104,7 @@ class Part:
     """
 
     kind: Kind
+    of: tuple[str, ...]
     ids: NDArray[np.uint64]
     who: NDArray[np.uint64]
     shared: NDArray[np.bool_]
@@ -146,14 +149,41 @@ def trace_of(engine: Engine, plan: Plan, support: Support, salt: str) -> Trace:
         for j, (name, data_type) in enumerate(origin.columns):
             columns[f"c{i}_{j}"] = _plain(exp.column(name, table=alias, quoted=True), data_type)
     columns |= {f"x{j}": split for j, split in enumerate(support.splits)}
+    values = _values(plan)
+    columns |= {f"n{j}": _is_there(names) for j, names in enumerate(values)}
+    figures = [
+        {f"n{j}": _key(v) for j, v in enumerate(values) if any(c.table == alias for c in v)}
+        for alias in plan.scope.tables
+    ]
     request = replace(plan.request, source=source, tests=(), states=())
     local = DuckDB({"traced": _without_zones(engine.trace(request, support.places, columns))})
     try:
-        parts = _parts(local, support, salt, [len(o.columns) for o in origins])
+        parts = _parts(local, support, salt, [len(o.columns) for o in origins], figures)
     finally:
         local.close()
     reads = sorted(set().union(*(o.reads for o in origins)))
     return Trace(tuple(parts), tuple(reads), origins[0].base, any(o.opaque for o in origins))
+
+
+def _values(plan: Plan) -> list[tuple[exp.Column, ...]]:
+    """The columns that each aggregate is made of: where one is missing, so is the row."""
+    from sqlglot import exp
+
+    every = [state.expression for state in plan.request.states]
+    every += [measure.expression for measure in plan.measures]
+    found = [tuple(dict.fromkeys(e.find_all(exp.Column))) for e in every]
+    return [columns for columns in dict.fromkeys(found) if columns]
+
+
+def _key(columns: tuple[exp.Column, ...]) -> str:
+    return ",".join(sorted({folded(c.name) for c in columns}))
+
+
+def _is_there(columns: tuple[exp.Column, ...]) -> exp.Expr:
+    from sqlglot import exp
+
+    absent = exp.or_(*(c.copy().is_(exp.null()) for c in columns))
+    return exp.Case().when(absent, exp.null()).else_(exp.Literal.number(1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,10 +324,17 @@ def _without_zones(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _parts(local: DuckDB, support: Support, salt: str, widths: list[int]) -> list[Part]:
+def _parts(
+    local: DuckDB,
+    support: Support,
+    salt: str,
+    widths: list[int],
+    figures: list[dict[str, str]],
+) -> list[Part]:
     """Number the people and the rows of each table in what was traced."""
     types = local.columns("traced") or {}
     texts = [f"{_text(name, types[name])} AS {name}" for name in types if name != "place"]
+    there = "".join(f", {name}" for name in types if name.startswith("n"))
     rows = ", ".join(f"{_row_id(i, width, salt)} AS h{i}" for i, width in enumerate(widths))
     who = f"MD5_NUMBER_LOWER('{salt}person' || who)" if "who" in types else "NULL::UBIGINT"
     known = "who" in types
@@ -310,29 +347,43 @@ def _parts(local: DuckDB, support: Support, salt: str, widths: list[int]) -> lis
             f"THEN MD5(CAST(ROW({split}) AS VARCHAR)) END)"
         )
     hashed = (
-        f"SELECT {place} AS place, {who} AS person, {rows} "  # noqa: S608
+        f"SELECT {place} AS place, {who} AS person, {rows}{there} "  # noqa: S608
         f"FROM (SELECT place, {', '.join(texts)} FROM traced)"
     )
     # Alike rows of nobody known are as many people: they are numbered.
     number = "1" if known else "ROW_NUMBER() OVER (PARTITION BY h0)"
-    first = f"CASE WHEN n = 1 THEN h0 ELSE MD5_NUMBER_LOWER('{salt}again' || h0 || ':' || n) END"
+    other = f"MD5_NUMBER_LOWER('{salt}again' || h0 || ':' || again)"
+    first = f"CASE WHEN again = 1 THEN h0 ELSE {other} END"
     others = "".join(
-        f", COALESCE(h{i}, MD5_NUMBER_LOWER('{salt}none{i}:' || h0 || ':' || n)) AS r{i}"
+        f", COALESCE(h{i}, MD5_NUMBER_LOWER('{salt}none{i}:' || h0 || ':' || again)) AS r{i}"
         for i in range(1, len(widths))
     )
     numbered = (
-        f"SELECT place, COALESCE(person, {first}) AS who, person, {first} AS r0{others} "  # noqa: S608
-        f"FROM (SELECT *, {number} AS n FROM ({hashed}))"
+        f"SELECT place, COALESCE(person, {first}) AS who, person, {first} AS r0{others}{there} "  # noqa: S608
+        f"FROM (SELECT *, {number} AS again FROM ({hashed}))"
     )
     local.add("numbered", _run(local, numbered))
     found = [_part(local, "people", "person")] if known else []
-    found += [_part(local, "rows", f"r{i}") for i in range(len(widths))]
-    if len(widths) > 1 and all(_repeats(part) for part in found[int(known) :]):
+    tables = [_part(local, "rows", f"r{i}") for i in range(len(widths))]
+    for i, (part, values) in enumerate(zip(tables, figures, strict=True)):
+        partial = {n: of for n, of in values.items() if _is_partial(local, n)}
+        whole = [of for n, of in values.items() if n not in partial]
+        found.append(replace(part, of=("", *dict.fromkeys(whole))))
+        found += [
+            replace(_part(local, "rows", f"r{i}", f"numbered WHERE {n} IS NOT NULL"), of=(of,))
+            for n, of in partial.items()
+        ]
+    if len(widths) > 1 and all(_repeats(part) for part in tables):
         every = " || ':' || ".join(f"r{i}" for i in range(len(widths)))
         pairs = f"SELECT place, who, MD5_NUMBER_LOWER({every}) AS pair FROM numbered"  # noqa: S608
         local.add("paired", _run(local, pairs))
         found.append(_part(local, "pairs", "pair", "paired"))
     return found
+
+
+def _is_partial(local: DuckDB, name: str) -> bool:
+    counted = _run(local, f"SELECT COUNT(*) - COUNT({name}) AS n FROM numbered")  # noqa: S608
+    return bool(counted["n"][0].as_py())
 
 
 def _repeats(part: Part) -> bool:
@@ -369,7 +420,7 @@ def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Pa
 
     counted = (
         f"SELECT {column} AS id, place, COUNT(*) AS n, MIN(who) AS low, MAX(who) AS high "  # noqa: S608
-        f"FROM {table} WHERE {column} IS NOT NULL GROUP BY {column}, place"
+        f"FROM (SELECT * FROM {table}) WHERE {column} IS NOT NULL GROUP BY {column}, place"
     )
     query = (
         "SELECT id, MIN(low) AS low, MAX(high) AS high, "  # noqa: S608
@@ -383,6 +434,7 @@ def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Pa
     low, high = (found[n].to_numpy().astype(np.uint64) for n in ("low", "high"))
     return Part(
         kind,
+        ("",),
         found["id"].to_numpy().astype(np.uint64),
         low,
         low != high,
