@@ -111,7 +111,10 @@ class Reference:
 
     def tally(self, request: Tally) -> pa.Table:
         """Count and sum the bounded contributions of people; the first rows of each are kept."""
-        return reference_tally(request, self._rows(request.source), evaluate.value)
+        everybody = request.source.copy()
+        everybody.set("where", None)
+        rows = [self._rows(source) for source in (request.source, everybody)]
+        return reference_tally(request, *rows, evaluate.value)
 
     def _level(self, request: Request, row: Row) -> int:
         if request.person is not None and evaluate.value(request.person, row) is None:

@@ -81,6 +81,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
         for name, entry in sections["columns"].items()
     }
     table = _table_section(sections["table"], faults)
+    table |= _levels(sections["policy"], faults)
     policy, policy_file = _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, policy, policy_file, folder)
 
@@ -150,7 +151,7 @@ def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]
 def _policy_section(
     data: Mapping[str, Any], faults: list[str]
 ) -> tuple[dict[str, str], str | None]:
-    faults += _unknown_keys("[policy]", data, (*DEMANDS, "file"))
+    faults += _unknown_keys("[policy]", data, (*DEMANDS, "file", "levels", "shares"))
     file = data.get("file")
     if file is not None and not isinstance(file, str | Path):
         faults.append("[policy] file must be the name of a file.")
@@ -165,6 +166,19 @@ def _policy_section(
     if file is not None and not policy:
         policy = {"k": "k"}
     return policy, None if file is None else str(file)
+
+
+def _levels(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    """The public levels of epsilon, and the shares of people at them."""
+    found = {}
+    for name in ("levels", "shares"):
+        given = data.get(name, {})
+        listed = given.get("epsilon", []) if isinstance(given, Mapping) else None
+        if not isinstance(listed, Sequence) or isinstance(listed, str) or set(given) - {"epsilon"}:
+            faults.append(f"[policy] {name} takes a list: {name} = {{ epsilon = [0.1, 0.5, 1] }}.")
+        elif listed:
+            found[f"epsilon_{name}"] = tuple(listed)
+    return found
 
 
 def _column(name: str, entry: object, folder: Path, faults: list[str]) -> Column | None:
@@ -243,6 +257,9 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
     policy: dict[str, object] = dict(schema.policy)
     if schema.policy_file is not None:
         policy["file"] = schema.policy_file
+    for name, listed in (("levels", schema.epsilon_levels), ("shares", schema.epsilon_shares)):
+        if listed:
+            policy[name] = {"epsilon": list(listed)}
     columns = {name: column_to_dict(column) for name, column in schema.columns.items()}
     parts = {"table": table, "policy": policy, "columns": columns}
     return {name: part for name, part in parts.items() if part}
