@@ -5,8 +5,6 @@ The attacker knows everybody else, all demands, the schema and the code, and see
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pyarrow as pa
 

@@ -46,7 +46,7 @@ def test_levels_are_declared_or_the_usual_ones() -> None:
 )
 def test_levels_that_cannot_be_are_refused(levels, shares) -> None:
     policy = {"epsilon": "own", "levels": {"epsilon": levels}, "shares": {"epsilon": shares}}
-    with pytest.raises(SchemaError, match="levels|shares"):
+    with pytest.raises(SchemaError, match=r"levels|shares"):
         hm.Schema.from_dict({"policy": policy, "columns": {"a": "quasi"}})
 
 
@@ -61,7 +61,7 @@ def test_a_person_with_several_rows_stands_at_the_least_demand() -> None:
     table = hm.read(
         pa.table({"id": ["x", "x", "y", "y", "z"], "own": [1.0, 0.2, None, 1.0, None]}),
         {"table": {"person": "id"}, "columns": {}, "policy": {"epsilon": "own"}},
-        )
+    )
     person, codes = LEVELS.of_people(hm.Table(table.arrow, table.schema))
     assert codes[person].tolist() == [1, 1, 2, 2, 3]
 

@@ -209,7 +209,9 @@ def _audit(own: str, *, broken: bool) -> float:
         paid = {Fraction(1, 4): Fraction(1, 4), Fraction(1): Fraction(1)}
         allowance = Accountant(Pure(1)).allow(Pure(1), "audit", scope=Scope(paid, costs))
         strata = [
-            Stratum(level, Exact(np.full(times, 5 + (with_person and level == Fraction(own))), {}, {}))
+            Stratum(
+                level, Exact(np.full(times, 5 + (with_person and level == Fraction(own))), {}, {})
+            )
             for level in costs
         ]
         sampler = repeatable(21 + with_person)

@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from halfmask.dp.personal.demands import Demands
+from halfmask.dp.personal.table import personal_sample
 from noise import least_epsilon, repeatable
 
 import halfmask as hm
-from halfmask.dp.personal.demands import Demands
 from halfmask.dp.personal.sampling import best_threshold, variance
-from halfmask.dp.personal.table import personal_sample
 from halfmask.errors import SchemaError
 
 DOMAINS = {"job": ["a", "b", "c", "d"], "ill": ["no", "yes"]}

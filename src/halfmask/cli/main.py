@@ -32,6 +32,7 @@ VERBS = (
     "recode",
     "query",
     "synthesize",
+    "budget",
     "cocluster",
     "compare",
     "frontier",

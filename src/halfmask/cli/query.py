@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import budget_options
+from halfmask.cli.budget import budget_options, ignore_demands
 from halfmask.cli.options import STDOUT, as_json, load, output, source
 from halfmask.cli.private_query import answer_with_noise, refuse_noise
 
@@ -23,6 +23,7 @@ from halfmask.cli.private_query import answer_with_noise, refuse_noise
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
 @budget_options
+@ignore_demands
 @click.option(
     "--time-limit",
     type=float,

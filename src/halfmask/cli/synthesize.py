@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import budget_options, keeper, show_promise
+from halfmask.cli.budget import (
+    budget_options,
+    demands_of,
+    ignore_demands,
+    keeper,
+    show_promise,
+)
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
     from halfmask.release.synthetic import SyntheticRelease
 
 _OPTIONS = (
-    "epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed", "bins",
-    "intervals", "strategy", "mode", "time_limit",
+    "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
+    "bins", "intervals", "strategy", "mode", "time_limit",
 )  # fmt: skip
 
 
@@ -34,6 +40,7 @@ _OPTIONS = (
 @source
 @click.option("--method", help="marginals, histogram, privbayes, dp-cocluster, auto; cocluster.")
 @budget_options
+@ignore_demands
 @click.option("--ledger", type=click.Path(), help="The file that keeps this table's budget.")
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
 @click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
@@ -60,7 +67,11 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     table = load(file, given)
     method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
-    accountant = keeper(given["ledger"], given["grant"])
+    if given["epsilon"] is not None:
+        options |= {"insist": given["insist"], "demands": demands_of(given)}
+    accountant = keeper(
+        given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]
+    )
     if accountant is not None:
         options["accountant"] = accountant
     with show.working("Learning a model of the rows"):

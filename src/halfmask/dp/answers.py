@@ -80,9 +80,11 @@ def answer(
     require_confidence(confidence)
     drawn = sampler or Sampler()
     allowance.secure = allowance.secure and drawn.secure
-    strata = [(None, exact, 1.0)] if isinstance(exact, Exact) else [
-        (one.level, one.exact, one.weight) for one in exact
-    ]
+    strata = (
+        [(None, exact, 1.0)]
+        if isinstance(exact, Exact)
+        else [(one.level, one.exact, one.weight) for one in exact]
+    )
     first = strata[0][1]
     noisy: dict[str, Noisy] = {}
     published = np.ones(len(first.counts), np.bool_)
@@ -98,15 +100,12 @@ def answer(
             allowance.charge(replace(view.entry, level=level))  # paid before figures are touched
             whole = figures.vector(view.vector).astype(np.int64)
             if isinstance(view.mechanism, StableGroups):
-                values, published = view.mechanism.apply(whole, drawn)
+                measured, published = view.mechanism.apply(whole, drawn)
+                values = weight * measured
             else:
-                values = view.mechanism.apply(whole, drawn)
-            before = noisy.get(view.vector)
-            noisy[view.vector] = Noisy(
-                weight * values + (0 if before is None else before.values),
-                (*(() if before is None else before.noise), (weight, view.mechanism)),
-                mixture,
-            )
+                values = weight * view.mechanism.apply(whole, drawn)
+            one = Noisy(values.astype(np.float64), ((weight, view.mechanism),), mixture)
+            noisy[view.vector] = one.plus(noisy.get(view.vector))
     found = tuple(figure(q, counted(q.column, first.present), noisy, confidence) for q in questions)
     return Answered(found, published, confidence, allowance.receipt())
 

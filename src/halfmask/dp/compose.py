@@ -2,8 +2,8 @@
 
 Definition: the total of costs is told in the kind that was granted. In epsilon and delta, pure and
 approximate costs add up; concentrated ones add up in rho, which is read at half of the granted
-delta; pure ones go to either side, whichever is smaller. In rho, pure epsilon counts epsilon**2 / 2.
-On disjoint people the largest total counts.
+delta; pure ones go to either side, whichever is smaller. In rho, pure epsilon counts as
+epsilon**2 / 2. On disjoint people the largest total counts.
 Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014, Theorems 3.16 and
 3.20; Bun, Steinke, "Concentrated differential privacy", 2016, Propositions 1.3 and 1.4, Lemma 1.7.
 """

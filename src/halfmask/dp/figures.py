@@ -52,6 +52,12 @@ class Noisy:
     noise: tuple[tuple[float, Mechanism], ...]
     mixture: float = 0.0
 
+    def plus(self, other: Noisy | None) -> Noisy:
+        """Both vectors added up."""
+        if other is None:
+            return self
+        return Noisy(other.values + self.values, (*other.noise, *self.noise), self.mixture)
+
     def spread(self, confidence: float) -> tuple[float, float]:
         """(low, high): the noise is from -low to high with this confidence."""
         if len(self.noise) == 1:
@@ -60,6 +66,12 @@ class Noisy:
             return weight * low, weight * high
         low, high = np.quantile(self.table(_POINTS), [(1 - confidence) / 2, (1 + confidence) / 2])
         return -float(low), float(high)
+
+    def rank(self, share: float, confidence: float) -> Floats:
+        """Of a tree, per edge how far the rows below it less a share of all rows may be off."""
+        trees = [(w, tree) for w, tree in self.noise if isinstance(tree, CountTree)]
+        variances = np.sum([w**2 * tree.variances(share) for w, tree in trees], axis=0)
+        return np.asarray(NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(variances))
 
     def table(self, points: int) -> Floats:
         """Evenly spread, equally likely values of the noise, ascending."""
@@ -115,9 +127,7 @@ def _counts(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.maximum(low, 0), np.maximum(high, 0)
 
 
-def _sum(
-    name: str, total: Noisy, count: Noisy | None, scale: Scale, confidence: float
-) -> Figure:
+def _sum(name: str, total: Noisy, count: Noisy | None, scale: Scale, confidence: float) -> Figure:
     """A sum around zero, or around a center that each counted value adds."""
     values = scale.step * total.values
     low, high = (scale.step * end for end in total.spread(confidence))
@@ -196,15 +206,11 @@ def _points(points: int, place: int) -> Floats:
 
 
 def _quantile(question: Question, scale: Scale, tree: Noisy, confidence: float) -> Figure:
-    reach = NormalDist().inv_cdf((1 + confidence) / 2)
-    variances = np.zeros(len(scale.edges))
-    for weight, mechanism in tree.noise:
-        assert isinstance(mechanism, CountTree)  # noqa: S101 - quantiles are read off trees
-        variances += weight**2 * mechanism.variances(question.at)
+    reach, noise = NormalDist().inv_cdf((1 + confidence) / 2), tree.rank(question.at, confidence)
     read = []
     for below in tree.values:
         sampled = tree.mixture * question.at * (1 - question.at) * max(float(below[-1]), 1.0)
-        width = reach * np.sqrt(variances + sampled)
+        width = np.sqrt(noise**2 + reach**2 * sampled)
         read.append(quantile(below, scale.edges, question.at, width))
     values, low, high = np.array(read, dtype=np.float64).reshape(-1, 3).T
     return Figure(question.name, values, np.minimum(low, values), np.maximum(high, values))

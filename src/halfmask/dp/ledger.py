@@ -127,6 +127,38 @@ class Account:
             for level, upper in zip(levels, above, strict=True)
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The account as plain values; levels are those that spendings were told apart by."""
+        levels = sorted({level for s in self.spendings for level in s.levels or ()})
+        return {
+            "name": self.name,
+            "table": self.table,
+            "partition": self.partition,
+            "granted": str(self.granted),
+            "spent": str(self.spent),
+            "left": str(self.remaining),
+            "levels": [
+                {"epsilon": float(level), "left": float(left)}
+                for level, left in zip(levels, self.left(levels), strict=True)
+            ],
+            "grants": [
+                {"at": g.at, "amount": str(g.amount), "reason": g.reason} for g in self.grants
+            ],
+            "spendings": [
+                {
+                    "serial": s.serial,
+                    "at": s.at,
+                    "purpose": s.purpose,
+                    "amount": str(s.amount),
+                    "levels": None
+                    if s.levels is None
+                    else {f"{float(k):g}": float(v) for k, v in s.levels.items()},
+                    "part": None if s.part is None else list(s.part),
+                }
+                for s in self.spendings
+            ],
+        }
+
     def _spent_at(self, level: Fraction, upper: Fraction | None) -> Fraction:
         return max(
             sum(
@@ -299,7 +331,8 @@ class BudgetLedger:
         if version != _VERSION:
             self._fail("was kept by another version of halfmask: use that one.")
         rows = cursor.execute("SELECT serial, at, kind, body, seal FROM entries ORDER BY serial")
-        entries, before = [], ""
+        entries: list[tuple[str, str, dict[str, Any]]] = []
+        before = ""
         for place, (*row, seal) in enumerate(rows.fetchall(), 1):
             if row[0] != place or seal != self._seal(before, tuple(row)):
                 self._damaged(place, entries)
@@ -360,9 +393,7 @@ def require_covered(now: Account, new: Spending, file: str = "") -> None:
     """Refuse a spending beyond what was granted, or beyond what people at a level demand."""
     granted = now.granted
     try:
-        after = total_of_parts(
-            [(s.amount, s.part) for s in (*now.spendings, new)], granted
-        )
+        after = total_of_parts([(s.amount, s.part) for s in (*now.spendings, new)], granted)
     except ParameterError:
         raise PrivacyError(
             f"A budget granted as {granted} cannot pay {new.amount}: let the controller grant an "
@@ -410,7 +441,8 @@ def _epsilon(amount: Budget) -> Fraction:
 def _account(entries: list[tuple[str, str, dict[str, Any]]]) -> Account:
     first = entries[0][2]
     table = first["table"]
-    grants, spendings = [], []
+    grants: list[Grant] = []
+    spendings: list[Spending] = []
     for at, kind, body in entries:
         if kind in ("create", "raise"):
             grants.append(Grant(at, from_dict(body["amount"]), body["reason"]))
@@ -424,7 +456,9 @@ def _account(entries: list[tuple[str, str, dict[str, Any]]]) -> Account:
                     at,
                     body["purpose"],
                     from_dict(body["amount"]),
-                    None if levels is None else {Fraction(k): Fraction(v) for k, v in levels.items()},
+                    None
+                    if levels is None
+                    else {Fraction(k): Fraction(v) for k, v in levels.items()},
                     None if body["part"] is None else tuple(body["part"]),
                 )
             )

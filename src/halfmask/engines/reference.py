@@ -113,8 +113,8 @@ class Reference:
         """Count and sum the bounded contributions of people; the first rows of each are kept."""
         everybody = request.source.copy()
         everybody.set("where", None)
-        rows = [self._rows(source) for source in (request.source, everybody)]
-        return reference_tally(request, *rows, evaluate.value)
+        rows = self._rows(request.source)
+        return reference_tally(request, rows, self._rows(everybody), evaluate.value)
 
     def _level(self, request: Request, row: Row) -> int:
         if request.person is not None and evaluate.value(request.person, row) is None:

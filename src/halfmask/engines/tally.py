@@ -98,9 +98,7 @@ def _levelled(rows: exp.Select, request: Tally) -> exp.Select:
     level = request.level
     assert level is not None  # noqa: S101 - asked before
     if request.person is not None:
-        level = exp.Window(
-            this=exp.Min(this=level.copy()), partition_by=[request.person.copy()]
-        )
+        level = exp.Window(this=exp.Min(this=level.copy()), partition_by=[request.person.copy()])
     name = next(part for part in ("from_", "from") if rows.args.get(part) is not None)
     table = rows.args[name].this
     inner = exp.select(exp.Star(), _named(level.copy(), LEVEL), copy=False).from_(table.copy())

@@ -55,9 +55,9 @@ def query(
         recheck: what the final check recounts from: the engine's groups, or the rows once more.
         epsilon: the privacy budget to spend, where the query does not say ``WITH EPSILON``;
             ``"personal"``: everybody's own, from the schema's policy.
-        private: under differential privacy ``delta``, ``domains``, ``rows_per_person`` and
-            ``confidence``; ``ledger`` is then a ``BudgetLedger`` or an ``Accountant``. See
-            ``docs/dp.md``.
+        private: under differential privacy ``delta``, ``domains``, ``rows_per_person``, ``share``,
+            ``confidence``, and for a controller ``demands="ignore"`` and ``insist``; ``ledger`` is
+            then a ``BudgetLedger`` or an ``Accountant``. See ``docs/dp.md``.
 
     Returns:
         The answer: the selected columns, ``level`` and ``guarantee`` per row, who was withheld;
@@ -82,6 +82,9 @@ def query(
         if epsilon is not None or is_private(sql):
             from halfmask.query.private.answer import answer_privately
 
+            if policies is not None:
+                told = "none with noise: [policy] epsilon of the schema says what people allow"
+                raise ParameterError("policies", "(given)", told)
             return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")

@@ -99,7 +99,7 @@ class PrivateRelease(Sealed):
         member = self.bounds[0]
         aside = "" if self.parameters.get("demands") != "ignore" else f"{IGNORED} "
         return (
-            f"{aside}{len(self):,} rows may leave under {self.receipt.promise}: whoever knows all other "
-            f"people can tell whether one person is in the table with a chance of at most "
+            f"{aside}{len(self):,} rows may leave under {self.receipt.promise}: whoever knows all "
+            f"other people can tell whether one person is in the table with a chance of at most "
             f"{member.after:.1%} instead of {member.before:.0%}."
         )

@@ -224,7 +224,8 @@ def _people(
     levels = kept_levels(table.schema, demands)
     ignored = demands == "ignore"
     if epsilon != "personal":
-        promise, costs = budget(epsilon, delta), ()
+        promise = budget(epsilon, delta)
+        costs: tuple[Fraction, ...] = ()
         if levels is not None:
             costs = levels.costs(promise.epsilon, accountant)
             levels.require_somebody(costs)

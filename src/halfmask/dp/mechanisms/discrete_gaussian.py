@@ -88,7 +88,8 @@ class DiscreteGaussian:
             normal = NormalDist(0, sqrt(self.variance))
             return np.array([normal.inv_cdf(float(chance)) for chance in chances])
         values, each = self._chances()
-        return values[np.minimum(np.searchsorted(each.cumsum(), chances), len(values) - 1)]
+        place = np.minimum(np.searchsorted(each.cumsum(), chances), len(values) - 1)
+        return np.asarray(values[place])
 
     def _chances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The noise that is not beyond nine deviations, and the chance of each value."""

@@ -131,7 +131,9 @@ class Levels:
     def left_out(self, costs: Sequence[Fraction]) -> tuple[str, ...]:
         """The levels whose people are left out, as a reader sees them."""
         return tuple(
-            f"{float(level):g}" for level, cost in zip(self.epsilons, costs, strict=True) if not cost
+            f"{float(level):g}"
+            for level, cost in zip(self.epsilons, costs, strict=True)
+            if not cost
         )
 
 

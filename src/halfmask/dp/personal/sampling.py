@@ -144,7 +144,8 @@ class PersonalSample:
 
     def draw(self, threshold: Fraction, sampler: Sampler) -> Table:
         """The rows of the people who are kept."""
-        costs = np.array([int(cost / STEP) for cost in (*self.plan.sampling, 0, 0)], np.int64)
+        paid = [int(cost / STEP) for cost in self.plan.sampling]
+        costs = np.array([*paid, 0, 0], np.int64)
         stays = kept(costs[self._codes], threshold, sampler)  # silent and out: the two zeros
         rows = np.flatnonzero(stays[self._person])
         return Table(self._table.arrow.take(pa.array(rows)), self._table.schema, self._table.origin)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod, sqrt
-from statistics import NormalDist
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,10 +154,8 @@ def _error(
     scale = question.scale
     assert scale is not None  # noqa: S101 - whatever is no count has bounds
     if question.kind == "quantile":
-        trees = noisy[f"tree {question.column}"].noise
-        rank = sqrt(sum(w**2 * float(t.variances(question.at).max()) for w, t in trees))  # type: ignore[union-attr]
-        reach = NormalDist().inv_cdf((1 + confidence) / 2)
-        return f"+- {reach * rank:,.4g} people in rank, and the width of an interval"
+        rank = noisy[f"tree {question.column}"].rank(question.at, confidence).max()
+        return f"+- {rank:,.4g} people in rank, and the width of an interval"
     halves = [max(noisy[v].spread(confidence)) for v in vectors_of(question, plan.labels)]
     step, reach = scale.step, (scale.high - scale.low) / 2
     mean = step * halves[1] + reach * halves[0]

@@ -9,7 +9,6 @@ processing. Nothing here depends on a row: levels, costs and weights are public.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from halfmask.dp.accountant import Scope as Spender
@@ -22,6 +21,8 @@ from halfmask.engines.request import kind_of
 from halfmask.errors import SchemaError, UnsupportedQueryError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from sqlglot import exp
 
     from halfmask.dp.accountant import Accountant
@@ -179,7 +180,7 @@ def _level(levels: Levels, source: Source, alias: str) -> exp.Expr:
 
     from halfmask.dp.personal.levels import MOST
 
-    found = []
+    found: list[exp.Expr] = []
     for place in levels.sources:
         if not isinstance(place, str):
             found.append(exp.Literal.number(int(levels.code(place)) + 1))

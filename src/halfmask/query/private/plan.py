@@ -174,9 +174,13 @@ def _parts(select: exp.Select, declared: Mapping[str, object]) -> dict[str, tupl
 
     where = select.args.get("where")
     found: dict[str, tuple[str, ...]] = {}
-    for term in where.this.flatten() if where is not None and isinstance(where.this, exp.And) else [
-        where.this
-    ] if where is not None else []:
+    for term in (
+        where.this.flatten()
+        if where is not None and isinstance(where.this, exp.And)
+        else [where.this]
+        if where is not None
+        else []
+    ):
         term = term.unnest()
         if isinstance(term, exp.EQ):
             column, values = term.this, [term.expression]
