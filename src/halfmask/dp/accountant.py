@@ -232,9 +232,11 @@ class Accountant:
         """What may still be spent."""
         return self._account().remaining
 
-    def left(self, levels: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """What people at each public level of demand have left of it."""
-        return self._account().left(levels)
+    def left(
+        self, levels: Sequence[Fraction], part: tuple[str, ...] | None = None
+    ) -> tuple[Fraction, ...]:
+        """What people at each public level of demand have left of it, in one part or in all."""
+        return self._account().left(levels, part)
 
     def allow(
         self,

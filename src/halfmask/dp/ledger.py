@@ -115,15 +115,17 @@ class Account:
         """What may still be spent."""
         return self.granted - self.spent
 
-    def left(self, levels: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """What is left at each public level of demand, of the level itself.
+    def left(
+        self, levels: Sequence[Fraction], part: tuple[str, ...] | None = None
+    ) -> tuple[Fraction, ...]:
+        """What is left at each public level of demand, of the level itself, in one part or in all.
 
         Where other levels were declared earlier, the largest cost counts that somebody who now
         stands at a level can have had.
         """
         above = [*levels[1:], None]
         return tuple(
-            max(level - self._spent_at(level, upper), Fraction(0))
+            max(level - self._spent_at(level, upper, part), Fraction(0))
             for level, upper in zip(levels, above, strict=True)
         )
 
@@ -159,7 +161,9 @@ class Account:
             ],
         }
 
-    def _spent_at(self, level: Fraction, upper: Fraction | None) -> Fraction:
+    def _spent_at(
+        self, level: Fraction, upper: Fraction | None, part: tuple[str, ...] | None
+    ) -> Fraction:
         return max(
             sum(
                 (
@@ -169,7 +173,7 @@ class Account:
                 ),
                 Fraction(0),
             )
-            for atom in atoms(s.part for s in self.spendings)
+            for atom in part or atoms(s.part for s in self.spendings)
         )
 
 
@@ -404,7 +408,7 @@ def require_covered(now: Account, new: Spending, file: str = "") -> None:
     if new.levels is None:
         return
     levels = sorted(new.levels)
-    for level, left in zip(levels, now.left(levels), strict=True):
+    for level, left in zip(levels, now.left(levels, new.part), strict=True):
         if new.levels[level] > left:
             asked = Pure(new.levels[level])
             raise BudgetExceededError(

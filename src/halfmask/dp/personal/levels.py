@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.accountant import Accountant
+    from halfmask.dp.compose import Part
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
@@ -86,13 +87,15 @@ class Levels:
             np.minimum.at(least, person, self.codes(stated))
         return person, least
 
-    def left(self, accountant: Accountant | None) -> tuple[Fraction, ...]:
+    def left(self, accountant: Accountant | None, part: Part = None) -> tuple[Fraction, ...]:
         """What people at each level have left; all of it where nobody keeps count."""
-        return self.epsilons if accountant is None else accountant.left(self.epsilons)
+        return self.epsilons if accountant is None else accountant.left(self.epsilons, part)
 
-    def costs(self, epsilon: Fraction, accountant: Accountant | None) -> tuple[Fraction, ...]:
+    def costs(
+        self, epsilon: Fraction, accountant: Accountant | None, part: Part = None
+    ) -> tuple[Fraction, ...]:
         """What one epsilon for everybody costs each level; 0 where less is left than that."""
-        left = self.left(accountant)
+        left = self.left(accountant, part)
         return tuple(epsilon if epsilon <= rest else Fraction(0) for rest in left)
 
     def require_somebody(self, costs: Sequence[Fraction]) -> None:

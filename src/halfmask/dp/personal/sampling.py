@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Budget
+    from halfmask.dp.compose import Part
     from halfmask.dp.personal.levels import Levels
     from halfmask.dp.sampling import Sampler
 
@@ -152,7 +153,7 @@ class PersonalSample:
 
 
 def personal_costs(
-    levels: Levels, share: Fraction, accountant: Accountant | None
+    levels: Levels, share: Fraction, accountant: Accountant | None, part: Part = None
 ) -> tuple[Fraction, ...]:
     """What each level pays: a share of its demand, at most what the table has left; else nothing.
 
@@ -160,7 +161,7 @@ def personal_costs(
     """
     most = levels.epsilons[-1] if accountant is None else affordable(accountant.remaining)
     costs = [_floor(min(level * share, most)) for level in levels.epsilons]
-    left = levels.left(accountant)
+    left = levels.left(accountant, part)
     return tuple(c if c <= rest else Fraction(0) for c, rest in zip(costs, left, strict=True))
 
 

@@ -156,17 +156,18 @@ def audience(
     source = plan.scope.tables[plan.scope.main]
     levels = kept_levels(source.schema, demands)
     ignored = demands == "ignore"
+    part = None if accountant is None else plan.parts.get(accountant.partition)
     if promise is not None:
         costs: tuple[Fraction, ...] = ()
         if levels is not None:
-            costs = levels.costs(promise.epsilon, accountant)
+            costs = levels.costs(promise.epsilon, accountant, part)
             levels.require_somebody(costs)
         return Audience(promise, levels, costs, ignored=ignored)
     if levels is None:
         _refuse(statement, NOBODY)
     if not plan.public:
         _refuse(statement, "with PERSONAL EPSILON groups are public: declare their domain.")
-    costs = personal_costs(levels, require_share(share), accountant)
+    costs = personal_costs(levels, require_share(share), accountant, part)
     levels.require_somebody(costs)
     return Audience(budget(max(costs), delta), levels, costs, apart=True)
 
