@@ -123,7 +123,7 @@ class Account:
         Where other levels were declared earlier, the largest cost counts that somebody who now
         stands at a level can have had.
         """
-        above = [*levels[1:], None]
+        above = [*levels[1:], None][: len(levels)]
         return tuple(
             max(level - self._spent_at(level, upper, part), Fraction(0))
             for level, upper in zip(levels, above, strict=True)
