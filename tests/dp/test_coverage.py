@@ -82,6 +82,13 @@ def coverage(kind: str, size: int, promise, confidence: float = 0.95) -> tuple[f
     return float(inside.mean()), float(np.median(found.high - found.low))
 
 
+@pytest.mark.parametrize("kind", TRUTHS)
+def test_a_group_of_300_is_covered_as_often_as_stated(kind: str) -> None:
+    share, _ = coverage(kind, 300, Pure(1))
+    assert 0.94 <= share <= 0.97
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISES)
 @pytest.mark.parametrize("kind", ["count", "sum", "mean", "variance", "deviation"])
 def test_intervals_cover_as_often_as_they_say(kind: str, name: str) -> None:
@@ -93,6 +100,7 @@ def test_intervals_cover_as_often_as_they_say(kind: str, name: str) -> None:
         assert 0.94 <= share <= (1 if drowned else 0.97), (size, share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISES)
 def test_quantiles_cover_at_least_that_often(name: str) -> None:
     """Their intervals are rounded outwards to public edges: what is narrow covers more."""

@@ -130,6 +130,7 @@ def synthesize_privately(
         },
         (*people.notes(), *_notes(known, accountant)),
         table.origin,
+        table.schema,
     )
     return seal_private(draft, allowance.receipt())
 

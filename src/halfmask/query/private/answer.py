@@ -121,6 +121,7 @@ def answer_privately(
             "rows_per_person": most,
         },
         (*whose.notes(), *_notes(plan, ledger)),
+        schema=source.schema,
     )
     return seal_private(draft, allowance.receipt())
 
