@@ -230,11 +230,25 @@ class BudgetExceededError(PrivacyError):
     code = "privacy.budget"
     exit_code = 3
 
-    def __init__(self, requested: object, remaining: object, missing: object) -> None:
+    def __init__(
+        self,
+        requested: object,
+        remaining: object,
+        missing: object,
+        *,
+        file: str = "",
+        level: object = None,
+    ) -> None:
         self.requested, self.remaining, self.missing = requested, remaining, missing
+        whose = "" if level is None else f" of the people who allow {level}"
+        advice = "let the controller grant more"
+        if level is not None:
+            advice = "leave these people out"
+        elif file:
+            advice += f": `halfmask budget raise {file} --to EPSILON --reason ...`"
         super().__init__(
-            f"The privacy budget does not suffice: requested {requested}, remaining {remaining}, "
-            f"missing {missing}. Ask for less, or let the controller grant more."
+            f"The privacy budget{whose} does not suffice: requested {requested}, remaining "
+            f"{remaining}, missing {missing}. Ask for less, or {advice}."
         )
 
 

@@ -78,7 +78,7 @@ def exact_part(engine: Any, sql: str) -> dict[str, Any]:
             rows_per_person=statement.rows_per_person or 1,
         )
         found = collected(plan, session.engine)
-    exact = found.exact
+    (exact,) = found.exact
     return {
         "keys": [key.to_pylist() for key in found.keys],
         "counts": exact.counts.tolist(),

@@ -45,7 +45,7 @@ def _overspent(paid):
     from halfmask.dp.accountant import Entry
 
     class Greedy:
-        secure, rows_per_person, remaining = True, 1, Pure(1)
+        secure, rows_per_person, left = True, 1, staticmethod(lambda _: Pure(1))
         charge = staticmethod(lambda entry: paid.charge(Entry("x", "m", entry.cost)))
 
     return Greedy()
@@ -86,7 +86,8 @@ def test_figures_are_near_and_intervals_cover(kind: str) -> None:
         covered.append((figure.low <= truth) & (truth <= figure.high))
         assert (figure.low <= figure.values).all()
         assert (figure.values <= figure.high).all()
-    assert np.mean(covered) >= 0.95
+    # 640 intervals: a share of 95% has a standard error of 0.9%.
+    assert 0.93 <= np.mean(covered) <= 0.975
     assert figure.values == pytest.approx(truth, rel=0.15)
 
 

@@ -25,7 +25,6 @@ from halfmask.dp.mechanisms.exponential import Exponential
 from halfmask.dp.mechanisms.permute_and_flip import PermuteAndFlip
 from halfmask.dp.mechanisms.stable_groups import StableGroups
 from halfmask.dp.personal import sampling
-from halfmask.dp.personal.demands import Demands
 from halfmask.dp.questions import Exact, Question, Scale
 
 OFF = (1.3, 1 / 1.3)
@@ -33,9 +32,9 @@ TIMES = 60_000
 
 
 def _tree_node(sampler) -> np.ndarray:
-    """The first edge of a tree of two levels is one node of the lower level."""
+    """One node of the lower level of a tree of two levels."""
     tree = CountTree(Fraction(1), levels=2, branching=2)
-    return tree.apply(np.zeros((TIMES, 4), np.int64), sampler)[:, 1]
+    return tree.nodes(np.zeros((TIMES, 4), np.int64), sampler)[0][:, 1]
 
 
 # Per mechanism: draws of its noise, and the distribution that a scale factor would give.
@@ -106,7 +105,7 @@ EVENTS = {
         lambda e: _odds(e * np.log(3)),
     ),
     "sampling for personal epsilon": (
-        lambda s: sampling.kept(Demands.of([0.5] * TIMES + [2.0]), Fraction(2), s)[:-1],
+        lambda s: sampling.kept(np.full(TIMES, 500_000), Fraction(2), s),
         lambda e: (exp(0.5 * e) - 1) / (exp(2) - 1),
     ),
 }

@@ -147,10 +147,15 @@ def test_count_tree_finds_quantiles() -> None:
 def test_count_tree_variance_is_stated() -> None:
     tree = CountTree(Fraction(1), levels=2, branching=4)
     runs = np.array([tree.apply(np.zeros(16, np.int64), repeatable(i)) for i in range(1000)])
-    # Edge 6 is one node of the upper level and two of the lower one; edge 16 is four upper nodes.
-    assert runs[:, 6].var() == pytest.approx(3 * tree.noise.variance, rel=0.2)
-    assert runs[:, 16].var() == pytest.approx(4 * tree.noise.variance, rel=0.2)
-    assert runs[:, 15].var() == pytest.approx(tree.variance, rel=0.2)
+    # Least squares: an upper node has 4/5 of its own variance, l of its four children
+    # l (5 - l) / 5. Edge 6 is one upper node and two children of the next; edge 16 is four nodes.
+    assert runs[:, 6].var() == pytest.approx((0.8 + 1.2) * tree.noise.variance, rel=0.2)
+    assert runs[:, 16].var() == pytest.approx(3.2 * tree.noise.variance, rel=0.2)
+    assert tree.variances(0.0)[[6, 16]] == pytest.approx(np.array([2, 3.2]) * tree.noise.variance)
+    # Half of all rows: three upper nodes and the two children that are not below count against it.
+    assert tree.variances(0.5)[6] == pytest.approx(
+        (0.25 * 0.8 * 3 + 1.2 - 0.4 + 0.25 * 0.8) * tree.noise.variance
+    )
 
 
 def test_count_tree_adds_up_without_noise(monkeypatch) -> None:

@@ -150,7 +150,7 @@ def test_no_public_function_takes_a_seed_for_noise() -> None:
         "synthesize.private",
         "query.private.answer",
         "query.run",
-        "dp.personal.table",
+        "dp.personal.sampling",
     ):
         loaded = __import__(f"halfmask.{module}", fromlist=["x"])
         for name, thing in vars(loaded).items():

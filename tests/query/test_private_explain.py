@@ -84,8 +84,11 @@ def test_the_plan_does_not_tell_whether_somebody_has_two_rows() -> None:
     assert '"person"' in plans[0]
 
 
-def test_personal_epsilons_are_not_explained() -> None:
+def test_personal_epsilons_are_explained_level_by_level() -> None:
     table = PEOPLE.append_column("own", pa.array([1.0] * ROWS))
-    schema = {**SCHEMA, "policy": {"epsilon": "own"}}
-    with pytest.raises(hm.errors.QueryError, match="not explained"):
-        hm.explain(hm.read(table, schema), "SELECT COUNT(*) FROM p WITH PERSONAL EPSILON")
+    schema = {**SCHEMA, "policy": {"epsilon": "own", "levels": {"epsilon": [0.5, 2]}}}
+    plan = hm.explain(hm.read(table, schema), "SELECT COUNT(*) FROM p WITH PERSONAL EPSILON")
+    assert [view["cost"] for view in plan.views] == ["epsilon = 0.5", "epsilon = 2"]
+    # Both levels are added up: the noise of 0.5 and of 2 together.
+    assert plan.figures[0]["error"] == "+- 6"
+    assert "People who state none are left out" in str(plan)

@@ -43,7 +43,7 @@ def totals(sql: str, **options) -> list[int]:
         plan = plan_private(
             parse_private(sql), session.catalog, session.engine, domains=options, rows_per_person=1
         )
-        return collected(plan, session.engine).exact.counts.tolist()
+        return collected(plan, session.engine).exact[0].counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,7 @@ def test_labels_tell_conditions_apart() -> None:
             table,
             "SELECT COUNT(*) FILTER (WHERE a = 'x y') AS one, COUNT(*) FILTER (WHERE a = 'x  y') "
             "AS two, COUNT(people) AS some FROM t WITH EPSILON 1000",
+            insist=True,
         )
         .to_arrow()
         .to_pylist()

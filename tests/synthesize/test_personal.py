@@ -10,16 +10,16 @@ import pytest
 from noise import least_epsilon, repeatable
 
 import halfmask as hm
-from halfmask.dp.personal.demands import Demands
-from halfmask.dp.personal.sampling import best_threshold, variance
-from halfmask.dp.personal.table import personal_sample
-from halfmask.errors import SchemaError
+from halfmask.dp import Pure
+from halfmask.dp.personal.levels import levels_of
+from halfmask.dp.personal.sampling import PersonalPlan, PersonalSample
+from halfmask.errors import PrivacyError, SchemaError
 
 DOMAINS = {"job": ["a", "b", "c", "d"], "ill": ["no", "yes"]}
 SCHEMA = {"columns": {"job": "quasi", "ill": "sensitive"}, "policy": {"epsilon": "own"}}
 
 
-def people(rows: int, own: list[float | None]) -> hm.Table:
+def people(rows: int, own: list[float | None], **policy) -> hm.Table:
     random = np.random.default_rng(2)
     job = random.integers(0, 4, rows)
     table = pa.table(
@@ -29,7 +29,7 @@ def people(rows: int, own: list[float | None]) -> hm.Table:
             "own": pa.array([own[i % len(own)] for i in range(rows)], pa.float64()),
         }
     )
-    return hm.read(table, SCHEMA)
+    return hm.read(table, {**SCHEMA, "policy": {"epsilon": "own", **policy}})
 
 
 def distance(release, table: hm.Table) -> float:
@@ -43,18 +43,38 @@ def distance(release, table: hm.Table) -> float:
     return sum(abs(a.get(p, 0) - b.get(p, 0)) for p in {*a, *b}) / 2
 
 
-def test_better_than_the_smallest_epsilon_for_all() -> None:
-    table = people(3000, [0.01, 0.5, 1.0])
+LEVELS = {"epsilon": [0.01, 0.5, 1]}
+THIRDS = {"epsilon": [1 / 3, 1 / 3, 1 / 3]}
+
+
+@pytest.mark.parametrize("shares", [{}, {"shares": THIRDS}], ids=["counted", "declared"])
+def test_better_than_the_smallest_epsilon_for_all(shares) -> None:
+    table = people(3000, [0.01, 0.5, 1.0], levels=LEVELS, **shares)
     personal, smallest = [], []
     for _ in range(8):
         made = hm.synthesize(table, "histogram", epsilon="personal", domains=DOMAINS)
         personal.append(distance(made, table))
-        least = hm.synthesize(table, "histogram", epsilon=0.01, domains=DOMAINS)
+        least = hm.synthesize(table, "histogram", epsilon=0.01, domains=DOMAINS, demands="ignore")
         smallest.append(distance(least, table))
     assert np.mean(personal) < np.mean(smallest) / 2
-    assert len(made) == pytest.approx(3000, rel=0.15)
-    assert made.receipt.promise.epsilon == Fraction(str(made.parameters["personal"]["threshold"]))
-    assert any("own epsilon, from 0.01" in note for note in made.notes)
+    if shares:
+        assert len(made) == pytest.approx(3000, rel=0.15)
+    assert made.receipt.promise == Pure(1)
+    assert made.parameters["personal"]["costs"] == [0.01, 0.5, 1.0]
+    made.receipt.verify()
+
+
+def test_nothing_exact_about_people_is_told() -> None:
+    """Two tables that differ by one person tell the same but for what has noise in it."""
+    told = []
+    for rows in (300, 301):
+        table = people(rows, [0.01, 0.5, 1.0], levels=LEVELS)
+        made = hm.synthesize(table, "histogram", epsilon="personal", domains=DOMAINS, rows=50)
+        document = made.to_dict()
+        for noisy in ("unit", "views"):  # the threshold follows from noisy counts
+            document["privacy"].pop(noisy)
+        told.append(document)
+    assert told[0] == told[1]
 
 
 def test_the_policy_column_never_leaves() -> None:
@@ -62,12 +82,30 @@ def test_the_policy_column_never_leaves() -> None:
     assert made.to_arrow().column_names == ["job", "ill"]
 
 
-def test_people_without_a_demand_are_left_out() -> None:
-    sample = personal_sample(people(900, [1.0, None, 1.0]))
-    assert sample.silent == 300
-    assert len(sample.draw(repeatable(1))) == 600
-    with pytest.raises(SchemaError, match="no demand"):
-        personal_sample(people(10, [None]))
+def test_people_without_a_demand_are_left_out_of_personal_tables_only() -> None:
+    table = people(900, [1.0, None, 1.0], levels=LEVELS, shares=THIRDS)
+    sample = PersonalSample.of(table, PersonalPlan.of(levels_of(table.schema), Fraction(1), None))
+    assert len(sample.draw(Fraction(1), repeatable(1))) == 600
+    made = hm.synthesize(table, "histogram", epsilon=1, domains=DOMAINS)
+    assert len(made) == pytest.approx(900, abs=60)
+
+
+def test_one_epsilon_for_all_leaves_out_whoever_allows_less(tmp_path) -> None:
+    ledger = hm.BudgetLedger.create(tmp_path / "x", Pure(3))
+    keeper = hm.Accountant.of(ledger)
+    table = people(3000, [0.01, 0.5, 1.0], levels=LEVELS)
+    sizes = []
+    for _ in range(2):
+        made = hm.synthesize(table, "histogram", epsilon="0.5", domains=DOMAINS, accountant=keeper)
+        sizes.append(len(made))
+    assert sizes == [pytest.approx(2000, abs=100), pytest.approx(1000, abs=100)]
+    assert "those at the levels 0.01 and 0.5" in made.notes[0]
+    with pytest.raises(PrivacyError, match="No public level"):
+        hm.synthesize(table, "histogram", epsilon="0.5", domains=DOMAINS, accountant=keeper)
+    made = hm.synthesize(
+        table, "histogram", epsilon="0.5", domains=DOMAINS, accountant=keeper, demands="ignore"
+    )
+    assert made.to_dict()["outcome"].startswith("People's own demands")
 
 
 def test_all_rows_of_a_person_stay_or_go_together() -> None:
@@ -76,26 +114,16 @@ def test_all_rows_of_a_person_stay_or_go_together() -> None:
         {
             "table": {"person": "id"},
             "columns": {"id": "identifier", "v": "other"},
-            "policy": {"epsilon": "own"},
+            "policy": {"epsilon": "own", "levels": {"epsilon": [0.2, 1]}},
         },
     )
-    sample = personal_sample(table, threshold=Fraction(1))
-    assert (sample.smallest, sample.largest) == (Fraction(1, 5), Fraction(1))
+    plan = PersonalPlan(levels_of(table.schema), (Fraction(1, 5), Fraction(1)), counted=False)
+    sample = PersonalSample.of(table, plan)
     sampler = repeatable(3)
-    seen = [tuple(sample.draw(sampler).arrow["v"].to_pylist()) for _ in range(2000)]
+    seen = [tuple(sample.draw(Fraction(1), sampler).arrow["v"].to_pylist()) for _ in range(2000)]
     assert set(seen) == {(1, 2, 3, 4), (3, 4)}
     # (e^0.2 - 1) / (e - 1) = 0.1289
     assert np.mean([len(s) == 4 for s in seen]) == pytest.approx(0.1289, abs=0.03)
-
-
-def test_more_noisy_numbers_raise_the_threshold() -> None:
-    demands = Demands.of([0.1] * 300 + [1.0] * 700)
-    assert best_threshold(demands, numbers=1000) == 1
-    for numbers in (1, 10, 1000):
-        best = best_threshold(demands, numbers=numbers)
-        assert variance(demands, best, numbers=numbers) == min(
-            variance(demands, Fraction(t), numbers=numbers) for t in ("0.1", "1")
-        )
 
 
 def test_without_a_declared_column_it_says_how() -> None:
@@ -115,12 +143,17 @@ def _audit(make_views, own: float, *, broken: bool) -> float:
         jobs, demands = ["a"] * 4 + ["b"] * with_person, [2.0] * 4 + [own] * with_person
         table = hm.read(
             pa.table({"job": jobs, "own": demands}),
-            {"columns": {"job": "quasi"}, "policy": {"epsilon": "own"}},
+            {
+                "columns": {"job": "quasi"},
+                "policy": {"epsilon": "own", "levels": {"epsilon": [own, 2]}},
+            },
         )
-        sample = personal_sample(table, threshold=Fraction(2))
+        costs = (Fraction(str(own)), Fraction(2))
+        plan = PersonalPlan(levels_of(table.schema), costs, counted=False)
+        sample = PersonalSample.of(table, plan)
         sampler, found = repeatable(5 + with_person), []
         for _ in range(times):
-            rows = table if broken else sample.draw(sampler)
+            rows = table if broken else sample.draw(Fraction(2), sampler)
             plain = hm.Table(rows.arrow.select(["job"]), hm.Schema())
             model = learn(make_views(plain, {"job": ["a", "b"]}, 2, 0, sampler), ordered=[])
             drawn = model.draw(model.rows, np.random.default_rng(0))

@@ -33,6 +33,7 @@ VERBS = (
     "recode",
     "query",
     "synthesize",
+    "budget",
     "cocluster",
     "compare",
     "frontier",

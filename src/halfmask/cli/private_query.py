@@ -7,17 +7,17 @@ from typing import Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import keeper, show_promise
+from halfmask.cli.budget import keeper, show_promise
 from halfmask.cli.options import STDOUT, refuse_two_documents
 from halfmask.cli.releases import deliver
 
-_NOISE = ("delta", "domains", "rows_per_person")
+_NOISE = ("delta", "domains", "rows_per_person", "share")
 
 
 def refuse_noise(given: dict[str, Any]) -> None:
     """Refuse options that mean nothing without a budget."""
-    for name in (*_NOISE, "grant"):
-        if given[name] is not None:
+    for name in (*_NOISE, "grant", "ledger_key", "insist"):
+        if given[name]:
             option = "--" + name.replace("_", "-")
             raise click.UsageError(f"{option} is for noisy answers: add WITH EPSILON 1.0.")
 
@@ -31,6 +31,10 @@ def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json
         if given[name]:
             raise click.UsageError(f"--{name} is for GUARANTEE: leave it away under EPSILON.")
     options = {name: given[name] for name in _NOISE if given[name] is not None}
+    options |= {
+        "insist": given["insist"],
+        "demands": "ignore" if given["ignore_demands"] else "keep",
+    }
     if given["explain"] or text.lstrip()[:7].upper() == "EXPLAIN":
         _explain(session, text, {**options, "epsilon": given["epsilon"]}, as_json=as_json)
         return
@@ -40,7 +44,9 @@ def answer_with_noise(session: Any, text: str, given: dict[str, Any], *, as_json
             session,
             text,
             epsilon=given["epsilon"],
-            ledger=keeper(given["ledger"], given["grant"]),
+            ledger=keeper(
+                given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]
+            ),
             **options,
         )
     rows = answer.to_arrow()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import budget_options
-from halfmask.cli.options import POLICIES, STDOUT, as_json, load, output, source
+from halfmask.cli.budget import budget_options
+from halfmask.cli.options import IGNORE, POLICIES, STDOUT, as_json, load, output, source
 from halfmask.cli.private_query import answer_with_noise, refuse_noise
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--floor", type=int, help="The least k of an answer, where the schema states none.")
 @click.option("--ledger", type=click.Path(), help="Refuse what earlier answers forbid; kept here.")
 @budget_options
+@IGNORE
 @click.option(
     "--effort",
     type=float,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import keeper
+from halfmask.cli.budget import keeper
 from halfmask.cli.options import as_json
 from halfmask.errors import InputError
 

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budgets import budget_options, keeper, show_promise
+from halfmask.cli.budget import (
+    budget_options,
+    keeper,
+    show_promise,
+)
 from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
     STDOUT,
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
     from halfmask.release.synthetic import SyntheticRelease
 
 _OPTIONS = (
-    "epsilon", "delta", "domains", "rows_per_person", "k", "rows", "holdout", "seed", "bins",
-    "intervals", "strategy", "mode", "time_limit",
+    "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
+    "bins", "intervals", "strategy", "mode", "time_limit",
 )  # fmt: skip
 
 
@@ -63,9 +67,12 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     table = load(file, given)
     method = given["method"] or ("auto" if given["epsilon"] else "cocluster")
     options = {name: given[name] for name in _OPTIONS if given[name] is not None}
-    if method == "cocluster":
-        options |= demand_settings(given)
-    accountant = keeper(given["ledger"], given["grant"])
+    options |= demand_settings(given)
+    if given["epsilon"] is not None:
+        options["insist"] = given["insist"]
+    accountant = keeper(
+        given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]
+    )
     if accountant is not None:
         options["accountant"] = accountant
     with show.working("Learning a model of the rows"):

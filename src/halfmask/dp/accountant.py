@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import Approximate, Budget, Concentrated, Pure, concentrated_within
 from halfmask.dp.compose import as_kind, total, zero
+from halfmask.dp.ledger import Account, BudgetLedger, Grant, Spending, require_covered
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
-
-    from halfmask.dp.ledger import BudgetLedger
 
 _DESK = object()
 NEIGHBORS = "tables that differ by all rows of one person (added or removed)"
@@ -33,12 +33,14 @@ class Entry:
         mechanism: the name of the mechanism.
         cost: what it cost.
         variance: the variance of the noise in each number, stated before use; None for a choice.
+        level: the public level of demand whose people alone were read; None: all who are read.
     """
 
     view: str
     mechanism: str
     cost: Budget
     variance: Fraction | None = None
+    level: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Receipt:
         rows_per_person: how many rows one person could have.
         secure: whether all noise came from the system's secure source.
         serial: the line of the ledger, where there is one.
+        levels: what it cost people at each public level of demand; empty: as promised.
+        limits: per level what mechanisms that read its people alone could use.
     """
 
     promise: Budget
@@ -61,6 +65,8 @@ class Receipt:
     secure: bool
     serial: int | None
     desk: InitVar[object]
+    levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
+    limits: Mapping[Fraction, Budget] = field(default_factory=dict)
 
     def __post_init__(self, desk: object) -> None:
         if desk is not _DESK:
@@ -68,9 +74,20 @@ class Receipt:
 
     def verify(self) -> None:
         """Add the entries up again; an overspent receipt is a defect."""
-        used = total((entry.cost for entry in self.entries), self.limit)
-        if not used <= self.limit:
-            raise InternalError("The mechanisms used more budget than was spent.")
+        for level in (None, *self.limits):
+            limit = self.limit if level is None else self.limits[level]
+            used = total((e.cost for e in self.entries if e.level == level), limit)
+            if not used <= limit:
+                raise InternalError("The mechanisms used more budget than was spent.")
+        if not {e.level for e in self.entries} <= {None, *self.limits}:
+            raise InternalError("The mechanisms read people whose budget was not spent.")
+        delta = self.promise.delta if isinstance(self.promise, Approximate) else 0
+        for level, limit in self.limits.items():
+            cost = self.levels.get(level, 0)
+            if not _implied(limit, Approximate(cost, delta) if delta else Pure(cost)):
+                raise InternalError("The unit of a level does not imply what it pays.")
+        if any(cost > level for level, cost in self.levels.items()):
+            raise InternalError("People at a level of demand would pay more than they allow.")
         if not _implied(self.limit, self.promise):
             raise InternalError("The unit of the mechanisms does not imply the promise.")
 
@@ -83,12 +100,17 @@ class Receipt:
             "rows_per_person": self.rows_per_person,
             "secure_noise": self.secure,
             "ledger_serial": self.serial,
+            "levels": [
+                {"epsilon": float(level), "cost": float(cost)}
+                for level, cost in self.levels.items()
+            ],
             "views": [
                 {
                     "view": e.view,
                     "mechanism": e.mechanism,
                     "cost": e.cost.to_dict(),
                     "variance": None if e.variance is None else float(e.variance),
+                    **({} if e.level is None else {"level": float(e.level)}),
                 }
                 for e in self.entries
             ],
@@ -112,6 +134,8 @@ class Allowance:
     secure: bool = True
     entries: list[Entry] = field(default_factory=list)
     desk: InitVar[object] = None
+    levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
+    limits: Mapping[Fraction, Budget] = field(default_factory=dict)
 
     def __post_init__(self, desk: object) -> None:
         if desk is not _DESK:
@@ -119,15 +143,31 @@ class Allowance:
 
     @property
     def remaining(self) -> Budget:
-        """What mechanisms can still take."""
-        return self.limit - total((e.cost for e in self.entries), self.limit)
+        """What mechanisms can still take that read everybody."""
+        return self.left(None)
+
+    def left(self, level: Fraction | None) -> Budget:
+        """What mechanisms can still take that read the people of a level alone."""
+        limit = self.limit if level is None else self.limits[level]
+        return limit - total((e.cost for e in self.entries_of(level)), limit)
 
     def charge(self, entry: Entry) -> None:
         """Take the cost of ``entry``, or refuse before the table is touched."""
-        cost, left = as_kind(entry.cost, self.limit), self.remaining
+        left = self.left(entry.level)
+        cost = as_kind(entry.cost, left)
         if not cost <= left:
             raise BudgetExceededError(cost, left, cost - left)
         self.entries.append(entry)
+
+    def lower(self, limit: Budget) -> None:
+        """Let mechanisms take less than was spent; more is never possible."""
+        if not limit <= self.limit or self.entries_of(None):
+            raise InternalError("A limit is lowered before it is used, and never raised.")
+        self.limit = limit
+
+    def entries_of(self, level: Fraction | None) -> list[Entry]:
+        """The uses that read the people of a level alone; None: everybody."""
+        return [entry for entry in self.entries if entry.level == level]
 
     def receipt(self) -> Receipt:
         """What was used so far."""
@@ -139,7 +179,29 @@ class Allowance:
             self.secure,
             self.serial,
             _DESK,
+            dict(self.levels),
+            dict(self.limits),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose rows a use of the table reads, and what that costs them.
+
+    Attributes:
+        levels: what it costs people at each public level of demand, 0 for those who are left out;
+            None: everybody the same.
+        limits: per level what mechanisms may take that read its people alone.
+        limit: what mechanisms may take that read everybody; None: the promise.
+        part: the values of the accountant's partition whose people are read; None: all.
+        table: the identity of the table, for its ledger.
+    """
+
+    levels: Mapping[Fraction, Fraction] | None = None
+    limits: Mapping[Fraction, Budget] = field(default_factory=dict)
+    limit: Budget | None = None
+    part: tuple[str, ...] | None = None
+    table: str = ""
 
 
 @dataclass(slots=True)
@@ -155,20 +217,26 @@ class Accountant:
 
     granted: Budget
     ledger: BudgetLedger | None = None
-    _spent: list[Budget] = field(default_factory=list)
+    partition: str = ""
+    _spent: list[Spending] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
     def of(cls, ledger: BudgetLedger) -> Accountant:
         """The accountant whose record is ``ledger``."""
-        return cls(ledger.granted(), ledger)
+        now = ledger.account()
+        return cls(now.granted, ledger, now.partition)
 
     @property
     def remaining(self) -> Budget:
         """What may still be spent."""
-        if self.ledger is not None:
-            return self.ledger.remaining()
-        return self.granted - total(self._spent, self.granted)
+        return self._account().remaining
+
+    def left(
+        self, levels: Sequence[Fraction], part: tuple[str, ...] | None = None
+    ) -> tuple[Fraction, ...]:
+        """What people at each public level of demand have left of it, in one part or in all."""
+        return self._account().left(levels, part)
 
     def allow(
         self,
@@ -177,6 +245,7 @@ class Accountant:
         *,
         rows_per_person: int = 1,
         as_promised: bool = False,
+        scope: Scope | None = None,
     ) -> Allowance:
         """Spend ``promise`` and give what mechanisms may take from it.
 
@@ -185,6 +254,7 @@ class Accountant:
             purpose: what for, in words that hold no value of the table.
             rows_per_person: how many rows one person can have.
             as_promised: charge mechanisms in epsilon and delta even where zCDP could be used.
+            scope: whose rows are read, and what it costs people who state an own epsilon.
 
         Raises:
             BudgetExceededError: more than remains was requested; nothing was spent.
@@ -193,17 +263,34 @@ class Accountant:
             raise ParameterError("epsilon", 0, "above 0")
         if rows_per_person < 1:
             raise ParameterError("rows_per_person", rows_per_person, "at least 1")
+        whose = scope or Scope()
         limit = promise if as_promised else unit(promise)
-        serial = None
+        # A ledger in rho is charged in rho where that is what the mechanisms use.
+        cost = limit if isinstance(self.granted, Concentrated) else promise
         if self.ledger is not None:
-            serial = self.ledger.spend(promise, purpose)
+            serial: int | None = self.ledger.spend(
+                cost, purpose, levels=whose.levels, part=whose.part, table=whose.table
+            )
         else:
+            serial = None
             with self._lock:
-                cost, left = as_kind(promise, self.granted), self.remaining
-                if not cost <= left:
-                    raise BudgetExceededError(cost, left, cost - left)
-                self._spent.append(cost)
-        return Allowance(promise, limit, rows_per_person, serial, desk=_DESK)
+                new = Spending(len(self._spent) + 1, "", purpose, cost, whose.levels, whose.part)
+                require_covered(self._account(), new)
+                self._spent.append(new)
+        return Allowance(
+            promise,
+            whose.limit or limit,
+            rows_per_person,
+            serial,
+            desk=_DESK,
+            levels=whose.levels or {},
+            limits=whose.limits,
+        )
+
+    def _account(self) -> Account:
+        if self.ledger is not None:
+            return self.ledger.account()
+        return Account("", "", self.partition, (Grant("", self.granted, ""),), tuple(self._spent))
 
 
 def unit(promise: Budget) -> Budget:

@@ -6,24 +6,41 @@ through here. All groups together cost as much as one, since a person's rows are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halfmask.dp.figures import Figure, Noisy, figure
 from halfmask.dp.mechanisms.stable_groups import StableGroups
+from halfmask.dp.questions import Exact
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import Groups, counted, views_of
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
     from halfmask.dp.accountant import Allowance, Receipt
-    from halfmask.dp.questions import Exact, Question
+    from halfmask.dp.questions import Question
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """The exact figures of the people of one public level of demand.
+
+    Attributes:
+        level: the level, which pays for its own noise.
+        exact: its figures.
+        weight: what each of its numbers counts in the answer.
+    """
+
+    level: Fraction
+    exact: Exact
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,11 +55,12 @@ class Answered:
 
 def answer(
     questions: Sequence[Question],
-    exact: Exact,
+    exact: Exact | Sequence[Stratum],
     allowance: Allowance,
     *,
     groups: Groups = "public",
     confidence: float = 0.95,
+    mixture: float = 0.0,
     sampler: Sampler | None = None,
 ) -> Answered:
     """Noisy figures for ``questions``, for the whole of ``allowance``.
@@ -50,32 +68,46 @@ def answer(
     Args:
         questions: what to answer.
         exact: the exact figures; with public groups there is one for each of them, empty ones too.
+            Of several strata each is measured with the noise that its level pays for; levels are
+            disjoint people.
         allowance: what is already spent for this answer; for thresholded groups it is charged in
             epsilon and delta (``accountant.allow(..., as_promised=True)``).
         groups: whether the groups are public, or only those far above one person are shown.
         confidence: of each interval.
+        mixture: the variance per row where strata stand for people who are not read.
         sampler: only for tests.
     """
     require_confidence(confidence)
     drawn = sampler or Sampler()
     allowance.secure = allowance.secure and drawn.secure
-    views = views_of(
-        questions, exact.present, allowance.remaining, allowance.rows_per_person, groups=groups
+    strata = (
+        [(None, exact, 1.0)]
+        if isinstance(exact, Exact)
+        else [(one.level, one.exact, one.weight) for one in exact]
     )
+    first = strata[0][1]
     noisy: dict[str, Noisy] = {}
-    published = np.ones(len(exact.counts), np.bool_)
-    # Each figure joins up to three vectors: their intervals must hold together.
-    each = 1 - (1 - confidence) / 3
-    for view in views:
-        allowance.charge(view.entry)  # paid before the exact figures are touched
-        whole = exact.vector(view.vector).astype(np.int64)
-        if isinstance(view.mechanism, StableGroups):
-            values, published = view.mechanism.apply(whole, drawn)
-        else:
-            values = view.mechanism.apply(whole, drawn)
-        noisy[view.vector] = Noisy(values, view.half_width(each))
-    figures = tuple(figure(q, counted(q.column, exact.present), noisy) for q in questions)
-    return Answered(figures, published, confidence, allowance.receipt())
+    published = np.ones(len(first.counts), np.bool_)
+    for level, figures, weight in strata:
+        views = views_of(
+            questions,
+            figures.present,
+            allowance.left(level),
+            allowance.rows_per_person,
+            groups=groups,
+        )
+        for view in views:
+            allowance.charge(replace(view.entry, level=level))  # paid before figures are touched
+            whole = figures.vector(view.vector).astype(np.int64)
+            if isinstance(view.mechanism, StableGroups):
+                measured, published = view.mechanism.apply(whole, drawn)
+                values = weight * measured
+            else:
+                values = weight * view.mechanism.apply(whole, drawn)
+            one = Noisy(values.astype(np.float64), ((weight, view.mechanism),), mixture)
+            noisy[view.vector] = one.plus(noisy.get(view.vector))
+    found = tuple(figure(q, counted(q.column, first.present), noisy, confidence) for q in questions)
+    return Answered(found, published, confidence, allowance.receipt())
 
 
 def require_confidence(confidence: float) -> None:

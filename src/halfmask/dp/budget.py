@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import exp, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Self
 
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, PrivacyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -146,6 +146,27 @@ def budget(epsilon: Number, delta: Number = 0) -> Pure | Approximate:
     if exact("epsilon", epsilon) == 0:
         raise ParameterError("epsilon", epsilon, "above 0")
     return Approximate(epsilon, delta) if exact("delta", delta) else Pure(epsilon)
+
+
+MOST_EPSILON, MOST_DELTA = Fraction(20), Fraction(1, 10**4)
+
+
+def require_modest(amount: Budget, *, insist: bool = False) -> None:
+    """Refuse a budget that promises next to nothing, unless the controller insists.
+
+    Raises:
+        PrivacyError: epsilon is above 20, delta above 0.0001, or rho above what epsilon 20 means.
+    """
+    if isinstance(amount, Concentrated):
+        large = amount.rho > MOST_EPSILON**2 / 2
+    else:
+        epsilon, *delta = amount.parts()
+        large = epsilon > MOST_EPSILON or any(part > MOST_DELTA for part in delta)
+    if large and not insist:
+        raise PrivacyError(
+            f"A budget of {amount} promises next to nothing: stay within epsilon = 20 and delta = "
+            "0.0001, or let the controller insist (insist=True, --insist)."
+        )
 
 
 def from_dict(document: dict[str, str]) -> Budget:

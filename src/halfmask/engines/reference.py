@@ -152,7 +152,10 @@ class Reference:
 
     def tally(self, request: Tally) -> pa.Table:
         """Count and sum the bounded contributions of people; the first rows of each are kept."""
-        return reference_tally(request, self._rows(request.source), evaluate.value)
+        everybody = request.source.copy()
+        everybody.set("where", None)
+        rows = self._rows(request.source)
+        return reference_tally(request, rows, self._rows(everybody), evaluate.value)
 
     def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
         """The rows behind each place, one by one."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+LEVEL = "halfmask level"  # among the columns of a table
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -47,6 +49,10 @@ class Tally:
         parts: what is added up.
         person: whose row it is; None where each row is another person.
         rows_per_person: how many rows of one person count.
+        level: a whole number per row; a person stands at the least of all own rows, also of those
+            that WHERE leaves out; None: nobody is told apart.
+        kept: the levels whose people are read.
+        apart: whether totals are told per level, as ``level``.
     """
 
     source: exp.Select
@@ -54,11 +60,16 @@ class Tally:
     parts: tuple[Part, ...] = ()
     person: exp.Expr | None = None
     rows_per_person: int = 1
+    level: exp.Expr | None = None
+    kept: tuple[int, ...] = ()
+    apart: bool = False
 
 
 def tally_query(request: Tally) -> exp.Select:
     """A tally as SQL: ``g0...``, ``rows``, per part ``n0``, ``s0``, ``q0``."""
     rows = request.source.copy()
+    if request.level is not None:
+        rows = _levelled(rows, request)
     for i, key in enumerate(request.keys):
         rows = rows.select(_named(key.copy(), f"g{i}"), copy=False)
     for i, part in enumerate(request.parts):
@@ -71,6 +82,8 @@ def tally_query(request: Tally) -> exp.Select:
     totals = [exp.alias_(exp.Count(this=exp.Star()), "rows", quoted=True)]
     totals += [total for i, part in enumerate(request.parts) for total in _totals(i, part)]
     names = [f"g{i}" for i in range(len(request.keys))]
+    if request.apart:
+        names.append("level")
     if request.person is not None:
         rows = _placed(rows)
     query = exp.select(*map(_column, names), *totals, copy=False).from_(rows.subquery("a"))
@@ -78,6 +91,23 @@ def tally_query(request: Tally) -> exp.Select:
         bound = exp.Literal.number(request.rows_per_person)
         query = query.where(exp.LTE(this=_column("place"), expression=bound))
     return query.group_by(*map(_column, names)) if names else query
+
+
+def _levelled(rows: exp.Select, request: Tally) -> exp.Select:
+    """The rows of the people whose level is kept, with the level beside them where it is told."""
+    level = request.level
+    assert level is not None  # noqa: S101 - asked before
+    if request.person is not None:
+        level = exp.Window(this=exp.Min(this=level.copy()), partition_by=[request.person.copy()])
+    name = next(part for part in ("from_", "from") if rows.args.get(part) is not None)
+    table = rows.args[name].this
+    inner = exp.select(exp.Star(), _named(level.copy(), LEVEL), copy=False).from_(table.copy())
+    rows = rows.from_(inner.subquery(table.alias_or_name), copy=False)
+    at = exp.column(LEVEL, table=table.alias_or_name, quoted=True)
+    rows = rows.where(
+        exp.In(this=at, expressions=[exp.Literal.number(code) for code in request.kept]), copy=False
+    )
+    return rows.select(_named(at.copy(), "level"), copy=False) if request.apart else rows
 
 
 def _placed(rows: exp.Select) -> exp.Select:
@@ -91,25 +121,48 @@ def _placed(rows: exp.Select) -> exp.Select:
 
 
 def reference_tally(
-    request: Tally, rows: list[Row], value: Callable[[exp.Expr, Row], Any]
+    request: Tally, rows: list[Row], everybody: list[Row], value: Callable[[exp.Expr, Row], Any]
 ) -> pa.Table:
-    """The same in plain Python, one row after the other; the oracle of the tests."""
+    """The same in plain Python, one row after the other; the oracle of the tests.
+
+    Args:
+        request: what to add up.
+        rows: the rows that WHERE keeps.
+        everybody: all rows; only people's levels are read off them.
+        value: evaluates an expression in a row.
+    """
     import pyarrow as pa
 
+    keys = request.keys
+    least: dict[Any, int] = {}
+    for row in everybody if request.level is not None and request.person is not None else ():
+        who, level = value(request.person, row), value(request.level, row)  # type: ignore[arg-type]
+        least[who] = min(least.get(who, level), level)
+
+    def at(row: Row) -> int:
+        if request.person is not None:
+            return least[value(request.person, row)]
+        return int(value(request.level, row))  # type: ignore[arg-type]
+
+    if request.level is not None:
+        rows = [row for row in rows if at(row) in request.kept]
     seen: dict[Any, int] = {}
-    groups: dict[tuple[Any, ...], list[Row]] = {} if request.keys else {(): []}
+    alone = not keys and not request.apart
+    groups: dict[tuple[Any, ...], list[Row]] = {(): []} if alone else {}
     for row in rows:
         if request.person is not None:
             who = value(request.person, row)
             seen[who] = seen.get(who, 0) + 1
             if seen[who] > request.rows_per_person:
                 continue
-        groups.setdefault(tuple(value(key, row) for key in request.keys), []).append(row)
-    found: dict[str, list[Any]] = {f"g{i}": [] for i in range(len(request.keys))}
+        key = tuple(value(key, row) for key in keys)
+        groups.setdefault((*key, at(row)) if request.apart else key, []).append(row)
+    names = [f"g{i}" for i in range(len(keys))] + ["level"] * request.apart
+    found: dict[str, list[Any]] = {name: [] for name in names}
     found |= {"rows": []}
     for key, members in groups.items():
-        for i, part in enumerate(key):
-            found[f"g{i}"].append(part)
+        for name, part in zip(names, key, strict=True):
+            found[name].append(part)
         found["rows"].append(len(members))
         for i, one in enumerate(request.parts):
             values = [v for row in members if (v := value(one.expression, row)) is not None]

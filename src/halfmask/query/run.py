@@ -76,9 +76,9 @@ def query(
         floor: the least k of an answer, where the schema's ``[query]`` states none (or less);
             guarantees below it are raised. Unless stated, 3.
         tables: the tables of a database that may be asked, where the schema does not list them.
-        private: under differential privacy ``delta``, ``domains``, ``rows_per_person`` and
-            ``confidence``; ``ledger`` is then a ``BudgetLedger`` or an ``Accountant``. See
-            ``docs/dp.md``.
+        private: under differential privacy ``delta``, ``domains``, ``rows_per_person``, ``share``,
+            ``confidence``, and for a controller ``demands="ignore"`` and ``insist``; ``ledger`` is
+            then a ``BudgetLedger`` or an ``Accountant``. See ``docs/dp.md``.
 
     Returns:
         The answer: the selected columns, ``level`` and ``guarantee`` per row, who was withheld;
@@ -103,6 +103,9 @@ def query(
         if epsilon is not None or is_private(sql):
             from halfmask.query.private.answer import answer_privately
 
+            if policies is not None:
+                told = "none with noise: [policy] epsilon of the schema says what people allow"
+                raise ParameterError("policies", "(given)", told)
             return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
         if "time_limit" in private:
             raise ParameterError(

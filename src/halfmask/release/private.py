@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from halfmask.dp.personal.levels import IGNORED
 from halfmask.release.document import plain
 from halfmask.release.sealed import Sealed
 
@@ -96,8 +97,9 @@ class PrivateRelease(Sealed):
 
     def _outcome(self) -> str:
         member = self.bounds[0]
+        aside = "" if self.parameters.get("demands") != "ignore" else f"{IGNORED} "
         return (
-            f"{len(self):,} rows may leave under {self.receipt.promise}: whoever knows all other "
-            f"people can tell whether one person is in the table with a chance of at most "
+            f"{aside}{len(self):,} rows may leave under {self.receipt.promise}: whoever knows all "
+            f"other people can tell whether one person is in the table with a chance of at most "
             f"{member.after:.1%} instead of {member.before:.0%}."
         )

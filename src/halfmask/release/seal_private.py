@@ -8,6 +8,7 @@ source.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from halfmask.dp.bounds import column_bounds
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.dp.accountant import Receipt
+    from halfmask.table.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +38,7 @@ class Draft:
         parameters: public choices only.
         notes: what a reader should know, one sentence each.
         origin: the kind that came in.
+        schema: of the table that was read, which says whether people state an epsilon.
     """
 
     rows: pa.Table
@@ -44,6 +47,7 @@ class Draft:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     origin: str = "arrow"
+    schema: Schema | None = None
 
 
 def seal_private(draft: Draft, receipt: Receipt) -> PrivateRelease:
@@ -58,6 +62,7 @@ def seal_private(draft: Draft, receipt: Receipt) -> PrivateRelease:
         raise PrivacyError("The noise did not come from the system's secure source.")
     if not receipt.entries:
         raise InternalError("The receipt names no noisy view.")
+    _require_demands(draft, receipt)
     notes = list(draft.notes)
     if isinstance(receipt.promise, Approximate) and receipt.promise.delta * len(draft.rows) > 1:
         notes.append("Delta is above one over the number of rows: choose it far smaller.")
@@ -72,3 +77,13 @@ def seal_private(draft: Draft, receipt: Receipt) -> PrivateRelease:
         draft.rows,
         DOOR,
     )
+
+
+def _require_demands(draft: Draft, receipt: Receipt) -> None:
+    """Refuse what forgot that people state an epsilon; said by the table, not by the planner."""
+    if draft.schema is None or draft.parameters.get("demands") == "ignore":
+        return
+    declared = {Fraction(str(level)) for level in draft.schema.epsilon_levels}
+    stated = "epsilon" in draft.schema.policy
+    if stated and (not receipt.levels or (declared and set(receipt.levels) != declared)):
+        raise InternalError("People state an epsilon, and the receipt does not say what they pay.")

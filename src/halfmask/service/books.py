@@ -76,14 +76,6 @@ class Books:
         """What was granted, spent and is left, and on what; None before it is granted."""
         if not self.budget.exists():
             return None
-        ledger = BudgetLedger.open(self.budget)
-        return {
-            "granted": str(ledger.granted()),
-            "spent": str(ledger.spent()),
-            "left": str(ledger.remaining()),
-            "kept": self.budget.name if self.outlast else None,
-            "spendings": [
-                {"at": one.at, "purpose": one.purpose, "amount": str(one.amount)}
-                for one in ledger.history()
-            ],
-        }
+        facts = BudgetLedger.open(self.budget).account().to_dict()
+        facts["kept"] = self.budget.name if self.outlast else None
+        return {name: facts[name] for name in ("granted", "spent", "left", "kept", "spendings")}

@@ -5,29 +5,38 @@ from __future__ import annotations
 import importlib
 import inspect
 import secrets
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.accountant import Accountant
-from halfmask.dp.budget import Number, budget
+from halfmask.dp.accountant import Accountant, Allowance, Scope, unit
+from halfmask.dp.budget import Approximate, Number, Pure, budget, require_modest
 from halfmask.dp.declared import declared_domains, given_domains
 from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
-from halfmask.dp.personal.table import PersonalSample, personal_sample
+from halfmask.dp.ledger import identity
+from halfmask.dp.personal.levels import (
+    IGNORED,
+    NOBODY,
+    Levels,
+    kept_levels,
+    require_share,
+)
+from halfmask.dp.personal.sampling import PersonalPlan, PersonalSample
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.vault import vault
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.seal_private import Draft, seal_private
-from halfmask.table.table import require_table
+from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from fractions import Fraction
     from os import PathLike
 
     from halfmask.release.private import PrivateRelease
-    from halfmask.table.table import Table
 
 # A private method is a module with ``learn(views, *, ordered, ...) -> model``; the model has
 # ``rows`` and ``draw(rows, random)``. New ones are one line here.
@@ -50,6 +59,9 @@ def synthesize_privately(
     rows: int | None = None,
     rows_per_person: int = 1,
     accountant: Accountant | None = None,
+    share: Number = 1,
+    demands: str = "keep",
+    insist: bool = False,
     **options: Any,
 ) -> PrivateRelease:
     """A synthetic table under differential privacy.
@@ -58,14 +70,18 @@ def synthesize_privately(
         table: the rows.
         method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
             (the histogram where all columns together have few combinations, else marginals).
-        epsilon: the budget to spend; ``"personal"`` keeps every person's own, which the schema's
-            policy names: people stay in the sample the less often the less they allow.
+        epsilon: the budget to spend; people who state less, or have less left, are left out.
+            ``"personal"`` spends of every person's own, which the schema's policy names: people
+            stay in the sample the less often the less they allow.
         delta: 0 for pure differential privacy; a small delta buys accuracy.
         domains: per column its public values, or its bounds and number of intervals; must be known
             without looking at the rows. A path is read as TOML.
         rows: how many rows to draw; by default the noisy number of rows.
         rows_per_person: how many rows one person can have; further ones are left out.
         accountant: who keeps the budget of this table over several releases.
+        share: with ``"personal"``, the share of everybody's own epsilon to spend.
+        demands: ``"ignore"`` sets people's own epsilons aside, by the controller.
+        insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
         options: what the method itself takes.
 
     Raises:
@@ -83,17 +99,20 @@ def synthesize_privately(
     chosen = _method(method, known)
     learn = importlib.import_module(PRIVATE[chosen]).learn
     _require_options(learn, options)
-    people = None
-    if epsilon == "personal":
-        people = personal_sample(table, numbers=sum(len(domain) for domain in known.values()))
-        epsilon = people.threshold
-    promise = budget(epsilon, delta)
-    keeper = accountant or Accountant(promise)
-    allowance = keeper.allow(promise, f"synthesize ({chosen})", rows_per_person=rows_per_person)
-    views = vault(table if people is None else people.draw(Sampler()), known, allowance)
+    people = _people(table, accountant, epsilon, delta, share, demands)
+    require_modest(people.promise, insist=insist)
+    keeper = accountant or Accountant(people.promise)
+    allowance = keeper.allow(
+        people.promise,
+        f"synthesize ({chosen})",
+        rows_per_person=rows_per_person,
+        scope=people.scope(table),
+    )
+    read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
+    views = vault(read, known, allowance)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     model = learn(views, ordered=ordered, **options)
-    about = model.rows if people is None else round(model.rows / people.share)
+    about = round(model.rows / kept)
     codes = model.draw(rows or max(1, about), random)
     arrow = pa.table(
         {n: d.decode(codes[n], random, table.arrow.schema.field(n).type) for n, d in known.items()}
@@ -106,26 +125,117 @@ def synthesize_privately(
             "method": method,
             "rows": rows,
             "rows_per_person": rows_per_person,
-            **({} if people is None else {"personal": people.to_dict()}),
+            **people.parameters(),
             **options,
         },
-        (*_notes(known, accountant), *_personal_notes(people)),
+        (*people.notes(), *_notes(known, accountant)),
         table.origin,
+        table.schema,
     )
     return seal_private(draft, allowance.receipt())
 
 
-def _personal_notes(people: PersonalSample | None) -> tuple[str, ...]:
-    if people is None:
-        return ()
-    low, high = float(people.smallest), float(min(people.largest, people.threshold))
-    notes = [
-        f"Every person has the own epsilon, from {low:g} to {high:g} at most: the bounds are those "
-        "of the most liberal people."
-    ]
-    if people.silent:
-        notes.append("People who state no epsilon were left out.")
-    return tuple(notes)
+@dataclass(frozen=True, slots=True)
+class _People:
+    """Whose rows a synthetic table is made of, and what it costs them; all public.
+
+    Attributes:
+        promise: what it costs those who pay most.
+        levels: the public levels of demand; None where nobody states one, or they are set aside.
+        costs: per level what its people pay; 0: they are left out.
+        plan: how people are sampled; None where all who are read are read alike.
+        ignored: whether demands are set aside.
+    """
+
+    promise: Pure | Approximate
+    levels: Levels | None
+    costs: tuple[Fraction, ...]
+    plan: PersonalPlan | None
+    ignored: bool
+
+    def scope(self, table: Table) -> Scope:
+        """What the accountant must know."""
+        name = identity(table.arrow.column_names, table.schema.person)
+        if self.levels is None:
+            return Scope(table=name)
+        levels = self.levels.epsilons
+        paid = dict(zip(levels, self.costs, strict=True))
+        if self.plan is None:
+            return Scope(paid, table=name)
+        counting = zip(levels, self.plan.counting, strict=True)
+        limits = {level: Pure(cost) for level, cost in counting if cost}
+        return Scope(paid, limits, unit(self._at(max(self.plan.sampling))), table=name)
+
+    def rows(self, table: Table, allowance: Allowance, numbers: int) -> tuple[Table, float]:
+        """The rows that a method may read, and about which share of all that is."""
+        if self.levels is None:
+            return table, 1.0
+        if self.plan is None:
+            person, codes = self.levels.of_people(table)
+            reads = np.array([*(bool(cost) for cost in self.costs), True, False])
+            rows = np.flatnonzero(reads[codes][person])
+            return Table(table.arrow.take(pa.array(rows)), table.schema, table.origin), 1.0
+        sampler, sample = Sampler(), PersonalSample.of(table, self.plan)
+        people = sample.people(allowance, sampler)
+        threshold = self.plan.threshold(people, numbers)
+        allowance.lower(unit(self._at(threshold)))
+        return sample.draw(threshold, sampler), self.plan.share(threshold, people)
+
+    def parameters(self) -> dict[str, Any]:
+        """What a release says of it, as plain values."""
+        found: dict[str, Any] = {"demands": "ignore"} if self.ignored else {}
+        if self.plan is not None:
+            found["personal"] = {
+                **self.plan.levels.told(self.costs, self._delta),
+                "shares": "counted with noise" if self.plan.counted else "declared",
+            }
+        return found
+
+    def notes(self) -> tuple[str, ...]:
+        """The same in words."""
+        if self.ignored:
+            return (IGNORED,)
+        if self.levels is None:
+            return ()
+        if self.plan is None:
+            return self.levels.notes(self.costs)
+        return (
+            "Every person pays at most the own epsilon, rounded down to a public level: the bounds "
+            "are those of the people who pay most. People who state none are left out.",
+            *self.levels.notes(self.costs),
+        )
+
+    @property
+    def _delta(self) -> Fraction | int:
+        return self.promise.delta if isinstance(self.promise, Approximate) else 0
+
+    def _at(self, epsilon: Fraction) -> Pure | Approximate:
+        return budget(epsilon, self._delta)
+
+
+def _people(
+    table: Table,
+    accountant: Accountant | None,
+    epsilon: Number | Literal["personal"],
+    delta: Number,
+    share: Number,
+    demands: str,
+) -> _People:
+    """Who can be read at this epsilon, by public levels and what was spent at them."""
+    levels = kept_levels(table.schema, demands)
+    ignored = demands == "ignore"
+    if epsilon != "personal":
+        promise = budget(epsilon, delta)
+        costs: tuple[Fraction, ...] = ()
+        if levels is not None:
+            costs = levels.costs(promise.epsilon, accountant)
+            levels.require_somebody(costs)
+        return _People(promise, levels, costs, None, ignored)
+    if levels is None:
+        raise SchemaError(NOBODY)
+    plan = PersonalPlan.of(levels, require_share(share), accountant)
+    levels.require_somebody(plan.costs)
+    return _People(budget(max(plan.costs), delta), levels, plan.costs, plan, ignored)
 
 
 def _columns(table: Table) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -139,6 +140,9 @@ class Schema:
         decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
         query: what the controller lets be asked, as rules or as a mapping of their names.
         folder: the folder that relative file names refer to.
+        epsilon_levels: the public levels of epsilon that people's own are rounded down to,
+            ascending; empty: halfmask's own.
+        epsilon_shares: the public share of people at each level; empty: not known.
 
     Example:
         >>> Schema({"age": "quasi", "disease": "sensitive"}).quasi
@@ -157,6 +161,8 @@ class Schema:
     folder: Path = field(default_factory=Path, compare=False)
     policy_columns: Mapping[str, Mapping[str, Demand]] = field(default_factory=dict)
     policies: tuple[Policies, ...] = field(default=(), compare=False, repr=False)
+    epsilon_levels: tuple[float, ...] = ()
+    epsilon_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         columns = {
@@ -176,6 +182,7 @@ class Schema:
             faults += entry_faults(f"[policy.columns] '{name}'", entry)
         if self.policy_file is not None and self.person is None:
             faults.append("Policy: a policy file needs [table] person, the column that keys it.")
+        faults += self._level_faults()
         if faults:
             raise SchemaError(*faults)
 
@@ -211,6 +218,24 @@ class Schema:
     def policy_names(self) -> tuple[str, ...]:
         """The columns that hold demands."""
         return tuple(self._policy_uses())
+
+    def _level_faults(self) -> list[str]:
+        """What is wrong with the public levels of epsilon and their shares."""
+        levels, shares = self.epsilon_levels, self.epsilon_shares
+        faults = []
+        if not all(_is_weight(level) and level >= 0.001 for level in levels) or any(
+            high <= low for low, high in pairwise(levels)
+        ):
+            faults.append("[policy] levels: epsilon takes ascending numbers of at least 0.001.")
+        if shares and (
+            len(shares) != len(levels)
+            or not all(_is_weight(share) and share > 0 for share in shares)
+            or abs(sum(shares) - 1) > 1e-9
+        ):
+            faults.append(
+                "[policy] shares: epsilon takes one share above 0 per level, which add up to 1."
+            )
+        return faults
 
     def names(self, role: Role) -> tuple[str, ...]:
         """The columns of one role, in declared order."""

@@ -84,6 +84,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     }
     table = _table_section(sections["table"], faults)
     table["query"] = _query_section(sections["query"], faults)
+    table |= _levels(sections["policy"], faults)
     table |= _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, folder)
 
@@ -171,7 +172,7 @@ def _query_section(data: Mapping[str, Any], faults: list[str]) -> QueryRules:
 
 
 def _policy_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
-    faults += _unknown_keys("[policy]", data, (*DEMANDS, "file", "columns"))
+    faults += _unknown_keys("[policy]", data, (*DEMANDS, "file", "columns", "levels", "shares"))
     file, columns = data.get("file"), data.get("columns", {})
     if file is not None and not isinstance(file, str | Path):
         faults.append("[policy] file must be the name of a file.")
@@ -189,6 +190,19 @@ def _policy_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any
         "policy_columns": columns,
         "policy_file": None if file is None else str(file),
     }
+
+
+def _levels(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    """The public levels of epsilon, and the shares of people at them."""
+    found = {}
+    for name in ("levels", "shares"):
+        given = data.get(name, {})
+        listed = given.get("epsilon", []) if isinstance(given, Mapping) else None
+        if not isinstance(listed, Sequence) or isinstance(listed, str) or set(given) - {"epsilon"}:
+            faults.append(f"[policy] {name} takes a list: {name} = {{ epsilon = [0.1, 0.5, 1] }}.")
+        elif listed:
+            found[f"epsilon_{name}"] = tuple(listed)
+    return found
 
 
 def _column(name: str, entry: object, folder: Path, faults: list[str]) -> Column | None:
@@ -269,6 +283,9 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
         policy["file"] = schema.policy_file
     if schema.policy_columns:
         policy["columns"] = {name: dict(entry) for name, entry in schema.policy_columns.items()}
+    for name, listed in (("levels", schema.epsilon_levels), ("shares", schema.epsilon_shares)):
+        if listed:
+            policy[name] = {"epsilon": list(listed)}
     columns = {name: column_to_dict(column) for name, column in schema.columns.items()}
     query = {
         name: list(value) if name == "tables" else value

@@ -78,7 +78,9 @@ class Table:
             column = self.schema.columns.get(name)
             if column is not None and column.order is not None:
                 encoded = in_order(name, encoded, column.order)
-            if name in self.schema.policy_names and self.schema.person is not None:
+            # Of several epsilons of one person the smallest counts; other demands must be one.
+            several = set(self.schema.policy_names) - {self.schema.policy.get("epsilon")}
+            if name in several and self.schema.person is not None:
                 one_demand(name, encoded, self.encode(self.schema.person))
             self._encoded[name] = encoded
         return self._encoded[name]

@@ -12,15 +12,18 @@ from math import ceil, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from halfmask.dp.budget import Concentrated
 from halfmask.dp.parameters import require_positive
 from halfmask.dp.sampling import gaussian_grid
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from halfmask.dp.sampling import Sampler
+
+_TABLE = 1e6  # variances up to this are tabulated; above, the steps of the noise make no difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,38 @@ class DiscreteGaussian:
         """How far the noise reaches with the given confidence."""
         quantile = NormalDist().inv_cdf((1 + confidence) / 2)
         return ceil(quantile * sqrt(self.variance))
+
+    def spread(self, confidence: float) -> tuple[int, int]:
+        """The narrowest (low, high) with P(-low <= noise <= high) >= confidence, high first cut."""
+        if self.variance > _TABLE:
+            return self.half_width(confidence), self.half_width(confidence)
+        _, chances = self._chances()
+        middle, inside, low, high = len(chances) // 2, 0.0, 0, 0
+        inside = float(chances[middle])
+        while inside < confidence * (1 - 1e-12):
+            if low == high:
+                low += 1
+                inside += float(chances[middle - low])
+            else:
+                high += 1
+                inside += float(chances[middle + high])
+        return low, high
+
+    def quantiles(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The noise that is not exceeded with each chance."""
+        if self.variance > _TABLE:
+            normal = NormalDist(0, sqrt(self.variance))
+            return np.array([normal.inv_cdf(float(chance)) for chance in chances])
+        values, each = self._chances()
+        place = np.minimum(np.searchsorted(each.cumsum(), chances), len(values) - 1)
+        return np.asarray(values[place])
+
+    def _chances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The noise that is not beyond nine deviations, and the chance of each value."""
+        reach = ceil(9 * sqrt(self.variance)) + 1
+        values = np.arange(-reach, reach + 1).astype(np.float64)
+        weights = np.exp(-(values**2) / (2 * float(self.parameter)))
+        return values, weights / weights.sum()
 
     def apply(self, counts: NDArray[np.int64], sampler: Sampler) -> NDArray[np.int64]:
         """``counts`` with fresh noise, the empty ones too."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from math import ceil, exp, expm1, log, log1p
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from halfmask.dp.budget import Pure
 from halfmask.dp.parameters import require_positive
 from halfmask.dp.sampling import MOST_SCALE, laplace_grid
@@ -18,7 +20,6 @@ from halfmask.errors import ParameterError
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from halfmask.dp.sampling import Sampler
@@ -68,6 +69,22 @@ class DiscreteLaplace:
         # P(abs > m) = 2 a**(m + 1) / (1 + a)
         bound = (log(2 / (1 - confidence)) - log1p(exp(-rate))) / rate - 1
         return max(0, ceil(bound - 1e-9))
+
+    def spread(self, confidence: float) -> tuple[int, int]:
+        """The narrowest (low, high) with P(-low <= noise <= high) >= confidence, high first cut."""
+        most, a = self.half_width(confidence), exp(-float(1 / self.scale))
+        beyond = 2 * a ** (most + 1) / (1 + a)
+        end = (1 - a) / (1 + a) * a**most
+        cut = most > 0 and beyond + end <= 1 - confidence
+        return most, most - cut
+
+    def quantiles(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The noise that is not exceeded with each chance."""
+        rate = float(1 / self.scale)
+        upper = np.minimum(chances, 1 - chances)  # the tail on the nearer side
+        reach = np.ceil(-(np.log(upper) + log1p(exp(-rate))) / rate - 1 - 1e-9)
+        found: NDArray[np.float64] = np.where(chances < 0.5, -1.0, 1.0) * np.maximum(reach, 0)
+        return found
 
     def apply(self, counts: NDArray[np.int64], sampler: Sampler) -> NDArray[np.int64]:
         """``counts`` with fresh noise, the empty ones too."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.answers import answer
+from halfmask.dp.answers import Stratum, answer
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.errors import ParameterError, QueryError
 from halfmask.query.private.groups import Grouped, collected
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.answers import Answered
-    from halfmask.dp.budget import Budget, Number
-    from halfmask.query.private.personal import Personal
+    from halfmask.dp.budget import Number
+    from halfmask.dp.questions import Exact
+    from halfmask.query.private.personal import Audience
     from halfmask.query.private.plan import PrivatePlan
     from halfmask.query.run import Session
     from halfmask.release.private import PrivateRelease
@@ -42,6 +43,9 @@ def answer_privately(
     domains: Mapping[str, object] | str | PathLike[str] | None = None,
     rows_per_person: int | None = None,
     confidence: float | None = None,
+    share: Number | None = None,
+    demands: str = "keep",
+    insist: bool = False,
     ledger: object = None,
 ) -> PrivateRelease:
     """Answer SQL with noise, for a budget that is spent first.
@@ -49,18 +53,23 @@ def answer_privately(
     Args:
         session: the table and its engine.
         sql: one SELECT, with or without the clause ``WITH EPSILON ...``.
-        epsilon: what it may cost, where the clause does not say; ``"personal"``: everybody's own,
-            which the schema's policy names.
+        epsilon: what it may cost, where the clause does not say; people who state less, or have
+            less left, are left out. ``"personal"``: everybody's own, which the schema's policy
+            names.
         delta: the chance that nothing is promised, where the clause does not say.
         domains: public values or bounds by column, besides those of the schema; a path is TOML.
         rows_per_person: how many rows of one person count; 1 where nobody says.
         confidence: of each interval; 0.95 where nobody says.
+        share: with personal epsilons, the share of everybody's own to spend.
+        demands: ``"ignore"`` sets people's own epsilons aside, by the controller.
+        insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
         ledger: a ``BudgetLedger`` or an ``Accountant`` that keeps the budget of this table.
 
     Raises:
         QueryError: noise cannot answer this; says where and what to do.
         BudgetExceededError: less than this is left; nothing was read.
     """
+    keeper = _keeper(ledger)
     ready = prepare_privately(
         session,
         sql,
@@ -69,47 +78,67 @@ def answer_privately(
         domains=domains,
         rows_per_person=rows_per_person,
         confidence=confidence,
+        share=share,
+        demands=demands,
+        insist=insist,
+        accountant=keeper,
     )
     if ready.statement.explain:
         raise QueryError(
             "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=sql, start=0
         )
-    plan, own, most, sure = ready.plan, ready.own, ready.rows_per_person, ready.confidence
+    plan, whose, most = ready.plan, ready.audience, ready.rows_per_person
     ready.views()  # what noise cannot serve is refused before it is paid
-    allowance = _keeper(ledger, ready.promise).allow(
-        ready.promise, "query", rows_per_person=most, as_promised=not plan.public
+    keeper = keeper or Accountant(ready.promise)
+    source = plan.scope.tables[plan.scope.main]
+    allowance = keeper.allow(
+        ready.promise,
+        "query",
+        rows_per_person=most,
+        as_promised=not plan.public,
+        scope=whose.spender(source, plan.parts.get(keeper.partition)),
     )
-    found = collected(plan, session.engine, own)
+    found = collected(plan, session.engine, whose)
     told = answer(
-        ready.questions,
-        found.exact,
+        plan.questions,
+        _strata(whose, found),
         allowance,
         groups=ready.groups,
-        confidence=sure,
+        confidence=ready.confidence,
+        mixture=whose.mixture,
     )
-    if own is not None:
-        told = own.rescaled(plan, told)
     rows = _rows(plan, found, told)
     draft = Draft(
         rows,
         plan.sizes,
         "query",
         {
+            **whose.parameters(),
             "sql": sql,
             "engine": session.engine.name,
             "groups": ready.groups,
-            "confidence": sure,
+            "confidence": ready.confidence,
             "rows_per_person": most,
-            **({} if own is None else {"personal": own.to_dict()}),
         },
-        _notes(plan, ledger, own),
+        (*whose.notes(), *_notes(plan, ledger)),
+        schema=source.schema,
     )
     return seal_private(draft, allowance.receipt())
 
 
-def _keeper(ledger: object, promise: Budget) -> Accountant:
+def _strata(whose: Audience, found: Grouped) -> Exact | list[Stratum]:
+    """The exact figures, each level with its weight where levels are read apart."""
+    if not whose.apart or whose.levels is None:
+        return found.exact[0]
+    return [
+        Stratum(whose.levels.epsilons[code], exact, weight)
+        for code, exact, weight in zip(whose.read, found.exact, whose.weights, strict=True)
+    ]
+
+
+def _keeper(ledger: object) -> Accountant | None:
     if ledger is None:
-        return Accountant(promise)
+        return None
     if isinstance(ledger, BudgetLedger):
         return Accountant.of(ledger)
     if isinstance(ledger, Accountant):
@@ -149,10 +178,10 @@ def _rows(plan: PrivatePlan, found: Grouped, told: Answered) -> pa.Table:
 
 
 def _numbers(values: NDArray[np.float64], *, whole: bool) -> pa.Array:
-    return pa.array(values.astype(np.int64) if whole else values)
+    return pa.array(np.rint(values).astype(np.int64) if whole else values)
 
 
-def _notes(plan: PrivatePlan, ledger: object, own: Personal | None) -> tuple[str, ...]:
+def _notes(plan: PrivatePlan, ledger: object) -> tuple[str, ...]:
     notes = [
         "Noise is in every figure, also in those of empty groups: small counts may fall below 0."
     ]
@@ -162,10 +191,4 @@ def _notes(plan: PrivatePlan, ledger: object, own: Personal | None) -> tuple[str
         notes.append("The table has no person column: each row counts as another person.")
     if ledger is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
-    if own is not None:
-        notes.append(
-            "Every person has the own epsilon, the bounds are those of the most liberal people; "
-            "people who state none are left out. Figures assume that demands do not go together "
-            "with what is asked."
-        )
     return tuple(notes)

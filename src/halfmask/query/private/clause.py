@@ -1,7 +1,7 @@
 """The clause of differential privacy behind ordinary SQL.
 
 ``WITH EPSILON 1.0 DELTA 1e-6 AT MOST 3 ROWS PER PERSON CONFIDENCE 0.9``, or
-``WITH PERSONAL EPSILON``, which keeps everybody's own.
+``WITH PERSONAL EPSILON SHARE 0.1``, which spends a part of everybody's own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class PrivateStatement:
         rows_per_person: how many rows of one person count; None where it is not stated.
         confidence: of each interval; None where it is not stated.
         personal: whether every person's own epsilon is to be kept.
+        share: the share of everybody's own epsilon to spend, as written; None: all of it.
         start: where the clause begins.
         explain: whether only the plan is asked for.
     """
@@ -42,6 +43,7 @@ class PrivateStatement:
     rows_per_person: int | None = None
     confidence: float | None = None
     personal: bool = False
+    share: str | None = None
     start: int = 0
     explain: bool = False
 
@@ -151,6 +153,9 @@ class _Clause:
             elif word == "CONFIDENCE" and "confidence" not in found:
                 self.at += 1
                 found["confidence"] = self._share()
+            elif word == "SHARE" and found["personal"] and "share" not in found:
+                self.at += 1
+                found["share"] = self._number("share", "above 0, at most 1, such as 0.1")
             elif word == "AT" and "rows_per_person" not in found:
                 self.at += 1
                 found["rows_per_person"] = self._bound()
@@ -168,7 +173,7 @@ class _Clause:
             found = exact(name, written)
         except ParameterError:
             self._fail(f"{name} is {what}")
-        if not found > 0 or (name == "delta" and found >= 1):
+        if not found > 0 or (name == "delta" and found >= 1) or (name == "share" and found > 1):
             self._fail(f"{name} is {what}")
         self.at += 1
         return written

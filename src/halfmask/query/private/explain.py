@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from halfmask.dp.figures import Noisy, figure
 from halfmask.dp.mechanisms.stable_groups import StableGroups
-from halfmask.dp.views import vectors_of
+from halfmask.dp.views import counted, vectors_of
 from halfmask.engines.tally import tally_query
-from halfmask.errors import UnsupportedQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from halfmask.dp.questions import Question
     from halfmask.dp.views import View
+    from halfmask.query.private.personal import Audience
     from halfmask.query.private.plan import PrivatePlan
     from halfmask.query.private.prepare import Prepared
     from halfmask.query.run import Session
@@ -33,6 +36,7 @@ class PrivateExplanation:
         confidence: of the errors of figures.
         sql: the queries for the engine.
         engine: its name.
+        notes: whose rows would be read.
     """
 
     promise: str
@@ -42,6 +46,7 @@ class PrivateExplanation:
     confidence: float
     sql: tuple[str, ...]
     engine: str
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"Promise: {self.promise}; nothing is spent yet", f"Groups: {self.groups}"]
@@ -55,6 +60,7 @@ class PrivateExplanation:
             f"({self.confidence:.0%})"
             for f in self.figures
         ]
+        lines += [f"Note: {note}" for note in self.notes]
         for text in self.sql:
             lines += ["", f"-- {self.engine}", text]
         return "\n".join(lines)
@@ -69,37 +75,41 @@ class PrivateExplanation:
             "confidence": self.confidence,
             "sql": list(self.sql),
             "engine": self.engine,
+            "notes": list(self.notes),
         }
 
 
 def explained_privately(prepared: Prepared, session: Session) -> PrivateExplanation:
     """The explanation of a question that is ready to be answered.
 
-    Raises:
-        UnsupportedQueryError: the noise would be drawn at a threshold among personal epsilons.
+    Of levels that are read apart, errors are those of the most cautious one that is read.
     """
-    if prepared.own is not None:
-        raise UnsupportedQueryError(
-            "everybody's own epsilon is not explained: explain the query WITH EPSILON, at the "
-            "epsilon of most people.",
-            text=prepared.statement.text,
-            start=prepared.statement.start,
-        )
-    plan, views = prepared.plan, prepared.views()
-    trees = (
+    plan, views, whose = prepared.plan, prepared.views(), prepared.audience
+    source = plan.scope.tables[plan.scope.main]
+    requests = [plan.tally]
+    requests += [
         replace(plan.tally, keys=(*plan.tally.keys, place), parts=())
         for place in plan.trees.values()
-    )
-    each = 1 - (1 - prepared.confidence) / 3
-    named = {view.vector: view for view in views}
+    ]
+    asked = [whose.tally(request, source, plan.scope.main) for request in requests]
+    noisy = _noise(views, whose)
+    names = {view.vector: view.name for view in views}
     return PrivateExplanation(
         str(prepared.promise),
         _groups(plan, views),
         tuple(_view(view) for view in views),
-        tuple(_figure(question, plan, named, each) for question in plan.questions),
+        tuple(
+            {
+                "figure": f"{q.kind} of {q.column}" if q.column else "count of rows",
+                "views": [names[vector] for vector in vectors_of(q, plan.labels)],
+                "error": _error(q, plan, noisy, prepared.confidence),
+            }
+            for q in plan.questions
+        ),
         prepared.confidence,
-        tuple(session.engine.sql(tally_query(request)) for request in (plan.tally, *trees)),
+        tuple(session.engine.sql(tally_query(request)) for request in asked),
         session.engine.name,
+        whose.notes(),
     )
 
 
@@ -122,28 +132,32 @@ def _view(view: View) -> dict[str, Any]:
     }
 
 
-def _figure(
-    question: Question, plan: PrivatePlan, views: Mapping[str, View], confidence: float
-) -> dict[str, Any]:
-    vectors = vectors_of(question, plan.labels)
-    what = f"{question.kind} of {question.column}" if question.column else "count of rows"
+def _noise(views: tuple[View, ...], whose: Audience) -> dict[str, Noisy]:
+    """Per vector what will be in it, around nothing."""
+    each = whose.weights if whose.apart else (1.0,)
+    found: dict[str, list[Any]] = {}
+    for view in views:
+        found.setdefault(view.vector, []).append(view.mechanism)
     return {
-        "figure": what,
-        "views": [views[vector].name for vector in vectors],
-        "error": _error(question, [views[vector].half_width(confidence) for vector in vectors]),
+        vector: Noisy(np.zeros(1), tuple(zip(each, mechanisms, strict=True)))
+        for vector, mechanisms in found.items()
     }
 
 
-def _error(question: Question, halves: list[float]) -> str:
+def _error(
+    question: Question, plan: PrivatePlan, noisy: Mapping[str, Noisy], confidence: float
+) -> str:
     """How far off a figure may be; what is divided by people depends on how many there are."""
-    if question.scale is None:
-        return f"+- {halves[0]:,.4g}"
-    step, reach = question.scale.step, (question.scale.high - question.scale.low) / 2
+    if question.kind in ("count", "sum"):
+        found = figure(question, counted(question.column, plan.labels), noisy, confidence)
+        return f"+- {found.high[0]:,.4g}"
+    scale = question.scale
+    assert scale is not None  # noqa: S101 - whatever is no count has bounds
     if question.kind == "quantile":
-        return f"+- {2 * halves[0]:,.4g} people in rank, and the width of an interval"
-    if question.kind == "sum":
-        center = abs(question.scale.center) * halves[0] if len(halves) > 1 else 0.0
-        return f"+- {step * halves[-1] + center:,.4g}"
+        rank = noisy[f"tree {question.column}"].rank(question.at, confidence).max()
+        return f"+- {rank:,.4g} people in rank, and the width of an interval"
+    halves = [max(noisy[v].spread(confidence)) for v in vectors_of(question, plan.labels)]
+    step, reach = scale.step, (scale.high - scale.low) / 2
     mean = step * halves[1] + reach * halves[0]
     if question.kind == "mean":
         return f"about +- {mean:,.4g} / people of the group, at most"

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from halfmask.dp.domain import Bins
 from halfmask.dp.questions import INTERVALS, Exact
-from halfmask.dp.sampling import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine
-    from halfmask.query.private.personal import Personal
+    from halfmask.query.private.personal import Audience
     from halfmask.query.private.plan import PrivateKey, PrivatePlan
 
     Ints = NDArray[np.int64]
@@ -32,28 +31,41 @@ class Grouped:
 
     Attributes:
         keys: per grouping column, the value of each group.
-        exact: figures that get noise before anything leaves.
+        exact: figures that get noise before anything leaves; one for each level that is read apart.
     """
 
     keys: tuple[pa.Array, ...]
-    exact: Exact
+    exact: tuple[Exact, ...]
 
     def __repr__(self) -> str:
-        return f"Grouped({len(self.exact.counts)} groups)"
+        return f"Grouped({len(self.exact[0].counts)} groups)"
 
 
-def collected(plan: PrivatePlan, engine: Engine, own: Personal | None = None) -> Grouped:
-    """Ask the engine for the totals, of everybody or of a sample, and put them at their groups."""
-    bounded = replace(plan.tally, person=None) if plan.once else plan.tally
-    totals = engine.tally(bounded) if own is None else own.totals(bounded, engine, Sampler())
-    cells, keys = _cells(plan.keys, totals)
+def collected(plan: PrivatePlan, engine: Engine, whose: Audience | None = None) -> Grouped:
+    """Ask the engine for the totals of the people who are read, and put them at their groups."""
+    source, alias = plan.scope.tables[plan.scope.main], plan.scope.main
+    bounded = plan.tally if whose is None else whose.tally(plan.tally, source, alias)
+    totals = engine.tally(bounded)
+    trees = {
+        label: engine.tally(replace(bounded, keys=(*bounded.keys, place), parts=()))
+        for label, place in plan.trees.items()
+    }
+    _, keys = _cells(plan.keys, totals)
     size = len(keys[0]) if keys else 1
-    exact = _summed(plan.labels, cells, totals, size)
-    histograms = {}
-    for label, place in plan.trees.items():
-        request = replace(bounded, keys=(*bounded.keys, place), parts=())
-        histograms[label] = _histogram(plan.keys, keys, engine.tally(request), size)
-    return Grouped(tuple(keys), replace(exact, histograms=histograms))
+    found = []
+    for level in bounded.kept if bounded.apart else (None,):
+        some = _of_level(totals, level)
+        histograms = {
+            label: _histogram(plan.keys, keys, _of_level(tree, level), size)
+            for label, tree in trees.items()
+        }
+        exact = _summed(plan.labels, _cells(plan.keys, some)[0], some, size)
+        found.append(replace(exact, histograms=histograms))
+    return Grouped(tuple(keys), tuple(found))
+
+
+def _of_level(totals: pa.Table, level: int | None) -> pa.Table:
+    return totals if level is None else totals.filter(pc.equal(totals["level"], level))
 
 
 def _summed(labels: Sequence[str], cells: Ints, totals: pa.Table, size: int) -> Exact:

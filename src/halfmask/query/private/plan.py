@@ -69,7 +69,7 @@ class PrivatePlan:
         names: the columns of the answer.
         bare: per column of the answer, the aggregate that it shows as it is; None for others.
         sizes: per column that the query reads, how many public values it has.
-        once: whether nobody has two rows, so that none need be left out; a secret of the rows.
+        parts: per column that WHERE compares with listed values, the values that it keeps.
     """
 
     scope: Scope
@@ -82,7 +82,7 @@ class PrivatePlan:
     names: tuple[str, ...]
     bare: tuple[int | None, ...]
     sizes: Mapping[str, int]
-    once: bool = field(default=False, repr=False)
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def public(self) -> bool:
@@ -144,7 +144,7 @@ def plan_private(
         names=tuple(names),
         bare=tuple(_place(item.unalias(), calls) for item in select.expressions),
         sizes=_sizes(scope, select, declared),
-        once=source.repeats is False,
+        parts=_parts(select, declared),
     )
 
 
@@ -162,6 +162,41 @@ def _rows(select: exp.Select, total: TotalRows) -> exp.Select:
             rows.set(part, select.args[part].copy())
     where = select.args.get("where")
     return rows if where is None else rows.where(total.condition(where.this))
+
+
+def _parts(select: exp.Select, declared: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Which people WHERE can let through, per column whose public values are listed.
+
+    Read off ``column = value`` and ``column IN (values)`` that must hold together; values must be
+    among the listed ones, so that two that are written differently are different.
+    """
+    from sqlglot import exp
+
+    where = select.args.get("where")
+    found: dict[str, tuple[str, ...]] = {}
+    for term in (
+        where.this.flatten()
+        if where is not None and isinstance(where.this, exp.And)
+        else [where.this]
+        if where is not None
+        else []
+    ):
+        term = term.unnest()
+        if isinstance(term, exp.EQ):
+            column, values = term.this, [term.expression]
+            if not isinstance(column, exp.Column):
+                column, values = term.expression, [term.this]
+        elif isinstance(term, exp.In) and term.expressions:
+            column, values = term.this, term.expressions
+        else:
+            continue
+        listed = declared.get(column.name) if isinstance(column, exp.Column) else None
+        if isinstance(listed, list | tuple) and all(isinstance(v, exp.Literal) for v in values):
+            known = {str(value) for value in listed}
+            named = tuple(sorted({value.name for value in values}))
+            if set(named) <= known and column.name not in found:
+                found[column.name] = named
+    return found
 
 
 def _types(

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from halfmask.dp.accountant import unit
 from halfmask.dp.answers import require_confidence
-from halfmask.dp.budget import Approximate, Number, budget
+from halfmask.dp.budget import Approximate, Number, Pure, budget, require_modest
 from halfmask.dp.declared import given_domains
 from halfmask.dp.views import Groups, View, views_of
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
 from halfmask.models.exact import require_whole
 from halfmask.query.private.clause import PrivateStatement, parse_private
-from halfmask.query.private.personal import Personal, asked, personal
+from halfmask.query.private.personal import Audience, audience
 from halfmask.query.private.plan import PrivatePlan, plan_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
+    from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Budget
-    from halfmask.dp.questions import Question
     from halfmask.query.run import Session
 
 T = TypeVar("T")
@@ -33,26 +33,35 @@ class Prepared:
 
     statement: PrivateStatement
     plan: PrivatePlan
-    promise: Budget
+    audience: Audience
     rows_per_person: int
     confidence: float
-    own: Personal | None
+
+    @property
+    def promise(self) -> Pure | Approximate:
+        """What it costs those who pay most."""
+        return self.audience.promise
 
     @property
     def groups(self) -> Groups:
         """How groups are found."""
         return "public" if self.plan.public else "threshold"
 
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """What is asked of the noise."""
-        return self.plan.questions if self.own is None else asked(self.plan)
-
     def views(self) -> tuple[View, ...]:
-        """The noisy views that will be read."""
-        limit = unit(self.promise) if self.plan.public else self.promise
-        return views_of(
-            self.questions, self.plan.labels, limit, self.rows_per_person, groups=self.groups
+        """The noisy views that will be read; of levels that are read apart, those of all."""
+        limits = [unit(self.promise) if self.plan.public else self.promise]
+        if self.audience.apart:
+            limits = [self.audience.limit(code) for code in self.audience.read]
+        return tuple(
+            view
+            for limit in limits
+            for view in views_of(
+                self.plan.questions,
+                self.plan.labels,
+                limit,
+                self.rows_per_person,
+                groups=self.groups,
+            )
         )
 
 
@@ -65,6 +74,10 @@ def prepare_privately(
     domains: Mapping[str, object] | str | PathLike[str] | None = None,
     rows_per_person: int | None = None,
     confidence: float | None = None,
+    share: Number | None = None,
+    demands: str = "keep",
+    insist: bool = False,
+    accountant: Accountant | None = None,
 ) -> Prepared:
     """Decide everything that can be decided before the budget is spent."""
     statement = parse_private(sql)
@@ -79,17 +92,34 @@ def prepare_privately(
         domains=given_domains(domains),
         rows_per_person=most,
     )
-    own = None
-    if epsilon == "personal" or (statement.personal and epsilon is None):
-        own = personal(plan, session.engine, statement)
-        epsilon, delta = own.threshold, statement.delta if delta is None else delta
-        statement = replace(statement, personal=False)
-    promise = _promise(statement, epsilon, delta)
-    _require_groups(plan, statement, promise)
-    return Prepared(statement, plan, promise, most, sure, own)
+    own = epsilon == "personal" or (statement.personal and epsilon is None)
+    part = _stated("share", statement.share, share, None)
+    if part is not None and not own:
+        raise ParameterError("share", str(part), "it with PERSONAL EPSILON only")
+    promise = None
+    if own:
+        chance = statement.delta if delta is None else delta
+    else:
+        chance = 0
+        promise = _promise(statement, epsilon, delta)
+        require_modest(promise, insist=insist)
+        _require_groups(plan, statement, promise)
+    whose = audience(
+        plan,
+        statement,
+        promise,
+        delta=chance,
+        share=1 if part is None else part,
+        demands=demands,
+        accountant=accountant,
+    )
+    require_modest(whose.promise, insist=insist)
+    return Prepared(statement, plan, whose, most, sure)
 
 
-def _promise(statement: PrivateStatement, epsilon: Number | None, delta: Number | None) -> Budget:
+def _promise(
+    statement: PrivateStatement, epsilon: Number | None, delta: Number | None
+) -> Pure | Approximate:
     """The budget, stated once: in the clause or in the call."""
     if (statement.epsilon or statement.personal) and (epsilon is not None or delta is not None):
         raise QueryError(

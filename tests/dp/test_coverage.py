@@ -1,0 +1,138 @@
+"""A 95% interval covers 94 to 97%: small and large groups, plain and personal, every figure.
+
+Draws are repeatable, so the outcome does not depend on luck. ``python -m pytest -s`` prints the
+table.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from noise import repeatable
+
+from halfmask.dp.accountant import Accountant, Scope
+from halfmask.dp.answers import Stratum, answer
+from halfmask.dp.budget import Approximate, Pure
+from halfmask.dp.mechanisms.discrete_gaussian import DiscreteGaussian
+from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
+from halfmask.dp.questions import Exact, Question, Scale
+
+RUNS = 4000  # a share of 95% has a standard error of 0.35%
+SCALE = Scale.of("x", 0, 100)
+LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
+PROMISES = {
+    "pure, 1": Pure(1),
+    "pure, 0.1": Pure("0.1"),
+    "Gaussian": Approximate(1, "1e-6"),
+    "personal": None,
+}
+SIZES = (30, 300, 3000, 30_000)
+
+
+def values(size: int) -> np.ndarray:
+    random = np.random.default_rng(size)
+    return np.clip(random.normal(40, 15, size), 1, 99).round(1)
+
+
+def exact(part: np.ndarray, scale: Scale) -> Exact:
+    whole = scale.whole(part)
+    return Exact(
+        np.full(RUNS, len(part)),
+        {"x": np.full(RUNS, whole.sum())},
+        {"x": np.full(RUNS, (whole**2).sum())},
+        {},
+        {"x": np.tile(np.histogram(part, SCALE.edges)[0], (RUNS, 1))},
+    )
+
+
+def figure(kind: str, rows: np.ndarray, promise, confidence: float = 0.95):
+    scale = SCALE.around_zero if kind == "sum" else SCALE
+    question = Question(
+        "q", kind, "" if kind == "count" else "x", None if kind == "count" else scale
+    )
+    if promise is not None:
+        allowance = Accountant(promise).allow(promise, "x")
+        found = exact(rows, scale)
+    else:
+        paid = {level: level for level in LEVELS}
+        scope = Scope(paid, {level: Pure(level) for level in LEVELS})
+        allowance = Accountant(Pure(1)).allow(Pure(1), "x", scope=scope)
+        found = [Stratum(one, exact(rows[i::3], scale)) for i, one in enumerate(LEVELS)]
+    sampler = repeatable(17)
+    (told,) = answer([question], found, allowance, confidence=confidence, sampler=sampler).figures
+    return told
+
+
+TRUTHS = {
+    "count": len,
+    "sum": np.sum,
+    "mean": np.mean,
+    "variance": np.var,
+    "deviation": np.std,
+    "quantile": np.median,
+}
+
+
+def coverage(kind: str, size: int, promise, confidence: float = 0.95) -> tuple[float, float]:
+    rows = values(size)
+    found, truth = figure(kind, rows, promise, confidence), TRUTHS[kind](rows)
+    inside = (found.low <= truth) & (truth <= found.high)
+    return float(inside.mean()), float(np.median(found.high - found.low))
+
+
+@pytest.mark.parametrize("kind", TRUTHS)
+def test_a_group_of_300_is_covered_as_often_as_stated(kind: str) -> None:
+    share, _ = coverage(kind, 300, Pure(1))
+    assert 0.94 <= share <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.parametrize("kind", ["count", "sum", "mean", "variance", "deviation"])
+def test_intervals_cover_as_often_as_they_say(kind: str, name: str) -> None:
+    """Where the noise leaves a group no rows, all that is possible is told, and more is covered."""
+    for size in SIZES:
+        share, width = coverage(kind, size, PROMISES[name])
+        print(f"{kind:10} {name:10} {size:7,} people: {share:.1%}, {width:.4g} wide")  # noqa: T201
+        drowned = size == 30 and name != "pure, 1" and kind not in ("count", "sum")
+        assert 0.94 <= share <= (1 if drowned else 0.97), (size, share)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROMISES)
+def test_quantiles_cover_at_least_that_often(name: str) -> None:
+    """Their intervals are rounded outwards to public edges: what is narrow covers more."""
+    for size in SIZES:
+        share, width = coverage("quantile", size, PROMISES[name])
+        print(f"quantile   {name:10} {size:7,} people: {share:.1%}, {width:.4g} wide")  # noqa: T201
+        assert share >= 0.94, (size, share)
+        if 4 < width < 20:
+            assert share <= 0.975, (size, share)
+
+
+@pytest.mark.parametrize("kind", ["count", "mean"])
+def test_other_confidences_are_kept_too(kind: str) -> None:
+    for confidence in (0.5, 0.8, 0.99):
+        share, _ = coverage(kind, 3000, Pure("0.1"), confidence)
+        assert share == pytest.approx(confidence, abs=0.02)
+
+
+def test_exact_ends_of_noise_are_those_of_its_distribution() -> None:
+    """By hand, a = 1/e: P(-3 <= x <= 2) = 0.9502, P(-2 <= x <= 2) = 0.9272."""
+    assert DiscreteLaplace(Fraction(1)).spread(0.95) == (3, 2)
+    assert DiscreteLaplace(Fraction(1)).spread(0.951) == (3, 3)
+    assert DiscreteLaplace(Fraction(5)).spread(0.95) == (0, 0)
+    # Variance 1: P(-2 <= x <= 2) = 0.9907, P(-2 <= x <= 1) = 0.9366.
+    assert DiscreteGaussian(Fraction(1, 2)).spread(0.95) == (2, 2)
+    assert DiscreteGaussian(Fraction(1, 2)).spread(0.93) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [DiscreteLaplace(Fraction(1, 3)), DiscreteGaussian(Fraction(1, 40))], ids=str
+)
+def test_quantiles_of_noise_are_those_of_its_draws(mechanism) -> None:
+    draws = np.sort(mechanism.apply(np.zeros(40_000, np.int64), repeatable(3)))
+    chances = np.array([0.02, 0.2, 0.5, 0.8, 0.98])
+    assert mechanism.quantiles(chances) == pytest.approx(np.quantile(draws, chances), abs=1)
