@@ -33,6 +33,7 @@ RANGES = {
 BEYOND = re.compile(
     r"ROUND|SIGN|NULLIF|EXTRACT|DATE|LN\(|EXP\(|POW|LEFT\(|RIGHT\(|REPLACE|CONCAT|TRIM|STRPOS|SMALLINT"
 )
+DAYS = ("1960-01-01", "2020-04-01", "2021-06-01")
 NOISY = (
     "COUNT(*)",
     "COUNT({x})",
@@ -377,12 +378,12 @@ class Grammar:
         flat = [
             f"{column} {r.choice(['>', '<', '>=', '<>'])} {value}",
             f"{column} BETWEEN {low} AND {value}",
-            f"{column} IS {r.choice(['', 'NOT '])}NULL",
+            f"{column} IS {r.choice(['', 'NOT ', 'NOT ', 'NOT '])}NULL",
             f"{text} {r.choice(['=', '<>', '<>', '<>'])} '{chosen}'",
             f"{text} LIKE '%{r.choice('aeilf')}%'",
             f"{text} {r.choice(['', 'NOT '])}IN ('{chosen}', 'flu')",
             f"{r.choice(source.secret['truth'])}",
-            f"{r.choice(source.secret['date'])} >= DATE '2020-06-01'",
+            f"{r.choice(source.secret['date'])} {r.choice(['>=', '<'])} DATE '{r.choice(DAYS)}'",
             f"LENGTH({text}) {r.choice(['>', '<='])} 2",
         ]
         if depth <= 0:
@@ -395,9 +396,9 @@ class Grammar:
                 f"({self._condition(source, depth - 1)} OR {self._condition(source, depth - 1)})",
                 f"NOT ({self._condition(source, depth - 1)})",
                 f"{known} > {r.randint(20, 40)}",
-                f"{self._number(source, depth - 1)} {r.choice(['>=', '<>'])} {r.choice([0, 1, 10])}",
+                f"{self._number(source, depth - 1)} >= {r.choice([0, 1])}",
                 f"{self._text(source, depth - 1)} <> 'Flu'",
-                f"CAST({text} AS INT) > 5",
+                f"COALESCE(CAST({text} AS INT), 9) > {r.choice([0, 5])}",
             ]
         )
 
