@@ -127,7 +127,9 @@ class Interference:
     def __str__(self) -> str:
         lines = [f"world {self.world}, change {self.change}", *self.earlier, self.sql]
         refused = "refused" in self.differs
-        names = [n for n in self.differs if not refused or n in ("text", "crash")]
+        names = [
+            n for n in self.differs if n != "plain" and (not refused or n in ("text", "crash"))
+        ]
         lines += [f"  {n}: {self.differs[n][0]!r} <> {self.differs[n][1]!r}" for n in names]
         return "\n".join(line[:800] for line in lines)
 
@@ -228,7 +230,7 @@ def _ask(sides: list[Side], seed: int, questions: int, count: Count) -> None:
     grammar = Grammar(sides[0].world, seed, small=sides[0].engine == "reference")
     r, earlier, left = random.Random(seed), [], 0
     for _ in range(questions):
-        if not left and r.random() < 0.08:
+        if not left and r.random() < 0.05:
             left = r.choice([2, 3, 4])
             for side in sides:
                 side.ledger = hm.Ledger()

@@ -33,6 +33,7 @@ RANGES = {
 BEYOND = re.compile(
     r"ROUND|SIGN|NULLIF|EXTRACT|DATE|LN\(|EXP\(|POW|LEFT\(|RIGHT\(|REPLACE|CONCAT|TRIM|STRPOS|SMALLINT"
 )
+DAYS = ("1960-01-01", "2020-04-01", "2021-06-01")
 NOISY = (
     "COUNT(*)",
     "COUNT({x})",
@@ -180,7 +181,10 @@ class Grammar:
             )
         parts = [f"{source.head}SELECT {', '.join(shown)} FROM {source.text}"]
         if r.random() < 0.35:
-            parts.append(f"WHERE {self._condition(source, 2)}")
+            where = self._condition(self._every(source) if r.random() < 0.5 else source, 2)
+            if r.random() < 0.15:
+                where = "city IN (SELECT town FROM towns WHERE size > 100)"
+            parts.append(f"WHERE {where}")
         if keys:
             by = [
                 str(i + 1) if r.random() < 0.3 else (n if r.random() < 0.5 else e)
@@ -196,7 +200,7 @@ class Grammar:
 
     def _tail(self, calls: list[str], names: list[str]) -> list[str]:
         r, parts = self.r, []
-        if r.random() < 0.15:
+        if r.random() < 0.1:
             parts.append(
                 "HAVING "
                 + r.choice(
@@ -374,13 +378,13 @@ class Grammar:
         flat = [
             f"{column} {r.choice(['>', '<', '>=', '<>'])} {value}",
             f"{column} BETWEEN {low} AND {value}",
-            f"{column} IS {r.choice(['', 'NOT '])}NULL",
-            f"{text} {r.choice(['=', '<>'])} '{chosen}'",
+            f"{column} IS {r.choice(['', 'NOT ', 'NOT ', 'NOT '])}NULL",
+            f"{text} {r.choice(['=', '<>', '<>', '<>'])} '{chosen}'",
             f"{text} LIKE '%{r.choice('aeilf')}%'",
-            f"{text} IN ('{chosen}', 'flu')",
+            f"{text} {r.choice(['', 'NOT '])}IN ('{chosen}', 'flu')",
             f"{r.choice(source.secret['truth'])}",
-            f"{r.choice(source.secret['date'])} >= DATE '2020-06-01'",
-            f"LENGTH({text}) > 2",
+            f"{r.choice(source.secret['date'])} {r.choice(['>=', '<'])} DATE '{r.choice(DAYS)}'",
+            f"LENGTH({text}) {r.choice(['>', '<='])} 2",
         ]
         if depth <= 0:
             return r.choice(flat)
@@ -391,11 +395,10 @@ class Grammar:
                 f"({self._condition(source, depth - 1)} AND {self._condition(source, depth - 1)})",
                 f"({self._condition(source, depth - 1)} OR {self._condition(source, depth - 1)})",
                 f"NOT ({self._condition(source, depth - 1)})",
-                f"{known} > {r.randint(20, 50)}" if "CASE" not in source.text else flat[0],
-                f"{self._number(source, depth - 1)} > {value}",
+                f"{known} > {r.randint(20, 40)}",
+                f"{self._number(source, depth - 1)} >= {r.choice([0, 1])}",
                 f"{self._text(source, depth - 1)} <> 'Flu'",
-                f"CAST({text} AS INT) > 5",
-                f"{text} IN (SELECT region FROM towns WHERE size > 100)",
+                f"COALESCE(CAST({text} AS INT), 9) > {r.choice([0, 5])}",
             ]
         )
 
