@@ -1,7 +1,5 @@
 """The asker makes a figure of one person's value by a condition inside an aggregate."""
 
-# ruff: noqa: S608 - questions in one line, made of parts
-
 from __future__ import annotations
 
 import pyarrow as pa

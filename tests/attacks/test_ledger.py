@@ -360,7 +360,7 @@ def test_no_combination_of_answers_is_about_fewer_than_k_people(
             continue
         isolating = _isolates(told, new, who, k)
         clause = f"WHERE {where}" if where else ""
-        sql = f"SELECT g, SUM(x) AS s FROM t {clause} GROUP BY g GUARANTEE k = {k}"  # noqa: S608
+        sql = f"SELECT g, SUM(x) AS s FROM t {clause} GROUP BY g GUARANTEE k = {k}"
         try:
             answer = hm.query(table, sql, ledger=ledger, engine=engine)
         except LedgerError:

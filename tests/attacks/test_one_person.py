@@ -1,7 +1,5 @@
 """What an answer says beside its figures must not depend on somebody who cannot be in it."""
 
-# ruff: noqa: S608 - questions in one line, made of parts
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The asker reads tables that nobody gave, promises next to nothing, asks for one person's sum."""
 
-# ruff: noqa: E501, S608 - questions in one line, made of parts
+# ruff: noqa: E501 - questions in one line, made of parts
 
 from __future__ import annotations
 
