@@ -179,8 +179,8 @@ class Postgres(SqlEngine):
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
                 found = cursor.execute(text, [quoted]).fetchall()
-        except psycopg.Error as error:
-            raise refusal("postgres", error) from None
+        except psycopg.Error:
+            raise refusal("postgres") from None
         return str(found[0][0]) if found else None
 
     def close(self) -> None:

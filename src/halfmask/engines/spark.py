@@ -111,8 +111,8 @@ class Spark(SqlEngine):
         quoted = "`" + table.replace("`", "``") + "`"
         try:
             rows = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
-        except PySparkException as error:
-            raise refusal("spark", error) from None
+        except PySparkException:
+            raise refusal("spark") from None
         return next((str(r["data_type"]) for r in rows if r["col_name"] == "View Text"), None)
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from halfmask.dp.sampling import Sampler
 from halfmask.dp.vault import vault
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.seal_private import Draft, seal_private
+from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def synthesize_privately(
     rows_per_person: int = 1,
     accountant: Accountant | None = None,
     share: Number = 1,
+    policies: object = None,
     demands: str = "keep",
     insist: bool = False,
     **options: Any,
@@ -80,6 +82,7 @@ def synthesize_privately(
         rows_per_person: how many rows one person can have; further ones are left out.
         accountant: who keeps the budget of this table over several releases.
         share: with ``"personal"``, the share of everybody's own epsilon to spend.
+        policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's own epsilons aside, by the controller.
         insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
         options: what the method itself takes.
@@ -89,6 +92,7 @@ def synthesize_privately(
         BudgetExceededError: the accountant has less than ``epsilon`` left.
     """
     require_table(table)
+    table = with_policies(table, policies)
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
     columns = _columns(table)
