@@ -143,7 +143,7 @@ class Generalizations:
         from sqlglot import exp
 
         if source.table is not None:
-            return source.table.encode(name).values
+            return encode(source.table.arrow[name]).values
         table = exp.Table(this=exp.to_identifier(source.name, quoted=True))
         query = exp.select(exp.column(name, quoted=True)).distinct().from_(table)
         return encode(self.engine.run(query).column(0)).values
