@@ -90,3 +90,27 @@ def test_no_query_or_two(halfmask, people, tmp_path):
     assert halfmask("query", people).code == 1
     (tmp_path / "ask.sql").write_text(ASK)
     assert halfmask("query", people, ASK, "-f", tmp_path / "ask.sql").code == 1
+
+
+def test_a_floor_and_the_tables_of_a_database(halfmask, tmp_path):
+    import duckdb
+
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE TABLE visits AS SELECT i % 2 AS g FROM range(8) t(i)")
+        made.execute("CREATE TABLE secret AS SELECT i % 2 AS g FROM range(8) t(i)")
+    sql = "SELECT g, COUNT(*) AS n FROM {} GROUP BY g GUARANTEE k = 4"
+    said = halfmask("query", path, sql.format("visits"))
+    assert said.code == 1
+    assert "--tables visits" in said.err
+    for words in (("--tables", "visits,wards"), ("--table", "visits")):
+        assert (
+            len(halfmask("query", path, sql.format("visits"), *words, "--json").json()["data"]) == 2
+        )
+        assert (
+            "there is no table secret" in halfmask("query", path, sql.format("secret"), *words).err
+        )
+    asked = ("query", path, sql.format("visits"), "--tables", "visits")
+    raised = halfmask(*asked, "--floor", "5")
+    assert "k was raised to 5" in raised.err
+    assert halfmask(*asked, "--floor", "0").code != 0

@@ -73,9 +73,8 @@ def test_postgres_by_address(postgres: str) -> None:
         connection.execute("DROP TABLE IF EXISTS by_address")
         connection.execute("CREATE TABLE by_address (city text, n int)")
         connection.execute("INSERT INTO by_address SELECT 'x', i FROM generate_series(0, 5) i")
-    answer = hm.query(
-        postgres, ASK.format("by_address"), schema={"columns": {"city": "quasi", "n": "sensitive"}}
-    )
+    schema = {"city": "quasi", "n": "sensitive"}
+    answer = hm.query(postgres, ASK.format("by_address"), schema={"by_address": schema})
     assert answer.to_arrow()["s"].to_pylist() == [15]
     assert answer.engine == "postgres"
 
@@ -96,7 +95,7 @@ def test_unknown_engines() -> None:
 def test_the_reference_says_what_it_cannot_do() -> None:
     text = "SELECT DATE_TRUNC('month', n::date), COUNT(*) FROM t GROUP BY 1 GUARANTEE k = 3"
     with pytest.raises((UnsupportedByEngineError, QueryError)):
-        hm.query(ROWS, text, engine=Reference({"t": ROWS}))
+        hm.query("t", text, engine=Reference({"t": ROWS}))
 
 
 def test_what_duckdb_spills_lies_in_a_private_folder() -> None:

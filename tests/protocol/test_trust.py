@@ -407,6 +407,9 @@ def test_a_question_that_fails_in_the_end_fails_for_its_asker_and_not_for_cells(
     "text",
     [
         "SELECT MEDIAN(s) AS m FROM people GUARANTEE k = 2",
+        "SELECT COUNT(*) FILTER (WHERE s = 9) AS n FROM people GUARANTEE k = 2",
+        "SELECT SUM(COALESCE(s, 0)) AS n FROM people GUARANTEE k = 2",
+        "SELECT SUM(s * s * s) AS n FROM people GUARANTEE k = 2",
         "SELECT nothing, COUNT(*) AS n FROM people GROUP BY nothing GUARANTEE k = 2",
         "SELECT b, COUNT(*) AS n FROM elsewhere.people GROUP BY b GUARANTEE k = 2, l = 3",
         "SELECT b, COUNT(*) AS n FROM people GROUP BY b",

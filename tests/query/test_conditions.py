@@ -33,6 +33,7 @@ def plan_of(figure: str) -> Any:
         "COUNT(*)", "SUM(a)", "AVG(2 * a + 1)", "SUM(a * a)", "SUM(-a / 4)", "SUM(POW(a, 2))",
         "VARIANCE(a)", "STDDEV(3 * b)", "MIN(a)", "MAX(w)", "MEDIAN(b)", "COUNT(DISTINCT w)",
         "SUM(CAST(a AS DOUBLE))", "MIN(CAST(a AS TEXT))", "SUM((a - 1) * (a - 2))",
+        "SUM(a / 1000 * 1000)", "MAX(a + -2)",
     ],
 )  # fmt: skip
 def test_sums_and_products_of_one_column_are_not_conditional(figure: str) -> None:
@@ -51,6 +52,7 @@ def test_sums_and_products_of_one_column_are_not_conditional(figure: str) -> Non
         "SUM(1 / (a - 1))", "SUM(LN(a))", "SUM(EXP(a))", "SUM(SQRT(a))", "SUM(POW(a, 3))",
         "SUM(a * a * a)", "VARIANCE(a * a)", "SUM(a * b)", "SUM(a + b)", "VARIANCE(a + b)",
         "SUM((b + 100000000000000000000) - 100000000000000000000)", "SUM(b * 0.0000000001 + 1)",
+        "SUM((b + POW(10, 20)) - POW(10, 20))", "SUM((b + '1e20'::DOUBLE) - '1e20'::DOUBLE)",
         "MEDIAN(CASE WHEN a > 1 THEN a END)", "COUNT(DISTINCT CASE WHEN a > 1 THEN w END)",
         "MIN(CASE WHEN f THEN a END)", "COUNT(a > 1)", "MAX(a IS NULL)",
     ],
@@ -147,6 +149,14 @@ def test_each_part_must_be_diverse_in_what_is_shown() -> None:
     assert hm.query(table, sql.format(1)).to_arrow()["m"].to_pylist() == [20]
     answer = hm.query(table, sql.format(2)).to_arrow()
     assert (answer["t"].to_pylist(), answer["m"].to_pylist()) == ([30], [None])
+
+
+def test_numbers_in_a_condition_may_be_large() -> None:
+    rows = pa.table({"g": ["x"] * 8, "a": [60_000 + i for i in range(4)] + [1, 2, 3, 4]})
+    table = hm.read(rows, {"g": "quasi", "a": "sensitive"})
+    figure = "SUM(CASE WHEN a BETWEEN 50000 AND 100000 THEN a ELSE 0 END)"
+    answer = hm.query(table, f"SELECT g, {figure} AS m FROM t GROUP BY g GUARANTEE k = 3")
+    assert answer.to_arrow()["m"].to_pylist() == [240_006]
 
 
 def test_having_and_order_see_an_empty_figure() -> None:

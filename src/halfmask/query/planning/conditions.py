@@ -9,6 +9,7 @@ could be 1 for one person and 0 for the others counts as a condition: its value 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,18 @@ class Shape:
 
 
 FLAT = Shape()
+_PLAIN = (
+    exp.Literal,
+    exp.Paren,
+    exp.Neg,
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.Null,
+    exp.Boolean,
+    exp.Interval,
+)
 
 
 @dataclass(slots=True)
@@ -79,7 +92,7 @@ class Conditions:
         shape = walk.shape(argument)
         curved = 2 * shape.degree if kind.startswith(("var", "stddev")) else shape.degree
         mixed = shape.crossed or (curved > shape.degree and len(shape.columns) > 1)
-        if curved > MOST_DEGREE or mixed or _spread(argument) > MOST_SPREAD:
+        if curved > MOST_DEGREE or mixed or walk.spread > MOST_SPREAD:
             walk.keep(sorted(shape.columns, key=lambda c: c.sql()))
         if len(_columns(argument)) > 1:
             # Where one of them is missing, the row drops out of this figure and of no other.
@@ -104,6 +117,7 @@ class _Walk:
         self.found: list[exp.Expr] = []
         self.missing: list[exp.Expr] = []
         self.stepped: list[exp.Expr] = []
+        self.spread = 1.0
 
     def keep(self, splits: Iterable[exp.Expr]) -> None:
         self.found += [s.copy() for s in splits if s not in self.found]
@@ -116,6 +130,7 @@ class _Walk:
     def shape(self, node: exp.Expr) -> Shape:
         """What a node is a polynomial of; its conditions and steps are kept on the way."""
         if not node.find(exp.Column):
+            self.spread *= _spread(node)
             return FLAT
         if isinstance(node, exp.Column):
             return self._column(node)
@@ -126,7 +141,7 @@ class _Walk:
         if isinstance(node, exp.Mul):
             return self.shape(node.this).times(self.shape(node.expression))
         if isinstance(node, exp.Div) and not node.expression.find(exp.Column):
-            return self.shape(node.this)
+            return self.shape(node.this).plus(self.shape(node.expression))
         if isinstance(node, exp.Pow) and node.expression.sql() in ("1", "2"):
             return self.shape(node.this).power(int(node.expression.sql()))
         if isinstance(node, exp.Cast) and self._keeps_value(node):
@@ -206,14 +221,20 @@ def _columns(node: exp.Expr) -> list[exp.Column]:
     return list(dict.fromkeys(node.find_all(exp.Column)))
 
 
-def _spread(node: exp.Expr) -> float:
-    """How far the constants of an expression, multiplied, can be from 1."""
+def _spread(constant: exp.Expr) -> float:
+    """How far a constant, its parts multiplied, can be from 1."""
     spread = 1.0
-    for literal in node.find_all(exp.Literal):
-        if not literal.is_string:
-            size = abs(float(literal.name))
+    for node in constant.walk(prune=lambda n: isinstance(n, exp.Interval | exp.Cast)):
+        if isinstance(node, exp.Literal) and not node.is_string:
+            size = abs(float(node.name))
             spread *= max(size, 1 / size) if size else 1.0
+        elif not isinstance(node, _PLAIN) and not _is_moment(node):
+            return math.inf  # POW(10, 20), CAST('1e20' AS DOUBLE)
     return spread
+
+
+def _is_moment(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Cast) and bool(node.to.is_type(*exp.DataType.TEMPORAL_TYPES))
 
 
 def _is_text(to: exp.Expr) -> bool:

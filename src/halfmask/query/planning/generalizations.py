@@ -144,7 +144,7 @@ class Generalizations:
         from sqlglot import exp
 
         if source.table is not None:
-            return source.table.encode(name).values
+            return encode(source.table.arrow[name]).values
         query = exp.select(exp.column(name, quoted=True)).distinct().from_(named(source.name))
         return encode(self.engine.run(query).column(0)).values
 
