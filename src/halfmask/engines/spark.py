@@ -90,14 +90,15 @@ class Spark(SqlEngine):
 
     def definition(self, table: str) -> str | None:
         """The SQL of a view; None for a table, and for a view that was made of a frame."""
-        from pyspark.errors import PySparkException
+        from py4j.protocol import Py4JError
 
-        quoted = "`" + table.replace("`", "``") + "`"
-        try:
-            rows = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
-        except PySparkException as error:
-            raise refusal("spark", error) from None
-        return next((str(r["data_type"]) for r in rows if r["col_name"] == "View Text"), None)
+        try:  # the public catalog tells no text of temporary views
+            catalog = self._session._jsparkSession.sessionState().catalog()
+            name = self._session._jvm.org.apache.spark.sql.catalyst.TableIdentifier(table)
+            text = catalog.getTempViewOrPermanentTableMetadata(name).viewText()
+        except (AttributeError, Py4JError):  # a session of Spark Connect, or no such table
+            return None
+        return str(text.get()) if text.isDefined() else None
 
     def close(self) -> None:
         """Take away what was brought along; the session is not ours to stop."""
