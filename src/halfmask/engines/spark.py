@@ -93,8 +93,9 @@ class Spark(SqlEngine):
         from py4j.protocol import Py4JError
 
         try:  # the public catalog tells no text of temporary views
-            catalog = self._session._jsparkSession.sessionState().catalog()
-            name = self._session._jvm.org.apache.spark.sql.catalyst.TableIdentifier(table)
+            catalog = self._session._jsparkSession.sessionState().catalog()  # noqa: SLF001
+            java = self._session._jvm  # noqa: SLF001
+            name = java.org.apache.spark.sql.catalyst.TableIdentifier(table)
             text = catalog.getTempViewOrPermanentTableMetadata(name).viewText()
         except (AttributeError, Py4JError):  # a session of Spark Connect, or no such table
             return None
