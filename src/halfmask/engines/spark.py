@@ -90,7 +90,7 @@ class Spark(SqlEngine):
 
     def definition(self, table: str) -> str | None:
         """The SQL of a view; None for a table, and for a view that was made of a frame."""
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
         try:  # the public catalog tells no text of temporary views
             catalog = self._session._jsparkSession.sessionState().catalog()  # noqa: SLF001

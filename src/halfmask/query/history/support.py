@@ -345,8 +345,8 @@ def _parts(
     place = "place"
     if support.splits:
         split = ", ".join(f"x{j}" for j in range(len(support.splits)))
-        part = f"CASE WHEN place < {support.rows} THEN MD5(CAST(ROW({split}) AS VARCHAR)) END"
-        place = f"DENSE_RANK() OVER (ORDER BY place, {part})"
+        own = f"CASE WHEN place < {support.rows} THEN MD5(CAST(ROW({split}) AS VARCHAR)) END"
+        place = f"DENSE_RANK() OVER (ORDER BY place, {own})"
     hashed = (
         f"SELECT {place} AS place, {who} AS person, {rows}{there} "  # noqa: S608
         f"FROM (SELECT place, {', '.join(texts)} FROM traced)"
