@@ -160,6 +160,27 @@ def test_a_view_is_asked_instead(view: str, known: bool, tmp_path: Path) -> None
         )
 
 
+def test_a_view_whose_rows_cannot_be_followed_has_one_row_less(tmp_path: Path) -> None:
+    """The people are the same and the rows cannot be matched: how many each has is compared."""
+    import duckdb
+
+    path = str(tmp_path / "months.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.register("arrow", MONTHS)
+        connection.execute("CREATE TABLE months AS SELECT * FROM arrow")
+        connection.execute("CREATE VIEW pay AS SELECT DISTINCT *, 1 AS one FROM months")
+        connection.execute(
+            "CREATE VIEW total AS SELECT id, city, SUM(salary) AS s FROM months GROUP BY id, city"
+        )
+    schema = {"months": PANEL, "pay": PANEL, "total": PANEL}
+    ledger = hm.Ledger()
+    _ask(path, ALL.format("months"), ledger, schema)
+    text = "SELECT city, SUM(s) AS s FROM total GROUP BY city GUARANTEE k = 5"
+    _ask(path, text, ledger, schema)
+    with pytest.raises(LedgerError):
+        _ask(path, ALL.format("pay WHERE month < 3"), ledger, schema)
+
+
 def test_disjoint_questions_on_a_table_and_its_view_are_answered(tmp_path: Path) -> None:
     path, schema, ledger = _database(tmp_path), {"people": NOBODY, "pay": NOBODY}, hm.Ledger()
     for table, city in (("people", "x"), ("pay", "y")):

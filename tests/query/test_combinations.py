@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import product
 
 import numpy as np
@@ -9,10 +10,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 import halfmask as hm
 from halfmask.errors import LedgerError
+from halfmask.query.collect import collect
+from halfmask.query.filter import choose, publish
 from halfmask.query.history.differences import Atom, isolates
+from halfmask.query.history.support import support_of
+from halfmask.query.run import Session
 
 COUNTS = "SELECT SUM(salary) AS s FROM t {} GUARANTEE k = 5, l = 2"
 THREE = (
@@ -80,6 +86,22 @@ def test_a_changed_table_is_noticed(engine: str) -> None:
         hm.query(other, THREE[0], ledger=ledger)
     changed = hm.query(other, THREE[1], ledger=ledger)
     assert any("has changed since answer 1, 2" in note for note in changed.notes)
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_each_part_that_a_condition_tells_apart_is_compared(split: bool) -> None:
+    """A figure of those above forty in the first answer, less the same without one of them."""
+    ledger = hm.Ledger()
+    with Session(_people(person=True)) as session:
+        for sql in (THREE[0], THREE[2]):
+            work = session.prepare(sql)
+            groups = collect(work.plan, session.engine)
+            published = publish(groups, choose(groups, work.plan.semantics))
+            age = exp.column("age", table=work.plan.scope.main, quoted=True)
+            splits = (age >= 40,) if split and sql == THREE[0] else ()
+            new = support_of(work.plan, groups, published, {}, splits)
+            with pytest.raises(LedgerError) if split and ledger.entries else nullcontext():
+                ledger.note(session, work, new)
 
 
 @st.composite

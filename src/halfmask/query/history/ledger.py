@@ -230,13 +230,13 @@ class Ledger:
             self.entries[i] = replace(found, fingerprint=entry.fingerprint)
 
     def _compare(self, numbers: Numbers, new: Entry) -> tuple[str, ...]:
-        met: set[int] = set()
+        met: dict[Kind, set[int]] = {"people": set(), "rows": set(), "pairs": set()}
         for part in new.seen:
             comparison = _Comparison(self, numbers, new, part)
             # Most often all figures of a part are made of the same rows in all answers.
             for others in dict.fromkeys(self._same(part, of) for of in part.of):
-                met |= comparison.run(others)
-        strangers = [i for i in range(len(self.entries)) if i not in met]
+                met[part.kind] |= comparison.run(others)
+        strangers = [i for i in range(len(self.entries)) if i not in met["rows"]]
         return (*self._changed(new), *self._apart(numbers, new, strangers))
 
     def _same(self, part: Seen, of: str) -> tuple[tuple[int, Seen], ...]:
@@ -258,7 +258,7 @@ class Ledger:
                 continue
             if entry.names_people and new.names_people:
                 if related:
-                    _Comparison(self, numbers, new, new.seen[0]).by_number(i)
+                    _Comparison(self, numbers, new, new.seen[0]).by_number(i, entry.seen[0])
                 continue
             if related and (entry.opaque or new.opaque):
                 self.danger(
@@ -357,47 +357,46 @@ class _Comparison:
 
     def run(self, others: tuple[tuple[int, Seen], ...]) -> set[int]:
         """Compare with each that shares a number, then together; gives those entries."""
-        shared: list[tuple[int, Side]] = []
-        apart: list[tuple[int, Side]] = []
+        met = set()
         inside = self.mine.codes >= 0
         for i, seen in others:
-            side = seen.side(self.size, once=self.part.kind == "people")
+            side = self._side(seen)
             if (inside & (side.codes >= 0)).any():
-                shared.append((i, side))
+                met.add(i)
                 self._judge([side], [i], give_up=True)
-            else:
-                apart.append((i, side))
-        self._together(shared, apart)
-        return {i for i, _ in shared}
+        if met:
+            self._together(list(reversed(others)), inside)
+        return met
 
-    def by_number(self, i: int) -> None:
+    def by_number(self, i: int, seen: Seen) -> None:
         """Compare how many rows people have, where the rows cannot be matched."""
-        self.mine = self.part.side(self.size)
-        for seen in self.ledger.entries[i].seen:
-            if seen.kind == "people":
-                self._judge([seen.side(self.size)], [i], give_up=True)
+        self.mine, side = self.part.side(self.size), seen.side(self.size)
+        # One row per person beside several: another kind of row, made of them.
+        if _is_single(self.mine) == _is_single(side):
+            self._judge([side], [i], give_up=True)
 
-    def _together(self, tied: list[tuple[int, Side]], rest: list[tuple[int, Side]]) -> None:
+    def _side(self, seen: Seen) -> Side:
+        return seen.side(self.size, once=self.part.kind == "people")
+
+    def _together(self, left: list[tuple[int, Seen]], inside: NDArray[np.bool_]) -> None:
         """Compare the latest answers that are tied to the new one, be it through each other."""
-        if not tied:
-            return
-        tied = list(tied)
-        inside = np.logical_or.reduce([side.codes >= 0 for _, side in tied])
+        different: list[tuple[int, Side]] = []
         grown = True
         while grown:
-            near = [(i, s) for i, s in rest if (inside & (s.codes >= 0)).any()]
-            rest = [pair for pair in rest if not any(pair[1] is s for _, s in near)]
-            for _, side in near:
-                inside |= side.codes >= 0
-            tied += near
-            grown = bool(near)
-        different: list[tuple[int, Side]] = []
-        for i, side in sorted(tied, key=lambda pair: -pair[0]):
-            if not any(_tells_same(side, other) for _, other in different):
-                different.append((i, side))
+            grown, rest = False, []
+            for i, seen in left:
+                side = self._side(seen) if len(different) < MOST_TRIED else None
+                if side is None or not (inside & (side.codes >= 0)).any():
+                    rest.append((i, seen))
+                    continue
+                inside, grown = inside | (side.codes >= 0), True
+                if not any(_tells_same(side, other) for _, other in different):
+                    different.append((i, side))
+            left = rest
+        different.sort(key=lambda pair: -pair[0])
         for most in sorted({min(MOST_TRIED, len(different)), min(MOST_TOGETHER, len(different))}):
             if most > 1:
-                latest = sorted(different[:most], key=lambda pair: pair[0])
+                latest = different[:most][::-1]
                 sides, entries = [s for _, s in latest], [i for i, _ in latest]
                 self._judge(sides, entries, give_up=most <= MOST_TOGETHER)
 
@@ -406,7 +405,7 @@ class _Comparison:
         involved = [self.ledger.entries[i] for i in entries]
         demand = max(e.demand for e in (*involved, self.new))
         k = max(e.k for e in (*involved, self.new))
-        if any(_tells_same(self.mine, side) for side in sides) and len(sides) == 1:
+        if len(sides) == 1 and _tells_same(self.mine, sides[0]):
             return
         atoms = atoms_of([*sides, self.mine], self.numbers.who, demand)
         found = None if atoms is None else isolates(atoms, demand, len(sides))
@@ -425,13 +424,19 @@ def _tells_same(one: Side, other: Side) -> bool:
     """Whether two answers have the same rows, be it under other numbers."""
     if len(one.profiles) != len(other.profiles):
         return False
-    if any(len(p) > 1 or p[0][1] > 1 for side in (one, other) for p in side.profiles):
-        return one.profiles == other.profiles and np.array_equal(one.codes, other.codes)
-    if not np.array_equal(one.codes >= 0, other.codes >= 0):
-        return False
     inside = one.codes >= 0
-    pairs = np.unique(one.codes[inside].astype(np.int64) * 2**31 + other.codes[inside])
-    return len(pairs) == len(one.profiles)
+    if not np.array_equal(inside, other.codes >= 0):
+        return False
+    if not (_is_single(one) and _is_single(other)):
+        return one.profiles == other.profiles and np.array_equal(one.codes, other.codes)
+    pairs = np.full(len(one.profiles), -1, dtype=np.int64)
+    pairs[one.codes[inside]] = other.codes[inside]
+    return bool((pairs[one.codes[inside]] == other.codes[inside]).all())
+
+
+def _is_single(side: Side) -> bool:
+    """Whether everything stands in one place, once."""
+    return all(len(p) == 1 and p[0][1] == 1 for p in side.profiles)
 
 
 def _digest(file: Path) -> bytes | None:

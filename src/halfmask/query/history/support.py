@@ -46,19 +46,23 @@ class Support:
         places: per group (``level``, ``g0...``) the figure it belongs to; rows first, then totals.
         k: the largest guarantee of what was told.
         demand: what every difference must reach: k, and the own k of everybody in a place.
-        splits: conditions whose parts were told apart by a figure, in the rows ``split``.
-        split: the places in which that figure is shown.
+        splits: conditions of figures: a row tells of each part of its people that differs in them.
+        rows: how many places are rows; the others are totals.
     """
 
     places: pa.Table
     k: int
     demand: int
     splits: tuple[exp.Expr, ...] = ()
-    split: tuple[int, ...] = ()
+    rows: int = 0
 
 
 def support_of(
-    plan: Plan, groups: Groups, published: Published, withheld: Mapping[str, int | None]
+    plan: Plan,
+    groups: Groups,
+    published: Published,
+    withheld: Mapping[str, int | None],
+    splits: tuple[exp.Expr, ...] = (),
 ) -> Support:
     """The rows of an answer, and its totals of people left out where they are said."""
     import pyarrow as pa
@@ -85,7 +89,7 @@ def support_of(
     own = groups.demand[0][inside].tolist() if groups.demand is not None else []
     if REFUSED in said.values():
         own.append(groups.largest_refused)
-    return Support(table, k, max([k, *own]))
+    return Support(table, k, max([k, *own]), splits, len(published))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,11 +345,8 @@ def _parts(
     place = "place"
     if support.splits:
         split = ", ".join(f"x{j}" for j in range(len(support.splits)))
-        chosen = ", ".join(map(str, (-1, *support.split)))
-        place = (
-            f"DENSE_RANK() OVER (ORDER BY place, CASE WHEN place IN ({chosen}) "
-            f"THEN MD5(CAST(ROW({split}) AS VARCHAR)) END)"
-        )
+        own = f"CASE WHEN place < {support.rows} THEN MD5(CAST(ROW({split}) AS VARCHAR)) END"
+        place = f"DENSE_RANK() OVER (ORDER BY place, {own})"
     hashed = (
         f"SELECT {place} AS place, {who} AS person, {rows}{there} "  # noqa: S608
         f"FROM (SELECT place, {', '.join(texts)} FROM traced)"
