@@ -108,14 +108,6 @@ class Spark(SqlEngine):
         """The SQL of a view; None for a table, and for a view that was made of a frame."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-<<<<<<< HEAD
-        quoted = "`" + table.replace("`", "``") + "`"
-        try:
-            rows = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
-        except PySparkException:
-            raise refusal("spark") from None
-        return next((str(r["data_type"]) for r in rows if r["col_name"] == "View Text"), None)
-=======
         try:  # the public catalog tells no text of temporary views
             catalog = self._session._jsparkSession.sessionState().catalog()  # noqa: SLF001
             java = self._session._jvm  # noqa: SLF001
@@ -124,7 +116,6 @@ class Spark(SqlEngine):
         except (AttributeError, Py4JError):  # a session of Spark Connect, or no such table
             return None
         return str(text.get()) if text.isDefined() else None
->>>>>>> ledger
 
     def close(self) -> None:
         """Take away what was brought along; the session is not ours to stop."""
