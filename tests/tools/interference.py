@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planted import World
 
-NUMBERED = re.compile(r"(?<=hm_policies_)\d+")
+NUMBERED = re.compile(r"\b(hm_policies|hm_watched)_\d+")
 DOMAINS = {
     "city": ["Arras", "Lille", "Bourges"],
     "age": {"low": 0, "high": 80, "bins": 4},
@@ -86,7 +86,7 @@ class Side:
             return {"crash": type(error).__name__, "text": str(error)[:300]}
         # Each plan brings the policies under a name of its own, by number.
         plan, document = str(found), json.dumps(found.to_dict(), default=str)
-        return {"plan": NUMBERED.sub("", plan), "document": NUMBERED.sub("", document)}
+        return {n: NUMBERED.sub(r"\1", t) for n, t in (("plan", plan), ("document", document))}
 
     def see_noisy(self, sql: str) -> dict[str, Any]:
         """What of a noisy answer is not noise."""
