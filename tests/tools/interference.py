@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planted import World
 
-NUMBERED = re.compile(r"(?<=hm_policies_)\d+")
+NUMBERED = re.compile(r"\b(hm_policies|hm_watched)_\d+")
 DOMAINS = {
     "city": ["Arras", "Lille", "Bourges"],
     "age": {"low": 0, "high": 80, "bins": 4},
@@ -86,7 +86,7 @@ class Side:
             return {"crash": type(error).__name__, "text": str(error)[:300]}
         # Each plan brings the policies under a name of its own, by number.
         plan, document = str(found), json.dumps(found.to_dict(), default=str)
-        return {"plan": NUMBERED.sub("", plan), "document": NUMBERED.sub("", document)}
+        return {n: NUMBERED.sub(r"\1", t) for n, t in (("plan", plan), ("document", document))}
 
     def see_noisy(self, sql: str) -> dict[str, Any]:
         """What of a noisy answer is not noise."""
@@ -141,6 +141,7 @@ class Count:
     asked: int = 0
     answered: int = 0
     with_rows: int = 0
+    with_figures: int = 0
     refused: int = 0
     failed: int = 0
     found: list[Interference] = field(default_factory=list)
@@ -154,6 +155,8 @@ class Count:
         else:
             self.answered += 1
             self.with_rows += bool(seen.get("rows"))
+            figures = (v for row in seen.get("plain", ()) for n, v in row.items() if n[0] == "x")
+            self.with_figures += any(value is not None for value in figures)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -161,6 +164,7 @@ class Count:
             "questions": self.asked,
             "answered": self.answered,
             "with_rows": self.with_rows,
+            "with_figures": self.with_figures,
             "refused": self.refused,
             "failed": self.failed,
             "share_with_rows": round(self.with_rows / max(self.asked, 1), 3),

@@ -340,7 +340,7 @@ class Grammar:
             f"STRPOS({t}, 'a')",
             f"EXTRACT(EPOCH FROM {d})",
         ]
-        return r.choice(rash if r.random() < 0.25 else calm)
+        return r.choice(rash if r.random() < 0.3 else calm)
 
     def _text(self, source: Source, depth: int) -> str:
         r = self.r
