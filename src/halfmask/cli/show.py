@@ -52,8 +52,8 @@ def say(text: str) -> None:
 
 
 def echo(text: str) -> None:
-    """Print words or a text to stdout."""
-    click.echo(visible(masked(text)))
+    """Print a text to stdout."""
+    click.echo(visible(text))
 
 
 def csv(rows: pa.Table) -> None:
@@ -110,7 +110,7 @@ def table(
         label = Text(visible(heading, ""))
         out.add_column(label, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        out.add_row(*(Text(visible(masked(number(cell)))) for cell in row))
+        out.add_row(*(Text(visible(number(cell))) for cell in row))
     console = _console(to)
     console.print(Text(visible(title), "bold"))
     console.print(out)

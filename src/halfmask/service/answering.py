@@ -43,6 +43,7 @@ def guaranteed_answer(
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.suggest import suggest
     from halfmask.release.document import plain_rows
+    from halfmask.release.files import private_folder
 
     if asked.suggest:
         return document("query", {"suggestion": suggest(table, asked.sql).to_dict()})
@@ -51,7 +52,7 @@ def guaranteed_answer(
         return document("query", {"explanation": explained(work.plan, session).to_dict()})
     ledger = Ledger.read(books.answers)
     answer = session.answer(work, ledger=ledger, effort=asked.effort)
-    books.answers.parent.mkdir(mode=0o700, exist_ok=True)
+    private_folder(books.answers.parent)
     ledger.write(books.answers)
     facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}
     return kept("query", answer, facts, folder)

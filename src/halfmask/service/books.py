@@ -13,6 +13,7 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import budget
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.errors import LedgerError
+from halfmask.release.files import private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ class Books:
                 "A budget is granted to this table already: it cannot be granted again, as what "
                 "was spent would be forgotten."
             )
-        self.budget.parent.mkdir(mode=0o700, exist_ok=True)
+        private_folder(self.budget.parent)
         BudgetLedger.create(self.budget, granted)
 
     def accountant(self) -> Accountant:
