@@ -202,7 +202,8 @@ def test_labels_of_hierarchies_on_request():
 def test_personal_is_the_default_where_people_state_demands():
     table = line([1, 2, 3, 4], [2, 2, 2, 2])
     assert hm.anonymize(table, OWN).method == "personal"
-    assert hm.anonymize(table, hm.KAnonymity(2)).method == "optimal"
+    assert hm.anonymize(table, hm.KAnonymity(2)).method == "personal"
+    assert hm.anonymize(table, hm.KAnonymity(2), demands="ignore").method == "optimal"
     assert hm.anonymize(table, OWN, metric="loss").method == "optimal"
 
 
