@@ -6,6 +6,7 @@ import pytest
 
 CANARY = "Zyxw9173"
 NUMBER = "918273645"
+WHO = "Qvut5521"  # a check of own demands names people, to whoever holds the table
 JOBS = "cook;kitchen;*\nbaker;kitchen;*\n" + f"{CANARY};kitchen;*\n"
 SCHEMA = """
 [table]
@@ -29,7 +30,7 @@ role = "sensitive"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     rows = "".join(
-        f"{CANARY}{i},{NUMBER if i == 0 else 30 + i % 2},{CANARY if i == 1 else 'cook'},"
+        f"{WHO}{i},{NUMBER if i == 0 else 30 + i % 2},{CANARY if i == 1 else 'cook'},"
         f"{CANARY if i % 3 else 'flu'},{NUMBER},{2 + i % 2}\n"
         for i in range(12)
     )
@@ -75,6 +76,8 @@ def test_no_cell_value_is_printed(halfmask, folder, command):
     # The header of job.csv, read as a table, is its first line; it holds no canary.
     assert CANARY not in outcome.out + outcome.err
     assert NUMBER not in outcome.out + outcome.err
+    assert (WHO in outcome.out) == ("check" in command and "--personal-k" in command)
+    assert WHO not in outcome.err
     report = folder / "out.json"
     if report.exists():
         assert CANARY not in report.read_text(encoding="utf-8")

@@ -113,10 +113,18 @@ def test_models_against_a_population(halfmask, tmp_path):
     assert halfmask(*ask, "--delta-presence", "0,0.6").code == 2
 
 
+def test_where_nobody_demands_anything_a_promise_must_be_named(halfmask, tmp_path) -> None:
+    (tmp_path / "people.csv").write_text("age\n30\n30\n", encoding="utf-8")
+    (tmp_path / "people.toml").write_text('[columns.age]\nrole = "quasi"\n', encoding="utf-8")
+    for verb in ("check", "anonymize"):
+        found = halfmask(verb, tmp_path / "people.csv")
+        assert found.code == 1
+        assert "No promise" in found.err
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ([], "No promise"),
         (["--l", "disease"], "COLUMN=NUMBER"),
         (["--l", "disease=many"], "number"),
         (["--t", "disease=0.2:equal:more"], "COLUMN=NUMBER"),

@@ -197,8 +197,23 @@ def test_a_population_that_cannot_be_read_leaves_the_former(opened):
 def test_each_persons_own_k_comes_from_the_policy(service):
     service.run("POST", "/api/sample", json={"rows": 60})
     found = service.run("POST", "/api/anonymize", json={"personal_k": True})
-    assert [one["model"] for one in found["verdicts"]] == ["personal k-anonymity"]
-    assert found["verdicts"][0]["holds"]
+    own = ["personal k-anonymity", "personal l-diversity", "personal l-diversity"]
+    assert [one["model"] for one in found["verdicts"]] == own
+    assert all(one["holds"] for one in found["verdicts"])
+    found = service.run("POST", "/api/anonymize", json={})
+    assert [one["model"] for one in found["verdicts"]] == own
+    assert found["demands"] == {"kept": True}
+
+
+def test_demands_are_set_aside_only_where_the_request_says_so(service):
+    service.run("POST", "/api/sample", json={"rows": 60})
+    aside = {"k": 2, "demands": "ignore"}
+    found = service.run("POST", "/api/anonymize", json=aside)
+    assert found["demands"] == {"kept": False, "people": 60}
+    assert found["outcome"].startswith("The own demands of 60 people were set aside")
+    refused = service.run("POST", "/api/synthesize", json={"k": 5})
+    assert "people state an own l or t" in refused["message"]
+    assert not service.run("POST", "/api/anonymize", json={"demands": "ignore"})["ok"]
 
 
 def test_a_promise_that_cannot_be_kept_is_told_as_it_is(opened):

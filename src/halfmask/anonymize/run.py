@@ -18,7 +18,7 @@ from halfmask.models.exact import require_number, require_whole
 from halfmask.models.needs import demanded, prepare, statistics
 from halfmask.models.verdict import Model
 from halfmask.release.candidate import Candidate
-from halfmask.release.demands import statement
+from halfmask.release.demands import refuse_diversity, statement
 from halfmask.release.recoding import Recoding, Step
 from halfmask.release.seal import require_declared, seal
 from halfmask.table.demands import with_policies
@@ -110,6 +110,8 @@ def anonymize(
     if demands == "keep":
         models = demanded(table, models)
     method = method or _default(models, metric, suppression)
+    if method == "exact" and demands == "keep":
+        refuse_diversity(table, "method='exact'", "method='personal'")
     _require(table, method, suppression, seed, time_limit)
     if options and method in RECODINGS:
         name, value = next(iter(options.items()))

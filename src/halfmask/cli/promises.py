@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli.options import load
-from halfmask.table.demands import EXACT, states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +59,7 @@ def promises(verb: Verb) -> Verb:
 def models(given: Mapping[str, Any], schema: Schema) -> list[Model]:
     """The models that the options name, in their order; none only where people state demands."""
     from halfmask.models.stated import stated_models
+    from halfmask.table.demands import EXACT, states
 
     demands = given["policies"] or any(states(schema, demand) for demand in EXACT)
     needed = not demands or given.get("ignore_demands", False)

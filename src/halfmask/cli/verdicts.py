@@ -54,12 +54,17 @@ def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:
     return found
 
 
+def _printed(who: object) -> str:
+    """A person as a terminal may show it: what steers a terminal is left out."""
+    return "".join(sign for sign in str(who) if sign.isprintable())
+
+
 def show_failing(verdicts: Sequence[Verdict]) -> None:
     """Print whose own demand is not met, the first of them where they are many."""
     found = _broken(verdicts)
     if not found:
         return
-    rows = [(who, "; ".join(broken)) for who, broken in list(found.items())[:_SHOWN]]
+    rows = [(_printed(who), "; ".join(broken)) for who, broken in list(found.items())[:_SHOWN]]
     title = "Whose own demand is not met (for whoever holds the table)"
     show.table(title, ("person or row", "promise"), rows)
     if len(found) > _SHOWN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import ParameterError, SchemaError
@@ -13,6 +14,7 @@ from halfmask.models.personal_t_closeness import PersonalTCloseness
 from halfmask.models.verdict import Model
 from halfmask.table.classes import distinct
 from halfmask.table.demands import demand_key, states
+from halfmask.table.histogram import value_facts
 from halfmask.table.numbers import is_number
 from halfmask.table.population import widen
 from halfmask.table.schema import NO_QUASI
@@ -21,7 +23,6 @@ from halfmask.table.table import require_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
@@ -82,9 +83,15 @@ def demanded_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
 
 
 def _is_stated(table: Table, model: Model) -> bool:
-    """Whether anybody states what ``model`` reads."""
-    values = [table.encode(key).values for key in demand_keys(table, model)]
-    return any(one.null_count < len(one) for one in values)
+    """Whether anybody states what ``model`` reads, and for l and t whether it asks for anything."""
+    for key in demand_keys(table, model):
+        numbers = value_facts(table, key)["numbers"]
+        assert numbers is not None  # noqa: S101 - demands are numbers
+        if model.policy == ("k",) and not np.isnan(numbers).all():
+            return True
+        if (numbers < 1 if model.policy == ("t",) else numbers > 1).any():
+            return True
+    return False
 
 
 def require_models(models: Sequence[Model]) -> None:

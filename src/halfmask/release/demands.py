@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Choice = Literal["keep", "ignore"]
 _STRICTER = {"k": "max", "l": "max", "t": "min", "epsilon": "min"}
 _TOLERANCE = 1e-9
+DRAWN, INSTEAD = "rows drawn from groups", "anonymize, or differential privacy (epsilon)"
 SET_ASIDE = "only the controller may set demands aside: demands='ignore', or --ignore-demands"
 
 
@@ -130,7 +131,7 @@ def hold_groups(table: Table, ids: NDArray[Any], choice: Choice) -> DemandsState
     found = statement(table, choice)
     if found is None or choice == "ignore":
         return found
-    refuse_diversity(table)
+    refuse_diversity(table, DRAWN, INSTEAD)
     every = np.arange(len(table))
     people = _people(table, every, ids, int(ids.max(initial=-1)) + 1)[ids]
     broken = int(np.count_nonzero(people < _numbers(table, "k", rows=every)))
@@ -146,14 +147,14 @@ def told_first(found: DemandsStatement | None, notes: Sequence[str]) -> tuple[st
     return (*((found.words,) if found.words else ()), *notes, *found.notes)
 
 
-def refuse_diversity(table: Table) -> None:
-    """Refuse where somebody demands an l or t, which groups of a generator cannot give."""
+def refuse_diversity(table: Table, what: str, instead: str) -> None:
+    """Refuse where somebody demands an l or t, which ``what`` cannot give."""
     l_, t = _numbers(table, "l"), _numbers(table, "t")
     count = _count(table, (l_ > 1) | (t < 1))
     if count:
         raise PrivacyError(
-            f"{count:,} people state an own l or t, which rows drawn from groups cannot keep: use "
-            f"anonymize, or differential privacy (epsilon); {SET_ASIDE}."
+            f"{count:,} people state an own l or t, which {what} cannot keep: use {instead}; "
+            f"{SET_ASIDE}."
         )
 
 

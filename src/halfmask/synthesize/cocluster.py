@@ -20,7 +20,7 @@ from halfmask.coclustering.numbers import is_number
 from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.exact import require_whole
-from halfmask.release.demands import SET_ASIDE, refuse_diversity, statement
+from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, statement
 from halfmask.release.leaving import leaving
 from halfmask.release.seal_synthetic import SyntheticDraft, seal_synthetic
 from halfmask.synthesize.columns import values_of
@@ -144,7 +144,7 @@ def _wanted(table: Table, k: object, demands: Choice) -> tuple[int, tuple[str, .
     people = len(table) if owner is None else int(owner.max(initial=-1)) + 1
     own = np.array([np.nan])
     if statement(table, demands) is not None and demands == "keep":
-        refuse_diversity(table)
+        refuse_diversity(table, DRAWN, INSTEAD)
         own = resolve(table, "k", shown(table.schema, "k"))
     if k is None and not np.isnan(own).all():
         k = 1

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.anonymize.partition.run import METHODS
-from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
+from halfmask.errors import (
+    InfeasibleDemandsError,
+    ParameterError,
+    PrivacyError,
+    UnsatisfiableError,
+)
 from halfmask.kernels import k_member as kernel
 from halfmask.kernels.demands import Demands
 from halfmask.metrics.space import space_of
@@ -51,10 +56,26 @@ def tables(draw) -> hm.Table:
     return hm.Table(pa.table({n: pa.array(v, kinds.get(n)) for n, v in rows.items()}), schema)
 
 
+def only_k(table):
+    """The table whose people state no l and no t."""
+    rows = table.arrow.drop_columns(["l_i", "t_i"])
+    return hm.Table(rows, replace(table.schema, policy={"k": "k_i"}))
+
+
+def test_exact_refuses_people_who_state_an_l_or_t_and_counts_them():
+    rows = pa.table({"x": [1, 1, 2, 2], "s": list("uvuv"), "l_i": [2, 1, 1, 2]})
+    schema = hm.Schema({"x": "quasi", "s": "sensitive"}, policy={"l": "l_i"})
+    with pytest.raises(PrivacyError, match=r"2 people state an own l or t.*'personal'.*'ignore'"):
+        hm.anonymize(hm.Table(rows, schema), hm.KAnonymity(2), method="exact")
+    assert hm.anonymize(hm.Table(rows, schema)).method == "personal"
+
+
 @pytest.mark.parametrize("method", METHODS)
 @given(table=tables())
 @settings(max_examples=30)
 def test_everybody_stands_among_as_many_as_they_ask_for(method, table):
+    if method == "exact":
+        table = only_k(table)
     release = hm.anonymize(table, OWN, method=method, seed=1, time_limit=0.2)
     assert release.rows == len(table)
     assert violations(table, release, ["x", "c"], "k_i") == 0
@@ -181,7 +202,8 @@ def test_labels_of_hierarchies_on_request():
 def test_personal_is_the_default_where_people_state_demands():
     table = line([1, 2, 3, 4], [2, 2, 2, 2])
     assert hm.anonymize(table, OWN).method == "personal"
-    assert hm.anonymize(table, hm.KAnonymity(2)).method == "optimal"
+    assert hm.anonymize(table, hm.KAnonymity(2)).method == "personal"
+    assert hm.anonymize(table, hm.KAnonymity(2), demands="ignore").method == "optimal"
     assert hm.anonymize(table, OWN, metric="loss").method == "optimal"
 
 

@@ -19,7 +19,7 @@ const FIELDS = {
   ],
   promises: [
     { name: "k", label: "k: each person hides among at least", kind: "whole", min: 2, value: 5,
-      help: "people who look alike; empty: no common k" },
+      help: "people who look alike; empty: no common k. What people demand in the schema is kept besides" },
     { name: "personal_k", label: "each person's own k, from the policy column", kind: "check" },
   ],
   anonymize: [
@@ -39,6 +39,7 @@ const FIELDS = {
       options: ["equal-frequency", "equal-width", "modl"], hint: "equal-frequency", more: true },
     { name: "link", label: "cocluster: what a class publishes first", kind: "choice", options: ["count", "lift"], hint: "as fits", more: true },
     { name: "seed", label: "Seed, to repeat a search that draws lots", kind: "whole", min: 0, hint: "none", more: true },
+    { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
   ],
   risks: [
     { name: "k_map", label: "k-map: people of the population in each class", kind: "whole", min: 1, hint: "no promise" },
@@ -53,6 +54,7 @@ const FIELDS = {
     { name: "risk", label: "Compare by this risk", kind: "choice", options: ["mean", "highest", "inference"], hint: "mean", more: true },
     { name: "utility", label: "and by this loss", kind: "choice", options: ["loss", "distance"], hint: "loss where it is known", more: true },
     { name: "time_limit", label: "Time limit for each search, in seconds", kind: "number", min: 0.1, hint: "none", more: true },
+    { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
   ],
   compare: [
     { name: "targets", label: "Columns to predict from the others", kind: "list", hint: "the first sensitive one", more: true },
@@ -85,6 +87,7 @@ const FIELDS = {
     { name: "mode", label: "cocluster: rows are drawn", kind: "choice", options: ["draw", "quota"], hint: "at random", more: true },
     { name: "time_limit", label: "cocluster: time limit, in seconds", kind: "number", min: 0.1, hint: "none", more: true },
     { name: "seed", label: "cocluster: seed, to repeat a draw", kind: "whole", min: 0, hint: "none", more: true },
+    { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
   ],
 };
 const NUMERIC = ["whole", "number", "share"];
