@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import re
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +15,9 @@ import pytest
 import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
 from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.reference import Reference
+from halfmask.query.parsing.parse import parse
+from halfmask.query.planning.plan import plan
 from halfmask.query.private.clause import parse_private
 from halfmask.query.private.groups import collected
 from halfmask.query.private.plan import plan_private
@@ -178,6 +184,44 @@ def test_what_is_answered_means_what_sql_means(condition: str, rows: int) -> Non
     assert totals(f"SELECT COUNT(*) FROM t WHERE {condition}") == [rows]
     answer = ask(f"SELECT COUNT(*) AS n FROM t WHERE {condition} GUARANTEE k = 1").to_arrow()
     assert answer["n"].to_pylist() == [rows], "the same under a guarantee"
+
+
+@pytest.mark.parametrize("kind", [DuckDB, Reference])
+def test_infinities_and_no_numbers_are_grouped_and_merged(kind) -> None:
+    """At an interval they count as missing, as does what is too large for one."""
+    w = [1.0, math.inf, -math.inf, math.nan, math.nan, None, 3.0, 1e308, -0.0, 0.0]
+    v = [1.0, math.nan, 3.0, 2.0, 5.0, 6.0, 7.0, 1.0, 1.0, 1.0]
+    sql = (
+        "SELECT w, COUNT(*) AS n, MAX(v) AS high, MIN(v) AS low FROM t GROUP BY w "
+        "GUARANTEE k = 2 THEN w -> 10 GUARANTEE k = 2"
+    )
+    engine = kind({"t": pa.table({"w": w, "v": v})})
+    rows = hm.query(engine, sql).to_arrow().to_pylist()
+    engine.close()
+    assert sorted([str(row["w"]), row["n"], str(row["high"]), row["low"]] for row in rows) == [
+        ["0.0", 2, "1.0", 1.0],
+        ["None", 4, "nan", 1.0],
+        ["[0, 10)", 2, "7.0", 1.0],
+        ["nan", 2, "5.0", 2.0],
+    ]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "query.md"
+TABLE = PAGE.read_text().split("| you write | where x holds | you get |\n|---|---|---|\n")[1]
+PROMISED = [re.findall("`([^`]*)`", row) for row in TABLE.split("\n\n")[0].splitlines()]
+
+
+@pytest.mark.parametrize(("text", "holds", "gives"), PROMISED)
+def test_the_page_says_what_is_answered(text: str, holds: str, gives: str) -> None:
+    value, expected = (eval(one, {"date": dt.date}) for one in (holds, gives))  # noqa: S307
+    engine = DuckDB({"t": pa.table({"x": [value]})})
+    asked = f"SELECT COUNT(*) FROM t GROUP BY {text} GUARANTEE k = 1"
+    with Session("t", engine=engine) as session:
+        request = plan(parse(asked), session.catalog, engine).request
+        found = engine.run(request.source.select(request.keys[0].expression.as_("v")))
+    engine.close()
+    (shown,) = found["v"].to_pylist()
+    assert (shown, type(shown)) == (expected, type(expected))
 
 
 def test_a_group_that_only_a_quantile_drew_stays_hidden() -> None:

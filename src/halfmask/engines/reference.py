@@ -229,7 +229,7 @@ def _table(
     for j, test in enumerate(request.tests):
         found = [list(dict.fromkeys(_values(test.expression, m))) for m in members]
         out[f"t{j}_n"] = pa.array([len(f) for f in found], pa.int64())
-        out[f"t{j}_values"] = pa.array(found)
+        out[f"t{j}_values"] = _lists(found)
     for i, state in enumerate(request.states):
         out |= _state(i, state, members)
     return pa.table(out)
@@ -274,7 +274,7 @@ def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array
             }
         return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
     pick: Callable[..., Any] = min if state.kind == "min" else max
-    return {f"s{i}": pa.array([pick(f, key=evaluate.ordered, default=None) for f in found])}
+    return {f"s{i}": _array([pick(f, key=evaluate.ordered, default=None) for f in found])}
 
 
 def _measured(measure: Measure, rows: list[Row]) -> Any:
@@ -286,6 +286,19 @@ def _measured(measure: Measure, rows: list[Row]) -> Any:
     if measure.kind == "rows":
         return len(found)
     return max(found, key=evaluate.ordered, default=None)
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """Values in one type; whole numbers beyond 64 bits as decimals."""
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array([None if v is None else Decimal(v) for v in values], pa.decimal128(38, 0))
+
+
+def _lists(values: list[list[Any]]) -> pa.Array:
+    flat = _array([v for found in values for v in found])
+    return pa.array(values, pa.list_(flat.type))
 
 
 def _bounded(value: Any) -> float:

@@ -77,7 +77,19 @@ def merge(plan: Plan, groups: Groups, published: Published) -> dict[str, pa.Arra
     for i, state in enumerate(plan.request.states):
         if state.kind == "moments":
             out |= _moments(taken, f"s{i}", ids, n)
+        elif state.kind == "max" and pa.types.is_floating(taken[f"s{i}"].type):
+            out[f"s{i}"] = _largest(out[f"s{i}"], taken[f"s{i}"], ids)
     return out
+
+
+def _largest(merged: pa.Array, parts: pa.ChunkedArray, ids: NDArray[np.int64]) -> pa.Array:
+    """NaN is the largest number, as it is for engines; merging would pass over it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    odd = np.zeros(len(merged), dtype=bool)
+    odd[ids[np.isnan(parts.fill_null(0.0).to_numpy())]] = True
+    return pc.if_else(pa.array(odd), float("nan"), merged)
 
 
 def _moments(

@@ -102,8 +102,8 @@ def convert(total: TotalRows, node: exp.Expr, found: Typed, target: str) -> Type
     if found.kind == target:
         return found
     if found.kind == "null":
-        name = {"float": "double", "integer": "bigint"}.get(target, target)
-        return Typed(exp.cast(found.node, name), target, constant=True)
+        to = {"float": "double", "integer": "bigint"}.get(target, target)
+        return Typed(exp.cast(found.node, to), target, constant=True)
     rule = _CONVERSIONS.get((found.kind, target))
     if rule is None:
         _refuse_conversion(total, node, found.kind, target)
