@@ -183,7 +183,8 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     hits = []
     for _ in range(30):
         hits += [row["m_low"] <= truth[row["city"]] <= row["m_high"] for row in rows_of(sql)[:3]]
-    assert np.mean(hits) >= 0.9
+    # 90 intervals that cover 9 times of 10: once in 100,000 runs fewer than three quarters do.
+    assert np.mean(hits) >= 0.75
 
 
 def test_spent_first_and_refused_when_spent(tmp_path, monkeypatch) -> None:
