@@ -13,6 +13,7 @@ from halfmask.engines.reference import Reference
 from halfmask.query.private.clause import parse_private
 from halfmask.query.private.groups import collected
 from halfmask.query.private.plan import plan_private
+from halfmask.query.private.prepare import prepare_privately
 from halfmask.query.run import Session
 
 SCHEMA = hm.Schema.from_dict(
@@ -48,7 +49,27 @@ def rows(n: int = 300, seed: int = 3) -> pa.Table:
     )
 
 
-TABLES = {"people": rows()}
+LEVELS = hm.Schema.from_dict(
+    {
+        "table": {"person": "id"},
+        "columns": {
+            "id": "identifier",
+            "pay": {"role": "sensitive", "domain": {"low": 0, "high": 100}},
+        },
+        "policy": {"epsilon": "own", "levels": {"epsilon": [0.05, 0.5, 1]}},
+    }
+)
+OWN = pa.table(
+    {
+        "id": [1, 1, 2, 3, 4, 5, 6, 7, 8, 8],
+        "pay": [50] * 9 + [3],
+        # Person by person: at 0.05 (the least row), 1, silent, 0.5, below all, no number, infinite,
+        # and at 0.05 by a row that WHERE leaves out.
+        "own": pa.array([1.0, 0.06, 4.0, None, 0.5, 0.01, float("nan"), float("inf"), 1.0, 0.05]),
+    }
+)
+
+TABLES = {"people": rows(), "own": OWN}
 # fmt: off
 # ruff: noqa: E501
 QUERIES = {
@@ -110,3 +131,17 @@ def test_engines_agree(engine: Any, name: str, expected: dict[str, Any]) -> None
     answer = hm.query("people", QUERIES[name], engine=engine, schema={"people": SCHEMA})
     assert answer.parameters["engine"] == engine.name
     answer.receipt.verify()
+
+
+def test_engines_put_people_at_the_same_levels(engine: Any) -> None:
+    sql = "SELECT SUM(pay) AS s FROM own WHERE pay > 10 WITH "
+    found = {}
+    for promise in ("PERSONAL EPSILON", "EPSILON 0.5"):
+        with Session("own", engine=engine, schema={"own": LEVELS}) as session:
+            ready = prepare_privately(session, sql + promise)
+            exact = collected(ready.plan, session.engine, ready.audience).exact
+        found[promise] = [(int(e.counts[0]), int(e.sums["pay"][0])) for e in exact]
+    assert found == {
+        "PERSONAL EPSILON": [(2, 1000), (1, 500), (1, 500)],
+        "EPSILON 0.5": [(3, 1500)],
+    }

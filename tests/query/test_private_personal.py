@@ -72,7 +72,7 @@ def test_figures_are_near_and_intervals_cover(rule) -> None:
         for row in found.to_arrow().to_pylist():
             exact = truth.loc[row["city"]]
             hits += [row[f"{f}_low"] <= exact[f] <= row[f"{f}_high"] for f in "nsm"]
-    assert np.mean(hits) >= 0.85  # 72 intervals, not all apart
+    assert np.mean(hits) >= 0.8  # 72 intervals, not all apart
     assert row["n"] == pytest.approx(3000, abs=800)
     assert found.parameters["personal"]["costs"] == LEVELS
     assert found.receipt.promise == Pure(1)

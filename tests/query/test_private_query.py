@@ -13,6 +13,7 @@ import halfmask as hm
 from halfmask.dp import Approximate, BudgetLedger, Pure
 from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
 from halfmask.query.private import groups as private_groups
+from halfmask.query.private.prepare import prepare_privately
 from halfmask.query.run import Session
 
 CITIES = ("Arras", "Calais", "Lille", "Nice")
@@ -183,7 +184,8 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     hits = []
     for _ in range(30):
         hits += [row["m_low"] <= truth[row["city"]] <= row["m_high"] for row in rows_of(sql)[:3]]
-    assert np.mean(hits) >= 0.9
+    # 90 intervals that cover 9 times of 10: once in 100,000 runs fewer than three quarters do.
+    assert np.mean(hits) >= 0.75
 
 
 def test_spent_first_and_refused_when_spent(tmp_path, monkeypatch) -> None:
@@ -326,3 +328,26 @@ def test_no_value_of_a_cell_in_words() -> None:
             rows_per_person=1,
         )
         assert "secret" not in repr(private_groups.collected(plan, session.engine))
+
+
+@pytest.mark.parametrize(
+    ("where", "part"),
+    [
+        ("city = 'Lille'", ("lille",)),
+        ("(city IN ('Nice', 'Lille')) AND age > 3", ("lille", "nice")),
+        ("age > 3 AND city = 'lille '", ("lille",)),  # some engines take it for Lille
+        ("city = 'Lille' OR age > 3", None),
+        ("NOT city = 'Lille'", None),
+        ("city NOT IN ('Lille')", None),
+        ("city <> 'Lille'", None),
+        ("city = 'Elsewhere'", None),
+        ("UPPER(city) = 'LILLE'", None),
+        ("job = 'nurse'", None),
+        ("city = job", None),
+    ],
+)
+def test_the_part_of_people_is_read_off_what_must_hold(where: str, part) -> None:
+    """A part that is too small would let disjoint answers overlap: in doubt, everybody."""
+    with Session(TABLE) as session:
+        ready = prepare_privately(session, f"SELECT COUNT(*) FROM p WHERE {where} WITH EPSILON 1")
+    assert ready.plan.parts.get("city") == part

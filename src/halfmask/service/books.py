@@ -1,7 +1,8 @@
 """The ledgers of a table: its budget, and what was answered before.
 
 They lie in the private folder and are kept for the rows of a file, however often it is opened; or
-they are files of whoever started the service, and then count for every table that is opened.
+they are files of whoever started the service: that of the budget keeps to the table that first
+spent from it, that of answers counts for every table that is opened.
 """
 
 from __future__ import annotations

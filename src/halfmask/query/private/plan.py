@@ -167,36 +167,39 @@ def _rows(select: exp.Select, total: TotalRows) -> exp.Select:
 def _parts(select: exp.Select, declared: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     """Which people WHERE can let through, per column whose public values are listed.
 
-    Read off ``column = value`` and ``column IN (values)`` that must hold together; values must be
-    among the listed ones, so that two that are written differently are different.
+    Read off ``column = value`` and ``column IN (values)`` that must hold together, with listed
+    values only. Values that some engine could take for the same are the same part.
     """
     from sqlglot import exp
 
     where = select.args.get("where")
     found: dict[str, tuple[str, ...]] = {}
-    for term in (
-        where.this.flatten()
-        if where is not None and isinstance(where.this, exp.And)
-        else [where.this]
-        if where is not None
-        else []
-    ):
-        term = term.unnest()
-        if isinstance(term, exp.EQ):
-            column, values = term.this, [term.expression]
-            if not isinstance(column, exp.Column):
-                column, values = term.expression, [term.this]
-        elif isinstance(term, exp.In) and term.expressions:
-            column, values = term.this, term.expressions
+    terms = [] if where is None else [where.this]
+    if terms and isinstance(terms[0], exp.And):
+        terms = list(terms[0].flatten())
+    for term in terms:
+        bare = term.unnest()
+        if isinstance(bare, exp.EQ):
+            column, values = bare.this, [bare.expression]
+        elif isinstance(bare, exp.In):
+            column, values = bare.this, bare.expressions
         else:
             continue
         listed = declared.get(column.name) if isinstance(column, exp.Column) else None
-        if isinstance(listed, list | tuple) and all(isinstance(v, exp.Literal) for v in values):
-            known = {str(value) for value in listed}
-            named = tuple(sorted({value.name for value in values}))
-            if set(named) <= known and column.name not in found:
-                found[column.name] = named
+        literal = bool(values) and all(isinstance(value, exp.Literal) for value in values)
+        if not literal or not isinstance(listed, list | tuple) or column.name in found:
+            continue
+        named = {_same(v.name if v.is_string else float(v.name)) for v in values}
+        if named <= {_same(value) for value in listed}:
+            found[column.name] = tuple(sorted(named))
     return found
+
+
+def _same(value: object) -> str:
+    """One text for values that an engine may hold equal: numbers, case, blanks at the end."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(float(value))
+    return str(value).strip().casefold()
 
 
 def _types(
