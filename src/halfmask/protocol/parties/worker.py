@@ -205,7 +205,8 @@ def everything(bench: Bench, task: Task, frames: Sequence[bytes]) -> tuple[Recor
     layout = bench.blueprint.layout
     parts = [bench.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
     found, tally = records.groups(layout, np.concatenate(parts))
-    if tally.contributions != bench.closing.contributions:
+    counted = tally.contributions
+    if counted != bench.closing.contributions or tally.real + tally.void > counted:
         raise TamperedMessageError("Contributions were lost or repeated on the way.")
     if int(layout.people(found).sum()) != tally.real:
         raise RoomError(_room(bench))
