@@ -9,8 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import halfmask as hm
+from halfmask.errors import PrivacyError
 
 SCHEMA = {
     "columns": {"pay": {"role": "sensitive", "domain": {"low": 0, "high": 100}}},
@@ -153,3 +155,25 @@ def test_whether_people_repeat_shows_in_no_plan() -> None:
         for people in ([1, 2], [1, 1])
     ]
     assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(
+    "policies", [{"epsilon": 0.01}, {"columns": {"ill": {"epsilon": 0.01}}}], ids=["all", "column"]
+)
+def test_an_epsilon_from_any_source_is_kept_by_synthesis(policies: dict[str, object]) -> None:
+    people = hm.read({"sex": ["f", "m"] * 50, "ill": ["no"] * 90 + ["yes"] * 10})
+    domains = {"sex": ["f", "m"], "ill": ["no", "yes"]}
+    made = hm.synthesize(people, epsilon=5, domains=domains, policies=policies)
+    assert any("left out" in note and "0.01" in note for note in made.notes)
+    made = hm.synthesize(people, epsilon=5, domains=domains, policies=policies, demands="ignore")
+    assert made.to_dict()["parameters"]["demands"] == "ignore"
+
+
+def test_an_epsilon_keyed_by_person_is_refused_with_how_many_state_it() -> None:
+    people = hm.read(
+        {"id": list(range(100)), "ill": ["no"] * 90 + ["yes"] * 10},
+        schema={"table": {"person": "id"}, "columns": {"ill": {"role": "sensitive"}}},
+    )
+    stated = {"people": {"3": {"epsilon": 0.01}, "4": {"epsilon": 0.02}}}
+    with pytest.raises(PrivacyError, match="2 people state an own epsilon"):
+        hm.synthesize(people, epsilon=1, domains={"ill": ["no", "yes"]}, policies=stated)

@@ -84,6 +84,10 @@ def _require_demands(draft: Draft, receipt: Receipt) -> None:
     if draft.schema is None or draft.parameters.get("demands") == "ignore":
         return
     declared = {Fraction(str(level)) for level in draft.schema.epsilon_levels}
-    stated = "epsilon" in draft.schema.policy
+    schema = draft.schema
+    places = [schema.policy, *schema.policy_columns.values()]
+    stated = any("epsilon" in place for place in places) or any(
+        source.states("epsilon") for source in schema.policies
+    )
     if stated and (not receipt.levels or (declared and set(receipt.levels) != declared)):
         raise InternalError("People state an epsilon, and the receipt does not say what they pay.")

@@ -158,7 +158,7 @@ def _rows(plan: PrivatePlan, found: Grouped, told: Answered) -> pa.Table:
     for i, figure in enumerate(told.figures):
         columns[f"a{i}"] = _numbers(figure.values[shown], whole=whole[i])
     columns["level"] = pa.array(np.zeros(len(shown), np.int64))
-    columns["hm_row"] = pa.array(np.arange(len(shown)))
+    columns["hm_row"] = columns["hm_order"] = pa.array(np.arange(len(shown)))
     asked = finish(pa.table(columns), plan.final)
     order = shown[asked["hm_row"].to_numpy()]
     out: dict[str, pa.Array] = {}
