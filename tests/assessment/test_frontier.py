@@ -111,10 +111,10 @@ def test_the_same_setting_is_tried_once_and_named_in_full(people):
         methods=["optimal", "optimal"],
     )
     assert sorted(point.name for point in found.points) == [
-        "k = 3, entropy l = 1.5 (disease); optimal, none suppressed",
-        "k = 3, entropy l = 1.5 (disease); optimal, up to 5% suppressed",
-        "k = 3, l = 2 (disease); optimal, none suppressed",
-        "k = 3, l = 2 (disease); optimal, up to 5% suppressed",
+        "k = 3, entropy l = 1.5 (disease), own demands; optimal, none suppressed",
+        "k = 3, entropy l = 1.5 (disease), own demands; optimal, up to 5% suppressed",
+        "k = 3, l = 2 (disease), own demands; optimal, none suppressed",
+        "k = 3, l = 2 (disease), own demands; optimal, up to 5% suppressed",
     ]
 
 
