@@ -142,3 +142,12 @@ def test_a_sum_that_few_make_up_is_not_shown(engine: str, rule: object, hidden: 
     assert {r["g"] for r in found if r["s"] is None} == hidden
     assert {r["g"] for r in found if r["m"] is None} == hidden
     assert {r["n"] for r in found} == {8}
+
+
+def test_a_sum_without_end_is_made_up_by_somebody() -> None:
+    rows = pa.table({"g": ["x"] * 4 + ["y"] * 4, "a": [float("inf"), 1.0, 2.0, 3.0] + [5.0] * 4})
+    schema = {"columns": {"g": "quasi", "a": "sensitive"}, "query": {"dominance": {"p": 10}}}
+    sql = "SELECT g, SUM(a) AS s FROM t GROUP BY g GUARANTEE k = 3"
+    for engine in ("duckdb", "reference"):
+        answer = hm.query(rows, sql, engine=engine, schema=schema).to_arrow()
+        assert answer["s"].to_pylist() == [None, 20.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class Shares:
         totals = self._numbers(f"t{figure}")
         ranks = range(1, self.most + 1)
         largest = np.array([self._numbers(f"x{figure}_{j}") for j in ranks])
-        found: NDArray[np.bool_] = np.array([False for _ in totals])
+        endless = [v is not None and not isfinite(v) for v in self.rows[f"t{figure}"].to_pylist()]
+        found: NDArray[np.bool_] = np.array(endless, dtype=bool)
         for rule in self.rules:
             if "p" in rule:
                 rest = totals - largest[0] - (largest[1] if self.most > 1 else 0)
@@ -85,8 +87,8 @@ class Shares:
     def _numbers(self, name: str) -> NDArray[np.object_]:
         import numpy as np
 
-        values = [Fraction(v or 0) for v in self.rows[name].to_pylist()]
-        return np.array(values, dtype=object)
+        values = [v if v is not None and isfinite(v) else 0 for v in self.rows[name].to_pylist()]
+        return np.array([Fraction(v) for v in values], dtype=object)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
