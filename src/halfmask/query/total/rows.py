@@ -261,8 +261,10 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
     if kind == "temporal":
         moment = "timestamp" if pa.types.is_timestamp(data_type) else "other"
         kind = "date" if pa.types.is_date(data_type) else moment
-        if kind in DATES and source.table is None:  # a table in memory was looked at when read
-            return Typed(conversions.dated(node, kind), kind, raw=True)
+        moved = conversions.in_microseconds(node, data_type.unit) if kind == "timestamp" else node
+        if kind in DATES:  # a table in memory was looked at when it was read
+            known = source.table is not None
+            return Typed(moved.copy() if known else conversions.dated(moved, kind), kind, raw=True)
     return Typed(node.copy(), kind, raw=True)
 
 
