@@ -256,7 +256,11 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
             return Typed(conversions.bounded_numeric(node), "float", raw=True)
         digits = (data_type.precision, data_type.scale)
         return Typed(node.copy(), kind, raw=True, decimal=digits)
-    if pa.types.is_nested(data_type) or pa.types.is_interval(data_type):
+    if (
+        pa.types.is_nested(data_type)
+        or isinstance(data_type, pa.BaseExtensionType)
+        or (pa.types.is_interval(data_type))
+    ):
         return Typed(node.copy(), "unknown", raw=True)
     if kind == "temporal":
         moment = "timestamp" if pa.types.is_timestamp(data_type) else "other"
