@@ -186,6 +186,18 @@ def test_what_is_answered_means_what_sql_means(condition: str, rows: int) -> Non
     assert answer["n"].to_pylist() == [rows], "the same under a guarantee"
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_moments_of_every_unit_are_grouped_and_compared(unit: str) -> None:
+    """The largest of seconds lies beyond all years that microseconds reach."""
+    moments = pa.array([0, 2**59, -(2**59), None]).cast(pa.timestamp(unit), safe=False)
+    engine = DuckDB({"t": pa.table({"x": moments})})
+    rows = hm.query(engine, "SELECT x, COUNT(*) AS n FROM t GROUP BY x GUARANTEE k = 1")
+    assert sum(row["n"] for row in rows.to_arrow().to_pylist()) == 4
+    late = hm.query(engine, "SELECT COUNT(*) AS n FROM t WHERE YEAR(x) > 1969 GUARANTEE k = 1")
+    assert late.to_arrow()["n"].to_pylist() == [{"s": 1, "ms": 1, "us": 2, "ns": 2}[unit]]
+    engine.close()
+
+
 @pytest.mark.parametrize("kind", [DuckDB, Reference])
 def test_infinities_and_no_numbers_are_grouped_and_merged(kind) -> None:
     """At an interval they count as missing, as does what is too large for one."""

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from halfmask.engines import floors
 from halfmask.engines.refusal import refusal
+from halfmask.engines.request import any_digits
 from halfmask.engines.sql_engine import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Request
+
+
+WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
 
 
 class DuckDB(SqlEngine):
@@ -54,8 +58,12 @@ class DuckDB(SqlEngine):
         if not self._connection.execute(listed, [table]).fetchall():
             return None
         quoted = '"' + table.replace('"', '""') + '"'
-        found = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0").to_arrow_table()  # noqa: S608
-        return {field.name: field.type for field in found.schema}
+        relation = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0")  # noqa: S608
+        wide = [str(kind) in WIDE for kind in relation.types]
+        found = relation.to_arrow_table().schema
+        return {
+            field.name: any_digits() if wide[i] else field.type for i, field in enumerate(found)
+        }
 
     def run(self, query: exp.Expr) -> pa.Table:
         """Run one query."""

@@ -325,6 +325,7 @@ _SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
     exp.If: _if,
     exp.Coalesce: _coalesce,
     exp.Cast: _cast,
+    exp.TryCast: _cast,
     exp.Null: lambda _node, _row: None,
     exp.Boolean: lambda node, _row: bool(node.this),
     exp.Paren: lambda node, row: value(node.this, row),

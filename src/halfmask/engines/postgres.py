@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines.refusal import refusal
+from halfmask.engines.request import any_digits
 from halfmask.engines.sql import table as named
 from halfmask.engines.sql_engine import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
@@ -31,7 +32,6 @@ _TYPES = {
     "unknown": pa.string(),
     "uuid": pa.string(),
 }
-ANY_DIGITS = pa.decimal256(76, 0)  # NUMERIC as declared without digits
 UNKNOWN = pa.month_day_nano_interval()  # stands for every type that is not read here
 _NAMES = (
     (pa.types.is_boolean, "boolean"),
@@ -214,7 +214,7 @@ class Postgres(SqlEngine):
         if known.name != "numeric" or column.type_code == known.array_oid:
             return self._type(column, [])
         if column.precision is None or column.precision > 38 or column.scale < 0:
-            return ANY_DIGITS
+            return any_digits()
         return pa.decimal128(column.precision, column.scale)
 
     def _type(self, column: Any, values: list[Any]) -> pa.DataType:

@@ -223,6 +223,13 @@ class Engine(Protocol):
         ...
 
 
+def any_digits() -> pa.DataType:
+    """The type that stands for numbers of any number of digits, which become doubles."""
+    import pyarrow as pa
+
+    return pa.decimal256(76, 0)
+
+
 def kind_of(data_type: pa.DataType) -> Kind:
     """What the values of an Arrow type are."""
     import pyarrow as pa

@@ -132,6 +132,13 @@ def dated(node: exp.Expr, kind: str) -> exp.Expr:
     return case.when(compared(exp.LT, node, first), first).else_(node.copy())
 
 
+def in_microseconds(node: exp.Expr, unit: str) -> exp.Expr:
+    """A moment in the unit that all engines have; null where it lies beyond all of their years."""
+    if unit == "us":
+        return node
+    return (exp.Cast if unit == "ns" else exp.TryCast)(this=node.copy(), to=MOMENT.copy())
+
+
 def _refuse_conversion(total: TotalRows, node: exp.Expr, kind: str, target: str) -> NoReturn:
     words = f"{kind} is not converted to {target} here, because engines write it differently"
     if target not in ("text", "decimal"):

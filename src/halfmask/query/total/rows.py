@@ -256,13 +256,19 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
             return Typed(conversions.bounded_numeric(node), "float", raw=True)
         digits = (data_type.precision, data_type.scale)
         return Typed(node.copy(), kind, raw=True, decimal=digits)
-    if pa.types.is_nested(data_type) or pa.types.is_interval(data_type):
+    if (
+        pa.types.is_nested(data_type)
+        or isinstance(data_type, pa.BaseExtensionType)
+        or (pa.types.is_interval(data_type))
+    ):
         return Typed(node.copy(), "unknown", raw=True)
     if kind == "temporal":
         moment = "timestamp" if pa.types.is_timestamp(data_type) else "other"
         kind = "date" if pa.types.is_date(data_type) else moment
-        if kind in DATES and source.table is None:  # a table in memory was looked at when read
-            return Typed(conversions.dated(node, kind), kind, raw=True)
+        moved = conversions.in_microseconds(node, data_type.unit) if kind == "timestamp" else node
+        if kind in DATES:  # a table in memory was looked at when it was read
+            known = source.table is not None
+            return Typed(moved.copy() if known else conversions.dated(moved, kind), kind, raw=True)
     return Typed(node.copy(), kind, raw=True)
 
 
