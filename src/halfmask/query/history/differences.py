@@ -80,7 +80,7 @@ class Side:
 def atoms_of(sides: Sequence[Side], who: NDArray[np.int32], k: int) -> list[Atom] | None:
     """The rows that no answer tells apart; ``who`` is -1 where a number is about several people.
 
-    None where there are too many to look at.
+    None of them where each is about ``k`` people or more; None where there are too many to look at.
     """
     used = np.flatnonzero(np.logical_or.reduce([side.codes >= 0 for side in sides]))
     atom, first, sizes = np.zeros(len(used), dtype=np.int64), np.zeros(1, dtype=np.int64), used[:0]
@@ -88,10 +88,11 @@ def atoms_of(sides: Sequence[Side], who: NDArray[np.int32], k: int) -> list[Atom
         width = len(side.profiles) + 1
         keys = atom * width + side.codes[used] + 1
         atom, first, sizes = _numbered(keys, len(first) * width)
+    small = _few(atom, who[used], sizes, k)
+    if not small:
+        return []  # nothing to isolate
     if len(first) > MOST_ATOMS:
         return None
-    whose = who[used]
-    small = _few(atom, whose, sizes, k)
     found = []
     for j, at in enumerate(used[first]):
         rows = tuple(
