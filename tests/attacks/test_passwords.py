@@ -57,6 +57,7 @@ GIVEN = {
         "{} SQL --explain",
         "{} SQL --suggest",
     ],
+    "budget": ["show {}", "create {} --grant 1", "raise {} --grant 1 --reason x", "bind {} {}"],
     "synthesize": ["{} --epsilon 1", "people.csv --epsilon 1 --domains {}"],
     "cocluster": ["{}", "people.csv -o {}"],
     "compare": [
@@ -146,11 +147,12 @@ def test_a_database_that_answers_is_not_named_with_its_password(
     address = f"{postgres}&password={CANARY}"
     asked = SQL.replace("people", "cities")
     calls = (
-        ["query", address, asked],
-        ["query", address, asked, "--json", "--ledger", "answers.json", "--report", "answer.html"],
-        ["query", address, asked, "--explain"],
-        ["query", address, asked, "--suggest"],
-        ["query", address, asked.replace("cities", "nowhere")],
+        ["query", address, asked, "--tables", "cities"],
+        ["query", address, asked, "--tables", "cities", "--json", "--ledger", "answers.json",
+         "--report", "answer.html"],
+        ["query", address, asked, "--explain", "--tables", "cities"],
+        ["query", address, asked, "--suggest", "--tables", "cities"],
+        ["query", address, asked.replace("cities", "nowhere"), "--tables", "cities"],
         ["assess", address, "--table", "cities", "--quasi", "age,city", "-o", "assess.json"],
         ["assess", address, "--table", "nowhere", "--quasi", "age"],
         ["check", address, "--k", "2", "--table", "cities", "--quasi", "age"],

@@ -7,13 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from halfmask.errors import (
-    HalfmaskError,
-    ParameterError,
-    QueryError,
-    SchemaError,
-    UnsupportedQueryError,
-)
+from halfmask.errors import HalfmaskError, ParameterError, QueryError, SchemaError
 from halfmask.query.filter import EFFORT
 from halfmask.query.parsing.chain import folded
 from halfmask.table.schema import FLOOR
@@ -217,13 +211,6 @@ class Session:
                 start=0,
                 length=7,
             )
-        if ledger is not None and plan.splits:
-            raise UnsupportedQueryError(
-                "a ledger compares the people behind rows, not those behind conditions inside "
-                "aggregates: put the condition in WHERE or GROUP BY, or ask without a ledger.",
-                text=plan.statement.text,
-                start=0,
-            )
         groups = collect(plan, self.engine)
         choice = choose(groups, plan.semantics, effort=effort)
         published = publish(groups, choice)
@@ -244,7 +231,8 @@ class Session:
         answer = seal_answer(candidate)
         if ledger is None:
             return answer
-        warned = ledger.note(self, work, support_of(plan, groups, published, answer.withheld))
+        told = support_of(plan, groups, published, answer.withheld, plan.splits)
+        warned = ledger.note(self, work, told)
         return seal_answer(replace(candidate, notes=(*candidate.notes, *warned)))
 
 
