@@ -51,12 +51,13 @@ def small_guarantees(request: pytest.FixtureRequest) -> Iterator[None]:
 
     Pages and attacks see the floor that users have.
     """
-    run = import_module("halfmask.query.run")
-    usual = run.FLOOR
-    if not {"attacks", "docs"} & set(request.path.parts):
-        run.FLOOR = 1
+    places = [import_module(f"halfmask.{n}") for n in ("query.run", "protocol.commons")]
+    usual = places[0].FLOOR
+    for place in places:
+        place.FLOOR = usual if {"attacks", "docs"} & set(request.path.parts) else 1
     yield
-    run.FLOOR = usual
+    for place in places:
+        place.FLOOR = usual
 
 
 @pytest.fixture(scope="session")

@@ -82,12 +82,12 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
     from sqlglot import exp
 
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.query.parsing.parse import parse
+    from halfmask.query.parsing.parse import parse, raised
     from halfmask.query.planning.plan import plan
 
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:
-        planned = plan(parse(text), commons.catalog(), engine)
+        planned = plan(raised(parse(text), commons.floor), commons.catalog(), engine)
         _refuse(planned)
         # What is left (COUNT of a column) is counted as SUM and AVG of it are.
         plain = tuple(replace(a, conditional=False) for a in planned.aggregates)

@@ -1,5 +1,7 @@
 """The common schema: what all cells' tables look like, so that one question suits them all.
 
+    [query]
+    k = 5                          # no answer promises less; 3 if left out
     [tables.people.columns.city]
     type = "text"                  # integer, float, decimal(9,2), text, boolean, date, timestamp
     role = "quasi"
@@ -24,7 +26,7 @@ import pyarrow as pa
 from halfmask.errors import SchemaError
 from halfmask.protocol.crypto import digest
 from halfmask.query.catalog import Catalog, Source
-from halfmask.table.schema import Schema
+from halfmask.table.schema import FLOOR, QueryRules, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +55,15 @@ class CommonTable:
 
 @dataclass(frozen=True, eq=False)
 class Commons:
-    """The tables that every cell has."""
+    """The tables that every cell has, and the least k of an answer about them."""
 
     tables: Mapping[str, CommonTable]
+    rules: QueryRules = QueryRules()
+
+    @property
+    def floor(self) -> int:
+        """The least k that an answer promises."""
+        return FLOOR if self.rules.k is None else self.rules.k
 
     @cached_property
     def hierarchies(self) -> dict[tuple[str, str], Hierarchy]:
@@ -70,7 +78,7 @@ class Commons:
     @cached_property
     def digest(self) -> bytes:
         """The name of this common schema."""
-        document = {
+        document: dict[str, Any] = {
             name: {
                 "columns": [[f.name, str(f.type)] for f in table.arrow],
                 "roles": {c: d.role for c, d in table.schema.columns.items()},
@@ -83,6 +91,7 @@ class Commons:
             }
             for name, table in self.tables.items()
         }
+        document["query"] = {"k": [self.floor]}
         return digest(json.dumps(document, sort_keys=True, default=str).encode())
 
     def catalog(self) -> Catalog:
@@ -120,11 +129,12 @@ def commons_from(document: Mapping[str, Any], folder: Path | None = None) -> Com
     tables = document.get("tables")
     if not isinstance(tables, dict) or not tables:
         raise SchemaError("A common schema needs [tables.NAME.columns.COLUMN] entries.")
+    rules = Schema.from_dict({"query": document.get("query", {})}).query
     faults: list[str] = []
     found = {name: _table(name, entry, folder or Path(), faults) for name, entry in tables.items()}
     if faults:
         raise SchemaError(*faults)
-    return Commons(found)
+    return Commons(found, rules)
 
 
 def _table(name: str, entry: Mapping[str, Any], folder: Path, faults: list[str]) -> CommonTable:

@@ -128,7 +128,7 @@ def _read(commons: Commons, text: str) -> tuple[frozenset[str], tuple[tuple[int,
         parts += known
     parts += statement.chain.diverse
     named = frozenset(part.lower() for part in parts) & known
-    return named, tuple((g.k, g.l) for g in statement.chain.guarantees)
+    return named, tuple((max(g.k, commons.floor), g.l) for g in statement.chain.guarantees)
 
 
 def named_columns(commons: Commons, text: str) -> frozenset[str]:
