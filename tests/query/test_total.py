@@ -191,15 +191,9 @@ def test_moments_of_every_unit_are_grouped_and_compared(unit: str) -> None:
     """The largest of seconds lies beyond all years that microseconds reach."""
     moments = pa.array([0, 2**59, -(2**59), None]).cast(pa.timestamp(unit), safe=False)
     engine = DuckDB({"t": pa.table({"x": moments})})
-    rows = hm.query(
-        engine, "SELECT x, COUNT(*) AS n FROM t GROUP BY x GUARANTEE k = 1", tables=["t"]
-    )
+    rows = hm.query(engine, "SELECT x, COUNT(*) AS n FROM t GROUP BY x GUARANTEE k = 1")
     assert sum(row["n"] for row in rows.to_arrow().to_pylist()) == 4
-    late = hm.query(
-        engine,
-        "SELECT COUNT(*) AS n FROM t WHERE YEAR(x) > 1969 GUARANTEE k = 1",
-        tables=["t"],
-    )
+    late = hm.query(engine, "SELECT COUNT(*) AS n FROM t WHERE YEAR(x) > 1969 GUARANTEE k = 1")
     assert late.to_arrow()["n"].to_pylist() == [{"s": 1, "ms": 1, "us": 2, "ns": 2}[unit]]
     engine.close()
 
@@ -214,7 +208,7 @@ def test_infinities_and_no_numbers_are_grouped_and_merged(kind) -> None:
         "GUARANTEE k = 2 THEN w -> 10 GUARANTEE k = 2"
     )
     engine = kind({"t": pa.table({"w": w, "v": v})})
-    rows = hm.query(engine, sql, tables=["t"]).to_arrow().to_pylist()
+    rows = hm.query(engine, sql).to_arrow().to_pylist()
     engine.close()
     assert sorted([str(row["w"]), row["n"], str(row["high"]), row["low"]] for row in rows) == [
         ["0.0", 2, "1.0", 1.0],

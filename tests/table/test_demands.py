@@ -263,7 +263,7 @@ def test_a_table_that_stays_in_a_database_keeps_the_demands_of_a_file(tmp_path: 
     }
     schema = hm.Schema.from_dict(data, folder=tmp_path)
     sql = "SELECT city, COUNT(*) AS n FROM people GROUP BY city GUARANTEE k = 2"
-    answer = hm.query(str(tmp_path / "p.duckdb"), sql, schema=schema)
+    answer = hm.query(str(tmp_path / "p.duckdb"), sql, schema=schema, tables=["people"])
     assert answer.to_arrow()["n"].to_pylist() == [5]
 
 

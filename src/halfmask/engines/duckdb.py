@@ -43,6 +43,7 @@ class DuckDB(SqlEngine):
         self._attached = attached
         self._connection = connection if connection is not None else _connect()
         self._brought: list[str] = []
+        self.given = tuple(tables or ())
         for name, rows in (tables or {}).items():
             self._bring(name, rows)
 

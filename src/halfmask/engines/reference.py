@@ -41,6 +41,7 @@ class Reference:
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._tables = {name: _plain(rows) for name, rows in tables.items()}
+        self.given = tuple(tables)
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""

@@ -132,6 +132,8 @@ class Request:
 class Engine(Protocol):
     """Where rows stay, and what may be asked of them.
 
+    ``given`` names the tables that it was made of, rather than found.
+
     ``collect`` returns one row per group and level: ``level`` (negative: left out), ``g0...``,
     ``rows``, ``k`` and ``l`` (the largest demand of a contributor), per test ``t0_n`` (from
     ``cap`` on, a lower bound may do) and ``t0_values`` (from ``cap`` on, null or a part), per
@@ -140,6 +142,7 @@ class Engine(Protocol):
 
     name: str
     dialect: str
+    given: tuple[str, ...] = ()
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""

@@ -36,6 +36,7 @@ class Spark(SqlEngine):
         session = frame.sparkSession if frame is not None else given
         self._session: Any = session or SparkSession.builder.getOrCreate()
         self._brought: list[str] = []
+        self.given = tuple(tables or ())
         if frame is not None:
             frame.createOrReplaceTempView("the_table")
             self._brought.append("the_table")

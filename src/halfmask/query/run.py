@@ -242,13 +242,12 @@ def _open(
     from halfmask.engines import open as engines
 
     if hasattr(engine, "collect"):
-        named = (
-            [table] if isinstance(table, str) else [*table] if isinstance(table, Mapping) else []
-        )
+        asked = [table] if isinstance(table, str) else table if isinstance(table, Mapping) else ()
+        named = [*asked] or engine.given
         return engine, _asked(engine, schema, tables, named), False
     if hasattr(table, "collect") and hasattr(table, "dialect"):
         given = cast("Engine", table)
-        return given, _asked(given, schema, tables), False
+        return given, _asked(given, schema, tables, given.given), False
     if engines.is_address(table):
         opened = engines.open_address(str(table))
         return _closing(opened, schema, tables)
