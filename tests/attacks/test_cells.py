@@ -434,7 +434,8 @@ def test_what_evaluates_a_question_depends_on_no_row(monkeypatch: pytest.MonkeyP
     init = DuckDB.__init__
     text = (
         "SELECT city, COUNT(*) AS n FROM people WHERE "
-        "CASE WHEN salary = 4321 THEN EXP(salary / 1000) ELSE 1 END > 0 GROUP BY city GUARANTEE k = 2"
+        "CASE WHEN salary = 4321 THEN EXP(salary / 1000) ELSE 1 END > 0 "
+        "GROUP BY city GUARANTEE k = 2"
     )
     made = blueprint(COMMONS, text)
     monkeypatch.setattr(DuckDB, "__init__", lambda *a, **m: started.append(1) or init(*a, **m))

@@ -102,7 +102,7 @@ GROUPS = {
 
 def total(engine: Engine, expression: str) -> tuple[exp.Select, exp.Expr]:
     """The rows of the table and one expression over them, as planned for an engine."""
-    with Session(engine) as session:
+    with Session(engine, tables=["nasty"]) as session:
         text = f"SELECT COUNT(*) FROM nasty GROUP BY {expression} GUARANTEE k = 1"
         request = plan(parse(text), session.catalog, session.engine).request
     return request.source, request.keys[0].expression

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ class Commons:
     """The tables that every cell has, and the least k of an answer about them."""
 
     tables: Mapping[str, CommonTable]
-    rules: QueryRules = QueryRules()
+    rules: QueryRules = field(default_factory=QueryRules)
 
     @property
     def floor(self) -> int:
