@@ -29,6 +29,7 @@ from halfmask.models import (
 from halfmask.models.check import check
 from halfmask.models.needs import statistics
 from halfmask.table.classes import Classes
+from halfmask.table.demands import demand_key
 from halfmask.table.hierarchy import from_levels
 from halfmask.table.histogram import Histogram
 from halfmask.table.schema import Column, Schema
@@ -208,7 +209,7 @@ def test_missing_statistics_are_our_fault():
         AlphaKAnonymity(0.5, 2, "s", value="x").passes(counted((1, 1)))
     with pytest.raises(SchemaError, match="holds text"):
         PersonalKAnonymity().passes(
-            replace(bare, histograms={"policy.k": counted((1, 1)).histograms["s"]})
+            replace(bare, histograms={demand_key("k"): counted((1, 1)).histograms["s"]})
         )
 
 
