@@ -213,7 +213,7 @@ def test_a_month_is_thirty_days_so_intervals_are_not_counted(tmp_path: Path) -> 
     schema = {"g": "quasi", "v": "sensitive", "many": "sensitive"}
     schema = {"query": {"tables": ["t"]}, "columns": schema}
     for column in ("v", "many"):
-        with pytest.raises(QueryError, match="not of intervals, lists"):
+        with pytest.raises(QueryError, match="intervals, lists and types of the database"):
             hm.query(
                 path,
                 f"SELECT g, COUNT({column}) AS n FROM t GROUP BY g GUARANTEE k = 3, l = 3",  # noqa: S608

@@ -122,7 +122,7 @@ def test_a_file_is_private_and_says_what_is_wrong_with_it(people: hm.Table, tmp_
     hm.query(people, ALL, ledger=ledger)
     ledger.write(file)
     assert file.stat().st_mode & 0o077 == 0
-    assert "n3" not in file.read_text()
+    assert '"n3"' not in file.read_text()
     good = file.read_text()
     for text, said in (
         ("{}", "is not a ledger"),

@@ -275,7 +275,18 @@ def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array
             }
         return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
     pick: Callable[..., Any] = min if state.kind == "min" else max
-    return {f"s{i}": _array([pick(f, key=evaluate.ordered, default=None) for f in found])}
+    extremes = [pick(f, key=evaluate.ordered, default=None) for f in found]
+    if all(one is None for one in extremes):  # the type must not tell whether anybody has a value
+        return {f"s{i}": pa.nulls(len(extremes), _EMPTY.get(state.of, pa.string()))}
+    return {f"s{i}": _array(extremes)}
+
+
+_EMPTY = {
+    "integer": pa.int64(),
+    "float": pa.float64(),
+    "boolean": pa.bool_(),
+    "temporal": pa.timestamp("us"),
+}
 
 
 def _measured(measure: Measure, rows: list[Row]) -> Any:
