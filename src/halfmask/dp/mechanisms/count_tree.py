@@ -86,9 +86,9 @@ class CountTree:
         groups = counts.shape[:-1]
         return [
             self.noise.apply(
-                counts.reshape(*groups, -1, self.branching**level).sum(axis=-1), sampler
+                counts.reshape(*groups, self.size // width, width).sum(axis=-1), sampler
             )
-            for level in range(self.levels)
+            for width in (self.branching**level for level in range(self.levels))
         ]
 
     def apply(self, counts: NDArray[np.int64], sampler: Sampler) -> NDArray[np.float64]:
@@ -116,7 +116,7 @@ class CountTree:
 
 
 def _by_parent(nodes: NDArray[np.float64], branching: int) -> NDArray[np.float64]:
-    return nodes.reshape(*nodes.shape[:-1], -1, branching)
+    return nodes.reshape(*nodes.shape[:-1], nodes.shape[-1] // branching, branching)
 
 
 def quantile(
