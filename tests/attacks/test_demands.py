@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.cli.main import run as halfmask
-from halfmask.errors import HalfmaskError, InternalError, PrivacyError, SchemaError
+from halfmask.errors import (
+    HalfmaskError,
+    InternalError,
+    PrivacyError,
+    QueryError,
+    SchemaError,
+)
 from halfmask.query.run import Session
 from halfmask.release import Candidate, Recoding, seal
 from halfmask.sample import write
@@ -544,3 +550,47 @@ def test_answers_take_in_whom_the_oracle_lets_in(
         wanted = [oracle(r, used, ill, touched) for r in inside]
         fits = [w for w in wanted if w["k"] <= 3 and w["l"] <= (2 if asked else 1)]
         assert 3 <= row["n"] <= len(fits)
+
+
+def test_a_demand_that_stands_in_a_table_that_is_not_asked_is_not_lost() -> None:
+    rows = {"id": list(range(20)), "city": ["a"] * 20, "own": [2] * 19 + [10**6]}
+    people = hm.read(
+        rows,
+        schema={"table": {"person": "id"}, "policy": {"k": "own"}, "columns": {"city": "quasi"}},
+    )
+    visits = hm.read(
+        {"id": list(range(20)), "cost": [float(i) for i in range(20)]},
+        schema={"table": {"person": "id"}, "columns": {"cost": "sensitive"}},
+    )
+    tables = {"people": people, "visits": visits}
+    with pytest.raises(QueryError, match="stands in people: join it on the person"):
+        hm.query(tables, "SELECT MAX(cost) AS m FROM visits GUARANTEE k = 3")
+    joined = "SELECT MAX(cost) AS m FROM visits JOIN people USING (id) GUARANTEE k = 3"
+    assert hm.query(tables, joined).to_arrow()["m"].to_pylist() == [18.0]
+
+
+def test_nearly_exact_noise_does_not_stand_for_k() -> None:
+    people = hm.read(
+        {"age": [30] * 19 + [44], "own": [2] * 19 + [10**6]},
+        schema={"policy": {"k": "own"}, "columns": {"age": "quasi"}},
+    )
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age = 44 WITH EPSILON {}"
+    with pytest.raises(PrivacyError, match="up to epsilon 1"):
+        hm.query(people, sql.format(20))
+    assert len(hm.query(people, sql.format(1)).to_arrow()) == 1
+    with pytest.raises(PrivacyError, match="up to epsilon 1"):
+        hm.synthesize(people, epsilon=3, domains={"age": {"low": 0, "high": 100, "bins": 4}})
+
+
+def test_people_of_policies_are_known_as_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "policies.csv").write_text("person,k\n007,30\n")
+    rows = "".join(f"{i:03d},{20 + i % 10}\n" for i in range(40))
+    (tmp_path / "table.csv").write_text("id,age\n" + rows)
+    schema = {"table": {"person": "id"}, "columns": {"age": {"role": "quasi", "kind": "numeric"}}}
+    table = hm.read(tmp_path / "table.csv", schema=schema)
+    release = hm.anonymize(table, hm.KAnonymity(2), policies=tmp_path / "policies.csv")
+    assert "personal k-anonymity" in [verdict.model for verdict in release.verdicts]
+    with pytest.raises(SchemaError, match="1 person"):
+        hm.anonymize(table, hm.KAnonymity(2), policies={"people": {"7": {"k": 30}}})
+    found = hm.check(table, hm.KAnonymity(2), policies={"people": {"007": {"k": 30}}})
+    assert [verdict.holds for verdict in found] == [True, False]

@@ -15,7 +15,7 @@ from halfmask.errors import ParameterError
 from halfmask.metrics.cost.metric import CellMetric, ClassMetric
 from halfmask.metrics.cost.registry import METRICS, metric_named
 from halfmask.models.exact import require_number, require_whole
-from halfmask.models.needs import demanded, prepare, statistics
+from halfmask.models.needs import demanded, prepare, require_models, statistics
 from halfmask.models.verdict import Model
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import refuse_diversity, statement
@@ -105,6 +105,8 @@ def anonymize(
         >>> hm.anonymize(people, hm.KAnonymity(2)).levels
         {'age': 1, 'sex': 0}
     """
+    if models:
+        require_models(models)
     table = with_policies(require_table(table), policies)
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":

@@ -16,6 +16,10 @@ _NOISE = ("delta", "domains", "rows_per_person", "share")
 
 def refuse_noise(given: dict[str, Any]) -> None:
     """Refuse options that mean nothing without a budget."""
+    if given["ignore_demands"]:
+        raise click.UsageError(
+            "--ignore-demands is for noisy answers: with a GUARANTEE everybody's demand is kept."
+        )
     for name in (*_NOISE, "grant", "ledger_key", "insist"):
         if given[name]:
             option = "--" + name.replace("_", "-")

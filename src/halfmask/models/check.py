@@ -41,7 +41,8 @@ def check(
 ) -> tuple[Verdict, ...]:
     """Check ``models`` on a table, grouped by its quasi-identifiers as they stand.
 
-    Where no model is named, what people demand for themselves is checked.
+    Where no model is named, or ``policies`` are given, what people demand for themselves is
+    checked too.
 
     Args:
         table: rows with a schema that names the quasi-identifiers; or the name of a file, or the
@@ -79,7 +80,8 @@ def check(
     source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
     source = source.demanding(policies)
     held = counted(source, lambda declared: columns_counted(declared, models))
-    models = models or demanded(held.table, ())
+    if not models or policies is not None:
+        models = demanded(held.table, models)
     ready = prepare(held.table, models)
     classes, ids = statistics(ready, models, held.counts)
     found = [model.check(classes) for model in models]

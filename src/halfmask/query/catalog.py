@@ -70,6 +70,7 @@ class Catalog:
         main: the one that a query on a single table means whatever it calls it.
         lookup: asks the engine for a table that is not listed yet.
         hierarchies: those that were built already.
+        declared: what all given tables are, also those that no query reads.
         rules: what the controller lets be asked, by the schemas that were given.
     """
 
@@ -78,6 +79,7 @@ class Catalog:
     lookup: Callable[[str], Source | None] | None = None
     hierarchies: dict[tuple[str, str], Hierarchy] = field(default_factory=dict)
     rules: tuple[QueryRules, ...] = ()
+    declared: Mapping[str, Schema] = field(default_factory=dict)
 
     def find(self, name: str) -> Source | None:
         """The table of that name."""

@@ -105,9 +105,15 @@ def query(
             raise ParameterError(
                 "time_limit", "(given)", "no answer to depend on a clock: give 'effort' instead"
             )
+        if "demands" in private:
+            told = "nothing with a GUARANTEE: everybody's demand is kept; it is for noise"
+            raise ParameterError("demands", str(private["demands"]), told)
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
         work = session.prepare(sql, policies)
+        if ledger is not None and not hasattr(ledger, "note"):
+            told = "an hm.Ledger of answers; budgets are for WITH EPSILON"
+            raise ParameterError("ledger", type(ledger).__name__, told)
         kept = cast("Ledger | None", ledger)
         return session.answer(work, ledger=kept, effort=effort, recheck=recheck)
 
@@ -289,6 +295,7 @@ def _in_memory(
         for name, t in given.items()
     }
     rules = [t.schema.query for t in tables.values()]
+    declared = {name: t.schema for name, t in tables.items()}
     if several:
         names = _names(listed, rules)
         tables = {n: t for n, t in tables.items() if not names or folded(n) in map(folded, names)}
@@ -303,7 +310,8 @@ def _in_memory(
                 read_table.arrow[person].null_count > 0
             )
         sources[name] = Source(name, columns, read_table.schema, read_table, repeats)
-    return opened, Catalog(sources, None if several else THE_TABLE, rules=tuple(rules)), True
+    main = None if several else THE_TABLE
+    return opened, Catalog(sources, main, rules=tuple(rules), declared=declared), True
 
 
 def _asked(
@@ -333,7 +341,8 @@ def _asked(
             return None
         return Source(listed, columns, schemas.get(listed, schemas.get("")))
 
-    return Catalog({}, None, lookup, rules=tuple(rules))
+    declared = {name: one for name, one in schemas.items() if name}
+    return Catalog({}, None, lookup, rules=tuple(rules), declared=declared)
 
 
 def _names(given: Sequence[str] | None, rules: Sequence[QueryRules]) -> list[str]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from halfmask.query.planning.planned import Plan
 
 CONDITIONAL = (
-    "A figure that depends on a condition is empty where fewer people than the row's guarantee "
-    "meet the condition, or fail to meet it."
+    "A figure that depends on a condition is empty where those who meet it, or those who do not, "
+    "are fewer people, or have fewer values, than the row's guarantee asks for."
 )
 DOMINATED = "A sum or average is empty where few people make up too much of it."
 

@@ -22,6 +22,7 @@ from halfmask.dp.personal.levels import (
     NOBODY,
     Levels,
     kept_levels,
+    require_quiet,
     require_share,
 )
 from halfmask.dp.personal.sampling import PersonalPlan, PersonalSample
@@ -230,6 +231,7 @@ def _people(
     ignored = demands == "ignore"
     if epsilon != "personal":
         promise = budget(epsilon, delta)
+        require_quiet(table.schema, promise.epsilon, demands)
         costs: tuple[Fraction, ...] = ()
         if levels is not None:
             costs = levels.costs(promise.epsilon, accountant)

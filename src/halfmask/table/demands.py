@@ -279,7 +279,9 @@ def _rows(path: Path) -> pa.Table:
             return pq.read_table(path)
         import pyarrow.csv as csv
 
-        options = csv.ConvertOptions(strings_can_be_null=True, null_values=[""])
+        # A person is known as written: 007 is not 7.
+        kinds = dict.fromkeys(("person", "Person", "PERSON"), pa.string())
+        options = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], column_types=kinds)
         return csv.read_csv(path, convert_options=options)
     except (OSError, pa.ArrowInvalid) as error:
         raise SchemaError(f"The policy table cannot be read: {type(error).__name__}.") from None
@@ -415,6 +417,8 @@ def with_policies(table: Table, given: object) -> Table:
     faults = found.unknown(table.arrow.column_names)
     if found.people is not None and table.schema.person is None:
         faults.append("Policies are keyed by person: name the person column under [table] person.")
+    elif found.people is not None:
+        faults += _absent_people(found.people, table)
     if faults:
         raise SchemaError(*faults)
     schema = replace(table.schema, policies=(*table.schema.policies, found))
@@ -425,6 +429,22 @@ def with_policies(table: Table, given: object) -> Table:
     if faults:
         raise SchemaError(*faults)
     return Table(arrow, schema, table.origin, table.given)
+
+
+def _absent_people(people: pa.Table, table: Table) -> list[str]:
+    """What to say where policies name people whom the table does not have; no names."""
+    assert table.schema.person is not None  # noqa: S101 - the caller looked
+    if table.schema.person not in table.arrow.column_names:
+        return []
+    named = pc.unique(as_text(people["person"]))
+    known = pc.is_in(named, value_set=pc.unique(as_text(table.arrow[table.schema.person])))
+    absent = len(named) - (pc.sum(known).as_py() or 0)
+    if not absent:
+        return []
+    return [
+        f"The policies name {absent} person(s) who are not in the table: write them as the table"
+        " does, or leave them out."
+    ]
 
 
 def without_policies(schema: Schema) -> Schema:

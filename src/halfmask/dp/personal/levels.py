@@ -16,7 +16,7 @@ import numpy as np
 from halfmask.dp.bounds import attacker
 from halfmask.dp.budget import Number, exact
 from halfmask.errors import ParameterError, PrivacyError
-from halfmask.table.demands import sources
+from halfmask.table.demands import EXACT, sources, states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Where the schema declares none: known to everybody, whatever the rows say.
 USUAL = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
+QUIET = 1  # beyond it figures of a few people are as good as exact
 OUT = -1  # below the least level, or no number: no noise keeps this person but being left out
 MOST = 1e300  # what is above is no demand: infinite, or no number
 
@@ -105,7 +106,9 @@ class Levels:
         Raises:
             PrivacyError: all people who state an epsilon would be left out.
         """
-        if not any(costs):
+        # A number that holds for everybody is public, unlike a column.
+        stated = [self.code(place) for place in self.sources if not isinstance(place, str)]
+        if not any(costs[: min([*stated, len(costs)]) + 1]):
             raise PrivacyError(
                 "No public level of epsilon allows this (the largest is "
                 f"{float(self.epsilons[-1]):g}, less what was spent): everybody who states one "
@@ -117,7 +120,8 @@ class Levels:
         """Who was left out, by public levels and not by number."""
         out = self.left_out(costs)
         if not out:
-            return ()
+            least = f"{float(self.epsilons[0]):g}"
+            return (f"People who allow less than the least public level, {least}, are left out.",)
         named = ", ".join(out[:-1]) + (" and " if len(out) > 1 else "") + out[-1]
         return (
             f"People who allow less in all than this answer would bring them to are left out: "
@@ -177,6 +181,22 @@ def kept_levels(schema: Schema | None, demands: str) -> Levels | None:
     if demands not in ("keep", "ignore"):
         raise ParameterError("demands", demands, "'keep' or 'ignore'")
     return levels_of(schema) if demands == "keep" else None
+
+
+def require_quiet(schema: Schema | None, epsilon: Fraction, demands: str) -> None:
+    """Refuse noise so small that it is nearly exact where people ask for k, l or t alone.
+
+    Raises:
+        PrivacyError: they state no epsilon, and this one is above ``QUIET``.
+    """
+    if schema is None or demands == "ignore" or epsilon <= QUIET or states(schema, "epsilon"):
+        return
+    if any(states(schema, demand) for demand in EXACT):
+        raise PrivacyError(
+            f"People state k, l or t and no epsilon: noise keeps them up to epsilon {QUIET}. Ask "
+            "for less, declare their epsilon under [policy], or set demands aside "
+            "(demands='ignore', --ignore-demands)."
+        )
 
 
 def require_share(share: Number) -> Fraction:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from halfmask.errors import QueryError
 from halfmask.query.planning.refusals import fail, refuse
+from halfmask.table.demands import sources
 from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.query.catalog import Catalog, Source
+    from halfmask.table.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,27 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[Scope, ex
         column.replace(resolved)
     for join in joins:
         scope.links.append(_link(scope, join))
+    _require_demands(scope, source.this, catalog)
     return scope, select
+
+
+def _require_demands(scope: Scope, main: exp.Expr, catalog: Catalog) -> None:
+    """Refuse people's rows without the table in which these people state their demands."""
+    read = list(scope.tables.values())
+    if all(one.person is None for one in read) or any(_states(one.schema) for one in read):
+        return
+    for name, schema in catalog.declared.items():
+        if schema.person is not None and _states(schema):
+            fail(
+                scope.text,
+                main,
+                f"what these people demand for themselves stands in {name}: join it on the "
+                "person, so that it is kept.",
+            )
+
+
+def _states(schema: Schema | None) -> bool:
+    return schema is not None and bool(sources(schema))
 
 
 def _add_table(scope: Scope, table: exp.Table, catalog: Catalog) -> None:

@@ -15,7 +15,14 @@ from halfmask.dp.accountant import Scope as Spender
 from halfmask.dp.accountant import unit
 from halfmask.dp.budget import Approximate, Pure, budget
 from halfmask.dp.ledger import identity
-from halfmask.dp.personal.levels import IGNORED, NOBODY, Levels, kept_levels, require_share
+from halfmask.dp.personal.levels import (
+    IGNORED,
+    NOBODY,
+    Levels,
+    kept_levels,
+    require_quiet,
+    require_share,
+)
 from halfmask.dp.personal.sampling import personal_costs
 from halfmask.engines.request import kind_of
 from halfmask.errors import SchemaError, UnsupportedQueryError
@@ -158,6 +165,7 @@ def audience(
     ignored = demands == "ignore"
     part = None if accountant is None else plan.parts.get(accountant.partition)
     if promise is not None:
+        require_quiet(source.schema, promise.epsilon, demands)
         costs: tuple[Fraction, ...] = ()
         if levels is not None:
             costs = levels.costs(promise.epsilon, accountant, part)
