@@ -179,6 +179,12 @@ POLICIES: dict[str, Any] = {
 }
 
 
+def schemas(sql: str) -> dict[str, Any]:
+    """What the tables are; visits alone are asked where nobody states a demand in people."""
+    alone = "FROM visits" in sql and "people" not in sql
+    return {"visits": SCHEMAS["visits"]} if alone else SCHEMAS
+
+
 def rows_of(answer: Any) -> list[tuple[Any, ...]]:
     """The rows as comparable values: whole, decimal and fractional numbers alike."""
 
@@ -196,7 +202,7 @@ def expected() -> dict[str, Any]:
     answers = {}
     for name, sql in QUERIES.items():
         answers[name] = hm.query(
-            TABLES, sql, POLICIES.get(name), engine=Reference(TABLES), schema=SCHEMAS
+            TABLES, sql, POLICIES.get(name), engine=Reference(TABLES), schema=schemas(sql)
         )
     return answers
 
@@ -214,8 +220,9 @@ def test_reference_publishes_something(name: str, expected: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_engines_agree(engine: Any, name: str, expected: dict[str, Any]) -> None:
+    sql = QUERIES[name]
     answer = hm.query(
-        TABLES, QUERIES[name], POLICIES.get(name), engine=engine, schema=SCHEMAS, recheck="rows"
+        TABLES, sql, POLICIES.get(name), engine=engine, schema=schemas(sql), recheck="rows"
     )
     assert rows_of(answer) == rows_of(expected[name])
     assert answer.withheld == expected[name].withheld
@@ -239,7 +246,7 @@ def test_engines_agree_on_who_makes_up_a_sum(engine: Any, rule: dict[str, float]
 
 def test_every_query_has_a_plan_and_sql_that_names_no_person(engine: Any) -> None:
     for name, sql in QUERIES.items():
-        plan = hm.explain(TABLES, sql, POLICIES.get(name), engine=engine, schema=SCHEMAS)
+        plan = hm.explain(TABLES, sql, POLICIES.get(name), engine=engine, schema=schemas(sql))
         assert plan.engine == engine.name
         assert plan.levels[0]["level"] == 0
         assert all("SELECT" in text for text in plan.sql)

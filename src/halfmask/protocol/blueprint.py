@@ -69,7 +69,7 @@ def blueprint(
         QueryError: it cannot be understood, or cells cannot answer it.
     """
     terms = terms or Terms()
-    made = _planned(commons, text, terms.text)
+    made = _planned(commons, text, terms.text, commons.floor)
     if terms.noise:
         _refuse_noise(made)
     if salt or terms.noise:
@@ -78,7 +78,7 @@ def blueprint(
 
 
 @lru_cache(maxsize=32)
-def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
+def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Blueprint:
     from sqlglot import exp
 
     from halfmask.engines.duckdb import DuckDB
@@ -87,7 +87,7 @@ def _planned(commons: Commons, text: str, text_width: int) -> Blueprint:
 
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:
-        planned = plan(raised(parse(text), commons.floor), commons.catalog(), engine)
+        planned = plan(raised(parse(text), floor), commons.catalog(), engine)
         _refuse(planned)
         # What is left (COUNT of a column) is counted as SUM and AVG of it are.
         plain = tuple(replace(a, conditional=False) for a in planned.aggregates)

@@ -94,6 +94,7 @@ def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> b
     if policy is None or not 0 <= level < len(guarantees):
         return False
     k, l = guarantees[level]  # noqa: E741
+    k = max(k, commons.floor)
     if policy.k is not None and (policy.k > k or policy.l > l):
         return False
     stated = set()
@@ -128,7 +129,7 @@ def _read(commons: Commons, text: str) -> tuple[frozenset[str], tuple[tuple[int,
         parts += known
     parts += statement.chain.diverse
     named = frozenset(part.lower() for part in parts) & known
-    return named, tuple((max(g.k, commons.floor), g.l) for g in statement.chain.guarantees)
+    return named, tuple((g.k, g.l) for g in statement.chain.guarantees)
 
 
 def named_columns(commons: Commons, text: str) -> frozenset[str]:
