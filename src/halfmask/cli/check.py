@@ -29,6 +29,8 @@ def command(file: str, as_json: bool, **given: Any) -> int:
     Example: halfmask check people.csv --k 5 --l disease=3
     """
     from halfmask.models.check import check
+    from halfmask.table.demands import sources
+    from halfmask.table.schema import Schema
 
     table, how = rows_or_place(file, given)
     wanted = models(given, how["schema"] if how else table.schema)
@@ -41,6 +43,9 @@ def command(file: str, as_json: bool, **given: Any) -> int:
     else:
         show_verdicts(verdicts)
         show_failing(verdicts)
+    declared = how["schema"] if how else table.schema
+    if wanted and not given["policies"] and isinstance(declared, Schema) and sources(declared):
+        show.say("What people demand for themselves was not checked: name no promise for that.")
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
