@@ -91,7 +91,7 @@ class Commons:
             }
             for name, table in self.tables.items()
         }
-        document["query"] = {"k": [self.floor]}
+        document["query"] = {"k": [self.rules.k]}
         return digest(json.dumps(document, sort_keys=True, default=str).encode())
 
     def catalog(self) -> Catalog:
