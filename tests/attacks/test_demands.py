@@ -440,7 +440,7 @@ def sources(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[hm.Table, list[dict[str, Any]]]:
-    n = draw(st.integers(4, 14))
+    n = draw(st.integers(8, 14))
     column = st.lists(DEMAND, min_size=n, max_size=n)
     rows = pa.table(
         {
