@@ -30,18 +30,18 @@ def run(halfmask):
 
 
 def test_the_figures_the_promise_and_the_attacker_are_printed(run, people: str) -> None:
-    done = run(people, f"{SQL} WITH EPSILON 5")
+    done = run(people, f"{SQL} WITH EPSILON 1")
     assert done.code == 0, done.err
-    for words in ("n_low", "mean_high", "epsilon = 5", "(in the table?)", "public"):
+    for words in ("n_low", "mean_high", "epsilon = 1", "(in the table?)", "public"):
         assert words in done.out
 
 
 def test_one_document_with_rows_and_receipt(run, people: str) -> None:
-    done = run(people, SQL, "--epsilon", "5", "--delta", "1e-9", "--json")
+    done = run(people, SQL, "--epsilon", "1", "--delta", "1e-9", "--json")
     document = done.json()
     assert [row["sex"] for row in document["data"]] == ["f", "m"]
     assert document["answer"]["privacy"]["promise"] == {
-        "kind": "approximate", "epsilon": "5", "delta": "1/1000000000",
+        "kind": "approximate", "epsilon": "1", "delta": "1/1000000000",
     }  # fmt: skip
     assert {a["column"] for a in document["answer"]["attacker"]} == {
         "(in the table?)",
@@ -52,7 +52,7 @@ def test_one_document_with_rows_and_receipt(run, people: str) -> None:
 
 def test_rows_and_report_are_written(run, people: str, tmp_path: Path) -> None:
     out, page = tmp_path / "a.csv", tmp_path / "a.html"
-    done = run(people, f"{SQL} WITH EPSILON 5", "-o", str(out), "--report", str(page))
+    done = run(people, f"{SQL} WITH EPSILON 1", "-o", str(out), "--report", str(page))
     assert done.code == 0, done.err
     with out.open() as lines:
         assert [row["sex"] for row in csv.DictReader(lines)] == ["f", "m"]
