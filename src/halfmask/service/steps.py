@@ -148,8 +148,6 @@ def synthesize(
 
     options = _stated(asked, requests.Synthesize)
     method = options.pop("method", "auto" if asked.epsilon is not None else "cocluster")
-    if method != "cocluster":
-        options.pop("demands", None)  # k, l and t speak of exact rows
     if asked.epsilon is not None:
         options["accountant"] = books.accountant()
     elif method == "cocluster" and asked.k is None and not states(bench.table(now).schema, "k"):
