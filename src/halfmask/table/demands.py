@@ -215,8 +215,8 @@ def read_policies(given: object) -> Policies | None:
             return Policies(people=_rows(path))
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SchemaError(f"The policy file cannot be read: {type(error).__name__}.") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+            raise SchemaError(_unread(path, "TOML")) from None
     if isinstance(given, Mapping):
         return _from_mapping(given)
     return Policies(people=_arrow(given))
@@ -283,8 +283,12 @@ def _rows(path: Path) -> pa.Table:
         kinds = dict.fromkeys(("person", "Person", "PERSON"), pa.string())
         options = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], column_types=kinds)
         return csv.read_csv(path, convert_options=options)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise SchemaError(f"The policy table cannot be read: {type(error).__name__}.") from None
+    except (OSError, pa.ArrowInvalid):
+        raise SchemaError(_unread(path, "CSV or Parquet")) from None
+
+
+def _unread(path: Path, kind: str) -> str:
+    return f"The policy file {path.name!r} cannot be read: check that it is there and is {kind}."
 
 
 def _arrow(given: Any) -> pa.Table:
