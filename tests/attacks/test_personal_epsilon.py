@@ -177,3 +177,16 @@ def test_an_epsilon_keyed_by_person_is_refused_with_how_many_state_it() -> None:
     stated = {"people": {"3": {"epsilon": 0.01}, "4": {"epsilon": 0.02}}}
     with pytest.raises(PrivacyError, match="2 people state an own epsilon"):
         hm.synthesize(people, epsilon=1, domains={"ill": ["no", "yes"]}, policies=stated)
+
+
+def test_who_states_k_alone_is_read_by_quiet_noise_only() -> None:
+    people = hm.read(
+        pa.table({"pay": [50] * 400, "own": [20.0] * 200 + [None] * 200, "k_i": [2] * 400}),
+        {**SCHEMA, "policy": {"epsilon": "own", "k": "k_i"}},
+    )
+    counted = [
+        hm.query(people, f"SELECT COUNT(*) AS n FROM t WITH EPSILON {e}").to_arrow()["n"][0].as_py()
+        for e in (1, 20)
+    ]
+    assert abs(counted[0] - 400) < 60
+    assert abs(counted[1] - 200) < 60

@@ -177,7 +177,8 @@ class _People:
             return table, 1.0
         if self.plan is None:
             person, codes = self.levels.of_people(table)
-            reads = np.array([*(bool(cost) for cost in self.costs), True, False])
+            silent = self.levels.reads_silent(self.promise.epsilon)
+            reads = np.array([*(bool(cost) for cost in self.costs), silent, False])
             rows = np.flatnonzero(reads[codes][person])
             return Table(table.arrow.take(pa.array(rows)), table.schema, table.origin), 1.0
         sampler, sample = Sampler(), PersonalSample.of(table, self.plan)

@@ -43,6 +43,7 @@ class Levels:
         epsilons: ascending.
         sources: the columns (or the numbers) that hold people's demands; the smallest counts.
         shares: the public share of people at each level, of those who state one; may be empty.
+        exact: whether people can state k, l or t as well.
 
     Example:
         >>> Levels((Fraction(1, 2), Fraction(2)), ("own",)).codes(np.array([0.1, 0.7, 9, np.nan]))
@@ -52,6 +53,11 @@ class Levels:
     epsilons: tuple[Fraction, ...]
     sources: tuple[str | float, ...]
     shares: tuple[float, ...] = ()
+    exact: bool = False
+
+    def reads_silent(self, epsilon: Fraction) -> bool:
+        """Whether one epsilon for all may read people who state none, but perhaps k, l or t."""
+        return not self.exact or epsilon <= QUIET
 
     @property
     def silent(self) -> int:
@@ -166,7 +172,8 @@ def levels_of(schema: Schema | None) -> Levels | None:
         return None
     stated: Sequence[float | str] = schema.epsilon_levels or USUAL
     epsilons = tuple(exact("epsilon", level) for level in stated)
-    return Levels(epsilons, tuple(dict.fromkeys(found)), schema.epsilon_shares)
+    both = any(states(schema, demand) for demand in EXACT)
+    return Levels(epsilons, tuple(dict.fromkeys(found)), schema.epsilon_shares, both)
 
 
 NOBODY = (

@@ -62,8 +62,9 @@ class Audience:
     def read(self) -> tuple[int, ...]:
         """The numbers of the levels whose people are read."""
         found = [code for code, cost in enumerate(self.costs) if cost]
-        if self.levels is not None and not self.apart:
-            found.append(self.levels.silent)
+        levels = self.levels
+        if levels is not None and not self.apart and levels.reads_silent(self.promise.epsilon):
+            found.append(levels.silent)
         return tuple(found)
 
     @property
