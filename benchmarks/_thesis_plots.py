@@ -33,7 +33,7 @@ def page(parts: dict[str, Lines]) -> str:
         )
     if "exact" in parts:
         plots["Figure 6.6: DBIL over the optimum, with intervals"] = points(parts["exact"])
-    return rendered("templates/plots.html", title="The thesis's experiments", plots=plots)
+    return rendered("plots.html", title="The thesis's experiments", plots=plots)
 
 
 def ratios(lines: Lines) -> dict[str, Any]:

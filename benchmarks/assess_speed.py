@@ -19,7 +19,8 @@ import numpy as np
 import halfmask as hm
 from checks_speed import CHECKED, table, timed
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
-from halfmask.metrics.risk.special_uniques import special_uniques
+from halfmask.metrics.risk.column_sets import special_uniques
+from halfmask.table.tuples import Tuples
 
 
 def sample_seconds() -> float:
@@ -65,8 +66,10 @@ def compared(original: str, release: str, engine: str) -> dict[str, float]:
     """Processor seconds and peak memory of one comparison in this process."""
     import resource
 
-    limit = {"memory_limit": "300MB"} if engine == "duckdb" else {}
-    _, cpu = timed(lambda: hm.compare(original, release, engine=engine, learn=False, **limit))
+    how = {"engine": engine, "memory_limit": "300MB" if engine == "duckdb" else None}
+    _, cpu = timed(
+        lambda: hm.compare(hm.read(original, **how), hm.read(release, **how), learn=False)
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"cpu_seconds": cpu, "peak_mb": peak}
 
@@ -82,7 +85,7 @@ def main() -> None:
         return
     small = table(1000, 10)
     rank_column_sets(small, "s", size=2)
-    special_uniques(small, size=2)
+    special_uniques(Tuples.of(small), size=2)
 
     checked = table(given.rows, CHECKED)
     out: dict[str, Any] = {"rows": given.rows}
@@ -92,7 +95,7 @@ def main() -> None:
     out["discrimination_385_sets_seconds"] = timed(
         lambda: rank_column_sets(wide, "s", list(wide.schema.quasi), size=4)
     )
-    out["suda2_up_to_5_of_8_seconds"] = timed(lambda: special_uniques(checked, size=5))
+    out["suda2_up_to_5_of_8_seconds"] = timed(lambda: special_uniques(Tuples.of(checked), size=5))
     out["assess_sample_cold_seconds"] = sample_seconds()
     out["compare"] = compare_seconds(given.rows)
     out["ratios"] = {

@@ -1,6 +1,6 @@
 """How long do cells take? A million simulated ones, thousands over HTTP, and what policies cost.
 
-Prints JSON. ``--quick`` takes a twentieth of the cells; ``--http N`` sets how many speak HTTP.
+Prints JSON. ``--share 20`` takes a twentieth of the cells; ``--http N`` sets how many speak HTTP.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from halfmask.protocol import census
+from halfmask.protocol import simulate as census
 from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.commons import SUMS, Merge, Policy, Terms
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.keys import new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
-from halfmask.protocol.policy import Policy
 from halfmask.protocol.simulate import simulate
-from halfmask.protocol.store.home import FileSpill, MemoryHome
-from halfmask.protocol.terms import SUMS, Merge, Terms
-from halfmask.protocol.transport.http import Sender
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.store.vault import FileSpill, MemoryCellStore
+from halfmask.protocol.transport import Sender, drive
+
+TURNS = 9  # of what is compared, of which the median counts
 
 
 def million(cells: int, groups: int) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def credentials(cells: int, groups: int) -> dict[str, Any]:
     return report | {"cells": cells, "people": people_in}
 
 
-def personal(cells: int, groups: int, repeats: int = 9) -> dict[str, Any]:
+def personal(cells: int, groups: int) -> dict[str, Any]:
     """Each phase with personal policies against the protocol without: medians, run in turns.
 
     The same people in the same groups, because everybody is content with the first level. Without:
@@ -92,7 +92,7 @@ def personal(cells: int, groups: int, repeats: int = 9) -> dict[str, Any]:
     terms = Terms(partition=4096, frame=4096 + SUMS, room=int(groups * 1.2), ram=1 << 33)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
     rows: dict[str, int] = {}
-    for turn in range(repeats + 1):
+    for turn in range(TURNS + 1):
         for name, (text, given) in cases.items():
             done = simulate(census.commons(), given, text, terms)
             rows[name] = len(done.answer)
@@ -127,7 +127,7 @@ def one_cell() -> dict[str, float]:
         for i in range(64)
     ]
     times: dict[str, list[float]] = {}
-    for _ in range(20):
+    for _ in range(TURNS):
         for name, text, policy in (
             ("plain", census.PLAIN, Policy(1)),
             ("personal", census.QUERY, Policy(15, 7)),
@@ -155,7 +155,7 @@ def over_http(count: int) -> dict[str, Any]:
         Cell(
             issuer.enroll(str(i), int(time.time()) + 10**6),
             commons,
-            MemoryHome(
+            MemoryCellStore(
                 {"census": people.slice(i, 1).select(arrow.names).cast(arrow)},
                 Policy(int(people["k"][i].as_py()), int(people["l"][i].as_py())),
             ),
@@ -165,26 +165,14 @@ def over_http(count: int) -> dict[str, Any]:
     ]
     asker = Asker(issuer.asker("bench", int(time.time()) + 10**6), commons, Terms())
     with tempfile.TemporaryDirectory() as folder:
-        relay = subprocess.Popen(  # noqa: S603 - ourselves
-            [
-                sys.executable,
-                "-m",
-                "halfmask",
-                "relay",
-                "--port",
-                "0",
-                "--store",
-                str(Path(folder) / "relay.sqlite"),
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            address = str(relay.stderr and relay.stderr.readline()).split()[2].rstrip(";")
-            return _asked(asker, cells, address)
-        finally:
-            relay.terminate()
-            relay.wait()
+        store = str(Path(folder) / "relay.sqlite")
+        command = [sys.executable, "-m", "halfmask", "relay", "--port", "0", "--store", store]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as relay:  # noqa: S603 - ourselves
+            try:
+                address = str(relay.stderr and relay.stderr.readline()).split()[2].rstrip(";")
+                return _asked(asker, cells, address)
+            finally:
+                relay.terminate()
 
 
 def _asked(asker: Asker, cells: list[Cell], address: str) -> dict[str, Any]:
@@ -205,6 +193,7 @@ def _asked(asker: Asker, cells: list[Cell], address: str) -> dict[str, Any]:
         for cell in cells:
             if drive(cell.work(time.time()), send) is None:
                 break
+    send.close()
     return {
         "cells": len(cells),
         "collection_s": round(collected, 2),
@@ -217,11 +206,11 @@ def _asked(asker: Asker, cells: list[Cell], address: str) -> dict[str, Any]:
 def main() -> None:
     """Measure everything."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--share", type=int, default=1, help="take a so much smaller crowd")
     parser.add_argument("--only", help="One part.")
     parser.add_argument("--http", type=int, default=2000)
     given = parser.parse_args()
-    share = 20 if given.quick else 1
+    share = given.share
     parts = {
         "million": lambda: million(1_000_000 // share, 57_000 // share),
         "swap": lambda: merged(1_000_000 // share, 57_000 // share, "swap", 4096 + SUMS),
@@ -229,7 +218,7 @@ def main() -> None:
         "credentials": lambda: credentials(200_000 // share, 20_000 // share),
         "personal": lambda: personal(200_000 // share, 20_000 // share),
         "one_cell": one_cell,
-        "http": lambda: over_http(given.http // share),
+        "http": lambda: over_http(max(20, given.http // share)),
     }
     report = {name: run() for name, run in parts.items() if given.only in (None, name)}
     print(json.dumps(report, indent=2))

@@ -3,7 +3,7 @@
 Random trees of 4, 7 and 10 levels with about 10,000 groups of 1 to 19 people, and the ten levels of
 Fig 4.5 on Adult (30,162 people), where everybody asks for (5, 3) or for one of the ten guarantees.
 
-    python benchmarks/complete_semantics.py [--effort 1] [--data ../shared/data/adult]
+    python benchmarks/complete_semantics.py [--effort 1] [--data .data]
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+import _adult
 import halfmask as hm
 from _adult import TREES
+from halfmask.query import semantics
 from halfmask.query.collect import collect
-from halfmask.query.filter import publish
 from halfmask.query.groups import Groups, KeyColumn
 from halfmask.query.run import Session
-from halfmask.query.semantics import complete, complete_greedy, selective
+from halfmask.query.semantics import publish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "adult"
 CHAIN = ((5, 3), (6, 3), (8, 4), (9, 4), (9, 4), (10, 4), (11, 5), (14, 6), (15, 7), (17, 8))
 KEYS = {
     "age": 0, "workclass": 1, "education": 4, "marital-status": 5, "occupation": 6, "race": 8,
@@ -64,7 +64,7 @@ def tree(leaves: int, branching: int, ks: tuple[int, ...], seed: int = 1) -> Gro
 
 def adult(folder: Path, *, mixed: bool) -> Groups:
     """The groups of Fig 4.5."""
-    lines = (folder / "adult.data").read_text().splitlines()
+    lines = (folder / "adult.data").read_text(encoding="utf-8").splitlines()[: _adult.MOST]
     cells = [[c.strip() for c in line.split(",")] for line in lines if line.count(",") == 14]
     cells = [c for c in cells if "?" not in c]
     numeric = {"age", "education", "weight"}
@@ -88,11 +88,11 @@ def adult(folder: Path, *, mixed: bool) -> Groups:
         return collect(session.prepare(asked, {"k": "k_i", "l": "l_i"}).plan, session.engine)
 
 
-def instances(folder: Path) -> Iterator[tuple[str, Groups]]:
+def instances(folder: Path | None) -> Iterator[tuple[str, Groups]]:
     """What is measured."""
     for leaves, branching, ks in SHAPES:
         yield f"{len(ks)} levels", tree(leaves, branching, ks)
-    if folder.exists():
+    if folder:
         yield "Adult, all (5, 3)", adult(folder, mixed=False)
         yield "Adult, mixed", adult(folder, mixed=True)
 
@@ -101,18 +101,18 @@ def main() -> None:
     """Print one line per tree."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--effort", type=float, default=None, help="none: until it is proven")
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, help="a folder with adult.data")
     given = parser.parse_args()
     print(
         f"{'':18}{'groups':>8}{'CPU s':>8}{'gap':>10}{'F1':>8}{'F2':>9}"
         f"{'selective F1':>14}{'F2':>9}{'greedy F2':>11}"
     )
-    for name, groups in instances(given.data):
+    for name, groups in instances(_adult.found(given.data)):
         before = time.process_time()
-        best = complete.choose(groups, effort=given.effort)
+        best = semantics.choose_complete(groups, effort=given.effort)
         used = time.process_time() - before
         publish(groups, best)
-        other, greedy = selective.choose(groups), complete_greedy.choose(groups)
+        other, greedy = semantics.choose_selective(groups), semantics.choose_greedily(groups)
         print(
             f"{name:18}{len(groups):8}{used:8.1f}{best.gap:10.4%}{best.people(groups):8}"
             f"{best.depth(groups):9}{other.people(groups):14}{other.depth(groups):9}"

@@ -1,7 +1,7 @@
 """Three ways to a proven optimum compared: column generation, CP-SAT and branch and bound.
 
 Run: python benchmarks/exact_methods.py [--seconds 60] [--k 2,2,3] [--seeds 1]
-     [--method columns|cp-sat|bounds] [--metric NAME] [--data ../shared/data/arx]
+     [--method columns|cp-sat|bounds] [--metric NAME] [--data .data]
 
 For each objective and method the samples of Adult grow until one is not proven in the time. By
 default 80% of the records demand 2 and 20% demand 3, as in chapter 6 of the thesis. All three
@@ -33,12 +33,13 @@ import pyarrow as pa
 from numba import njit
 
 import halfmask as hm
-from _adult import DATA, adult
-from halfmask.anonymize.partition import exact, k_member, mondrian, personal
-from halfmask.anonymize.partition.task import Task, task_of
-from halfmask.kernels import space as kernels
-from halfmask.metrics import partition as measures
+from _adult import adult
+from halfmask.anonymize.partition import exact, methods
+from halfmask.anonymize.partition.task import PartitionTask, task_of
+from halfmask.kernels import distance
+from halfmask.metrics import partition
 from halfmask.models.needs import prepare
+from halfmask.table.tuples import ones
 
 SIZES = (12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 120, 160, 200, 300)
 METRICS = {"dbil": 0, "wcsd": 1, "diameter": 2, "split": 3}
@@ -47,7 +48,7 @@ WORKERS = 2
 STEPS = 200_000  # of the search between two looks at the clock
 
 
-def sample(table: hm.Table, size: int, k: tuple[int, int, int], seed: int) -> Task:
+def sample(table: hm.Table, size: int, k: tuple[int, int, int], seed: int) -> PartitionTask:
     """So many records of Adult, 20% of which demand the highest k."""
     pick = np.random.default_rng(seed).choice(len(table), size, replace=False)
     part = hm.Table(table.arrow.take(pa.array(pick)), table.schema)
@@ -57,35 +58,36 @@ def sample(table: hm.Table, size: int, k: tuple[int, int, int], seed: int) -> Ta
     return task_of(prepare(demands, models), models, seed=seed)
 
 
-def value(task: Task, ids: Any, metric: str) -> float:
+def value(task: PartitionTask, ids: Any, metric: str) -> float:
     """What a division costs; less is better."""
     found = {
-        "dbil": measures.diameter_loss,
-        "wcsd": measures.pair_distances,
-        "diameter": measures.largest_diameter,
-        "split": lambda space, ids: -measures.split(space, ids),
+        "dbil": lambda space, ids: partition.diameter_loss(space, ids, ones(len(ids))),
+        "wcsd": lambda space, ids: partition.pair_distances(space, ids, ones(len(ids))),
+        "diameter": partition.largest_diameter,
+        "split": lambda space, ids: -partition.split(space, ids),
     }[metric](task.space, ids)
     return float(found)
 
 
-def start(task: Task, metric: str) -> Any:
+def start(task: PartitionTask, metric: str) -> Any:
     """The best division of the heuristics."""
-    found = [method.divide(task).ids for method in (personal, k_member, mondrian)]
+    starts = (methods.divide_personal, methods.divide_k_member, methods.divide_mondrian)
+    found = [divide(task).ids for divide in starts]
     return min(found, key=lambda ids: value(task, ids, metric))
 
 
-def by_columns(task: Task, metric: str, seconds: float) -> tuple[float, bool]:
+def by_columns(task: PartitionTask, metric: str, seconds: float) -> tuple[float, bool]:
     """What ``method="exact"`` does, on the whole sample."""
     found = exact.optimum(task, metric, time.monotonic() + seconds)
     return found.value, found.gap == 0.0
 
 
-def by_cp_sat(task: Task, metric: str, seconds: float) -> tuple[float, bool]:
+def by_cp_sat(task: PartitionTask, metric: str, seconds: float) -> tuple[float, bool]:
     """The same as a model of OR-tools."""
     from ortools.sat.python import cp_model
 
     n, k = len(task), task.demands.k
-    far = np.asarray(kernels.matrix(task.space.points, np.arange(n)))
+    far = np.asarray(distance.matrix(task.space.points, np.arange(n)))
     whole = np.rint(far * SCALE).astype(np.int64)
     model = cp_model.CpModel()
     x = {(i, c): model.new_bool_var("") for i in range(n) for c in range(i + 1)}
@@ -162,10 +164,10 @@ def _objective(model: Any, x: dict[tuple[int, int], Any], far: Any, metric: str)
     model.maximize(apart)
 
 
-def by_bounds(task: Task, metric: str, seconds: float) -> tuple[float, bool]:
+def by_bounds(task: PartitionTask, metric: str, seconds: float) -> tuple[float, bool]:
     """Branch and bound; the split has no such bound and is left out."""
     n = len(task)
-    far = np.asarray(kernels.matrix(task.space.points, np.arange(n)))
+    far = np.asarray(distance.matrix(task.space.points, np.arange(n)))
     order = np.argsort(-far.sum(axis=1), kind="stable")
     far, k = np.ascontiguousarray(far[order][:, order]), task.demands.k[order]
     best = value(task, start(task, metric), metric)
@@ -257,7 +259,7 @@ RUNS = {"columns": by_columns, "cp-sat": by_cp_sat, "bounds": by_bounds}
 def main() -> None:
     """Print how far each method goes for each objective."""
     options = argparse.ArgumentParser()
-    options.add_argument("--data", type=Path, default=DATA)
+    options.add_argument("--data", type=Path, help="a folder with adult.data")
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--k", default="2,3,3", help="demands, low to high")

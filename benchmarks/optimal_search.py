@@ -19,9 +19,10 @@ import pyarrow as pa
 
 import halfmask as hm
 from halfmask.anonymize import local, optimal
-from halfmask.anonymize.problem import Problem
-from halfmask.metrics.cost.registry import METRICS
+from halfmask.anonymize.problem import RecodingProblem
+from halfmask.metrics.cost import METRICS
 from halfmask.models.needs import statistics
+from halfmask.table.tuples import Tuples
 
 COLUMNS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
@@ -69,12 +70,14 @@ def _timed(work) -> float:
 
 def measure(table: hm.Table, models: tuple, suppression: float, method: str = "optimal") -> dict:
     """Time the search alone, best of three."""
-    tuples, _ = statistics(table, models)
+    tuples, _ = statistics(Tuples.of(table), models)
     hierarchies = [table.hierarchy(name) for name in table.schema.quasi]
     solve = {"optimal": optimal.solve, "local": local.solve}[method]
     best, solution, problem = np.inf, None, None
     for _ in range(3):
-        problem = Problem(tuples, hierarchies, models, METRICS["loss"], suppression=suppression)
+        problem = RecodingProblem(
+            tuples, hierarchies, models, METRICS["loss"], suppression=suppression
+        )
         start = time.perf_counter()
         solution = solve(problem, seed=None, time_limit=None)
         best = min(best, time.perf_counter() - start)

@@ -1,6 +1,6 @@
 """How fast each partition method is, what it loses against k-member, and how far optima are proven.
 
-Run: python benchmarks/personal_methods.py [--data ../shared/data/arx] [--rows 1000000] [--exact]
+Run: python benchmarks/personal_methods.py [--data .data] [--rows 1000000] [--exact]
 
 Demands are those of the personal profile at k = 3, 5, 7. Times are those of ``hm.anonymize`` with
 the seal, kernels warm, best of three (one for the large table). ``value`` is the DBIL.
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
-from _adult import DATA, adult, beside, enlarged
+from _adult import adult, beside, enlarged
 
 METHODS = ("mondrian", "mdav", "k-member", "personal")
 LIMITS = {"mondrian": 0.3, "mdav": 5.0, "k-member": 5.0, "personal": 3.0}
@@ -130,7 +130,7 @@ def exact(table: hm.Table, seconds: float = 60.0) -> list[dict]:
 def main() -> None:
     """Print one JSON document."""
     options = argparse.ArgumentParser()
-    options.add_argument("--data", type=Path, default=DATA)
+    options.add_argument("--data", type=Path, help="a folder with adult.data")
     options.add_argument("--rows", type=int, default=0, help="also a table of so many rows")
     options.add_argument("--exact", action="store_true", help="also how far optima are proven")
     given = options.parse_args()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from _adult import DATA, adult
+from _adult import adult, found
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.table.classes import classes_of
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ def populations(random: np.random.Generator) -> Iterator[tuple[str, Sizes]]:
     nearly[:2000] = 2
     yield "nearly everybody unique", nearly
     yield "Pitman (0.5, 500)", pitman_sizes(100_000, 0.5, 500.0, random)
-    if DATA.is_dir():
+    if found():
         table = adult()
         for names in (
             table.schema.quasi,
@@ -49,7 +50,7 @@ def populations(random: np.random.Generator) -> Iterator[tuple[str, Sizes]]:
             ("age", "sex", "race", "marital-status"),
             ("education-num", "sex", "race", "marital-status", "native-country"),
         ):
-            yield f"Adult by {', '.join(names)}", classes_of(table, names).people
+            yield f"Adult by {', '.join(names)}", classes_of(Tuples.of(table), names).people
 
 
 def pitman_sizes(people: int, alpha: float, theta: float, random: np.random.Generator) -> Sizes:

@@ -23,8 +23,8 @@ from dp_quality import codes, pair_distance
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Pure
 from halfmask.dp.domain import public_domains
-from halfmask.dp.vault import vault
-from halfmask.sample.people import people
+from halfmask.dp.views import guarded_rows
+from halfmask.sample.world import people
 from halfmask.synthesize.privbayes import STRUCTURE, THETA, learn
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
@@ -70,7 +70,7 @@ def distance(
     """The mean distance of all pairs of columns for one run."""
     promise = Pure(epsilon)
     allowance = Accountant(promise).allow(promise, "tuning")
-    views = vault(table, public_domains(list(domains), domains), allowance)
+    views = guarded_rows(table, public_domains(list(domains), domains), allowance)
     model = learn(views, theta=theta, structure=share)
     drawn = model.draw(model.rows, np.random.default_rng())
     return pair_distance(codes(table, domains), drawn)

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
-from halfmask.query.filter import publish
+from halfmask.query import semantics
 from halfmask.query.groups import Groups, KeyColumn
 from halfmask.query.run import Session
-from halfmask.query.semantics import complete, selective
+from halfmask.query.semantics import publish
 from halfmask.table.hierarchies import Flat, Tree
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ STEPS = (
 )
 CONDITIONAL = ", SUM(CASE WHEN fnlwgt > 500000 THEN fnlwgt ELSE 0 END)"
 KEYS = ("age", "workclass", "education", "marital", "occupation", "race", "gender", "country")
+TREES = (100_000, 10_000)  # groups that are filtered, and filtered completely
 SIZES = {"workclass": 7, "marital": 7, "occupation": 14, "race": 5, "gender": 2, "country": 41}
 
 
@@ -170,8 +171,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=3)
     given = parser.parse_args()
-    many = tree(100_000)
-    few = tree(10_000)
+    many, few = (tree(size) for size in TREES)
     figures = {
         "rows": given.rows,
         "cores": os.cpu_count(),
@@ -183,10 +183,10 @@ def main() -> None:
         # Each part of each row is counted as well, with its distinct values.
         "conditional_figures": overhead(given.rows, 18_109, given.repeat, more=CONDITIONAL),
         "filter_100000_groups_s": min(
-            timed(lambda: publish(many, selective.choose(many))) for _ in range(5)
+            timed(lambda: publish(many, semantics.choose_selective(many))) for _ in range(5)
         ),
-        "complete_10000_groups_s": timed(lambda: complete.choose(few)),
-        "complete_10000_groups_gap": complete.choose(few).gap,
+        "complete_10000_groups_s": timed(lambda: semantics.choose_complete(few)),
+        "complete_10000_groups_gap": semantics.choose_complete(few).gap,
     }
     print(json.dumps(figures, indent=2))
 

@@ -1,6 +1,6 @@
 """Chapters 3 and 4 of Benkhelif's thesis (2018) on Adult, next to the values it prints.
 
-Run: python benchmarks/thesis_coclustering.py [--data ../shared/data/arx] [--k 461 1042]
+Run: python benchmarks/thesis_coclustering.py [--data .data] [--k 461 1042]
 
 80 percent of the 30,162 rows are anonymized, 20 percent are the test. Ages are deciles of the
 training part, so that every method works on the same leaves. Classifiers are naive Bayes, trained
@@ -21,13 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
-from halfmask.coclustering.criterion import Criterion, Form
-from halfmask.coclustering.generator import generator
-from halfmask.coclustering.hierarchy import hierarchy
-from halfmask.coclustering.simplify import simplify
+from _adult import complete_rows
+from halfmask.coclustering.criterion import CriterionForm, GridCriterion
+from halfmask.coclustering.generate import generator
+from halfmask.coclustering.hierarchy import hierarchy, simplify
+from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.metrics.utility.distributions import hellinger
-from halfmask.release.measured import measured
-from halfmask.table.hierarchies.auto import settled
+from halfmask.release.seal import seal
+from halfmask.release.synthetic import measure
+from halfmask.table.hierarchies.parse import settled
 
 coclustering = import_module("halfmask.anonymize.coclustering")
 
@@ -46,9 +48,9 @@ JOINT = ("sex", "age", "race", "marital-status", "education", "workclass")
 HYBRID = {"COC_HG": "cocluster", "COC": "cocluster-sets", "MICRO": "cocluster-mode"}
 
 
-def leaves(folder: Path) -> tuple[hm.Table, hm.Table]:
+def leaves(folder: Path | None) -> tuple[hm.Table, hm.Table]:
     """Train and test tables whose ages are deciles of the training part."""
-    rows = hm.read(folder / "adult.csv", hm.Schema()).arrow
+    rows = complete_rows(folder)
     order = np.random.default_rng(0).permutation(rows.num_rows)
     cut = round(0.8 * rows.num_rows)
     numbers = rows["age"].to_numpy()
@@ -200,9 +202,9 @@ def from_sets(
     return joints, [joint_of_sets(weights, [column]) for column in sets]
 
 
-def costs(found: Any, form: Form) -> dict[str, float]:
+def costs(found: Any, form: CriterionForm) -> dict[str, float]:
     """What the grid costs in one form of the criterion, and the grid of one cell."""
-    judge = Criterion(found.melted.observations, form)
+    judge = GridCriterion(found.melted.observations, form)
     cost, null = judge.cost(found.grid.partition), judge.null()
     return {"grid": round(cost, 1), "null": round(null, 1), "level": round(1 - cost / null, 5)}
 
@@ -210,21 +212,19 @@ def costs(found: Any, form: Form) -> dict[str, float]:
 def main() -> None:
     """Print one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/arx"))
+    parser.add_argument("--data", type=Path, help="a folder with adult.data")
     parser.add_argument("--k", type=int, nargs="+", default=[461, 1042])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--time-limit", type=float, default=30.0)
     parser.add_argument("--recodings", nargs="*", default=["optimal", "local"])
     given = parser.parse_args()
-    if not (given.data / "adult.csv").exists():
-        print(json.dumps({"skipped": f"{given.data} has no adult.csv"}))
-        return
     begin = time.perf_counter()
     train, test = leaves(given.data)
     domains = {n: train.encode(n).values.to_pylist() for n in TARGETS}
     sizes = [len(values) for values in domains.values()]
     truth, unseen = codes_of(train, domains), codes_of(test, domains)
-    found = coclustering.clustered(train, rounds=given.rounds)
+    melted, grid = cocluster_columns(train, train.schema.quasi, seed=0, rounds=given.rounds)
+    found = coclustering.RowClustering(melted, grid, melted.matrix(), grid.partition[0])
     levels = hierarchy(found.grid)
     smallest, parts = levels.smallest(0), levels.parts()[:, 0]
     people = found.grid.sizes(0)
@@ -245,7 +245,7 @@ def main() -> None:
     for wanted in (parts.max(), 15, 5, 2):
         level = int(np.flatnonzero(parts <= wanted)[0])
         rows = generator(levels.at(level), found.melted.offsets).draw(len(train), random)
-        shared = measured(list(TARGETS), truth, rows)
+        shared = measure(list(TARGETS), truth, rows)
         report["risk"].append(  # type: ignore[attr-defined]
             {
                 "groups": int(parts[level]),
@@ -266,10 +266,11 @@ def main() -> None:
         results.append(utility("SYNTH", rows, unseen, sizes, truth, *from_codes(rows, sizes)))
         bare = hm.read(train.arrow, dict.fromkeys(TARGETS, "quasi"))
         for name, method in HYBRID.items():
-            groups = coclustering.close_to(found, k)
-            division = coclustering.satisfied(bare, [hm.KAnonymity(k)], found, groups, method)
-            draft = coclustering.candidate(bare, [hm.KAnonymity(k)], found, division, method, {})
-            release = coclustering.seal_hybrid(draft)
+            how, promised = coclustering.GroupingSettings(method, 0.0, 0, None), [hm.KAnonymity(k)]
+            groups = coclustering.form_groups(found, k)
+            division = coclustering.satisfy(bare, promised, found, groups, how)
+            draft = coclustering.candidate(bare, promised, found, division, how)
+            release = seal(draft)
             meaning = {
                 n: {
                     label: np.isin(np.arange(len(domains[n])), values)
@@ -277,7 +278,7 @@ def main() -> None:
                 }
                 for n in TARGETS
             }
-            weights, sets, ids = sets_of(draft.quasi, meaning)
+            weights, sets, ids = sets_of(draft.recoding.labels, meaning)
             figures = utility(
                 name, drawn_leaves(sets, ids), unseen, sizes, truth, *from_sets(weights, sets)
             )

@@ -1,6 +1,6 @@
 """The experiments of the thesis's chapter 5 (Figures 5.4 to 5.6), next to its claims.
 
-Run: python benchmarks/thesis_dp.py [--data ../shared/data] [--runs 15] [-o folder]
+Run: python benchmarks/thesis_dp.py [--data .data] [--runs 15] [-o folder]
 
 Adult, 48,842 rows, five columns (age in ten bins, workclass, education, relationship, sex): 17,280
 cells. Six methods: the printed baseline (noise on every cell, negatives set to 0), the histogram
@@ -12,7 +12,6 @@ the three figures. Comparisons with the original are for evaluation only.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import time
 from pathlib import Path
@@ -21,14 +20,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+import _adult
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Pure
 from halfmask.dp.domain import encoded, public_domains
-from halfmask.dp.vault import vault
+from halfmask.dp.views import guarded_rows
 from halfmask.report.page import rendered
 from halfmask.report.plots import plot
-from halfmask.synthesize.histogram import Model
-from halfmask.synthesize.private import PRIVATE
+from halfmask.synthesize.private import PRIVATE, NoisyHistogram
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
@@ -54,7 +53,8 @@ class Bench:
     """The rows, the public domains and the measures."""
 
     def __init__(self, folder: Path) -> None:
-        arrow = pq.read_table(folder / "adult" / "adult.parquet").select(COLUMNS)
+        arrow = pq.read_table(folder / "adult.parquet").select(COLUMNS)
+        arrow = arrow.slice(0, _adult.MOST).combine_chunks()
         values = {n: sorted(arrow[n].unique().to_pylist()) for n in COLUMNS if n != "age"}
         self.domains = public_domains(
             list(COLUMNS), {"age": {"low": 17, "high": 90, "bins": 10}, **values}
@@ -81,13 +81,13 @@ class Bench:
         """Synthetic rows of one run, and what the model knows of its grid."""
         promise = Pure(epsilon)
         allowance = Accountant(promise).allow(promise, method)
-        views = vault(table, self.domains, allowance)
+        views = guarded_rows(table, self.domains, allowance)
         if method == "clamped":
             noisy = np.maximum(views.count(COLUMNS, promise).counts.ravel(), 0)
             total = int(noisy.sum())
-            model = Model(self.sizes, np.arange(noisy.size), noisy.astype(float), total)
+            model = NoisyHistogram(self.sizes, np.arange(noisy.size), noisy.astype(float), total)
         else:
-            learn = importlib.import_module(PRIVATE[method]).learn
+            learn = PRIVATE[method]
             model = learn(views, ordered=["age"], **options)
         allowance.receipt().verify()
         rows = model.draw(model.rows, np.random.default_rng())
@@ -210,7 +210,7 @@ def page(results: list[dict[str, Any]]) -> str:
                                               "y2": {"field": "high"}, "color": color}},
             ],
         )  # fmt: skip
-    return rendered("templates/plots.html", title="Chapter 5 of the thesis", plots=plots)
+    return rendered("plots.html", title="Chapter 5 of the thesis", plots=plots)
 
 
 def markdown(results: list[dict[str, Any]]) -> str:
@@ -253,12 +253,11 @@ def measured(bench: Bench, name: str, epsilon: str, runs: int, **more: object) -
 def main() -> None:
     """Run everything; with ``-o`` write JSON, the table and the page of figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    here = Path(__file__).resolve().parents[1]
-    parser.add_argument("--data", type=Path, default=here.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, help="a folder with adult.parquet")
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    bench = Bench(given.data)
+    bench = Bench(_adult.place(given.data))
     results: list[dict[str, Any]] = []
     for epsilon in EPSILONS:
         for name in METHODS:

@@ -1,7 +1,7 @@
 """The experiments of the thesis on personal k-anonymity at full size, next to its printed values.
 
 Run: python benchmarks/thesis_personal.py [--part table|scenarios|scale|exact] [--method NAME]
-     [--k low|high] [--seeds 5] [--step 25] [--quick] [--data ../shared/data/arx] [-o folder]
+     [--k low|high] [--seeds 5] [--step 25] [--quick] [--data .data] [-o folder]
 
 Regenerates Table 5.3 (DBIL of one k for all over DBIL of personal k, demands at random and along
 the data); the scenarios of figures 5.5 to 5.8 and 5.10 and the effect of correlation of figures
@@ -27,12 +27,12 @@ import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
-from _adult import DATA, adult
+from _adult import adult
 from _thesis_plots import page
-from halfmask.anonymize.gains import Gain
 from halfmask.anonymize.partition import exact
 from halfmask.anonymize.partition.run import loss
 from halfmask.anonymize.partition.task import task_of
+from halfmask.anonymize.policies import Gain
 from halfmask.models.needs import prepare
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def show(part: str, found: Lines) -> None:
 def main() -> None:
     """Run the parts that were asked for."""
     options = argparse.ArgumentParser()
-    options.add_argument("--data", type=Path, default=DATA)
+    options.add_argument("--data", type=Path, help="a folder with adult.data")
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--step", type=int, default=25, help="of the grid of shares, in percent")
     options.add_argument("--k", choices=tuple(KS), help="of the scenarios; without it both")
@@ -191,7 +191,7 @@ def main() -> None:
     given = options.parse_args()
     table, seeds = adult(given.data), range(2 if given.quick else given.seeds)
     if given.quick:
-        pick = np.random.default_rng(0).choice(len(table), 3000, replace=False)
+        pick = np.random.default_rng(0).choice(len(table), min(3000, len(table)), replace=False)
         table = hm.Table(table.arrow.take(pa.array(pick)), table.schema)
     ks = {given.k: KS[given.k]} if given.k else KS
     parts = {

@@ -9,7 +9,7 @@ trap 'rm -rf "$tools"' EXIT
 build="$tools/build.in"
 printf 'hatchling\neditables\n' > "$build"
 compile() {
-  "$tools/bin/pip-compile" --quiet --generate-hashes --allow-unsafe --strip-extras \
+  "$tools/bin/pip-compile" --quiet --generate-hashes --allow-unsafe --no-strip-extras \
     --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --no-annotate \
     "$@" pyproject.toml "$build"
 }

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.anonymize.problem import Problem
+from halfmask.anonymize.problem import RecodingProblem
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics.cost.loss import Loss
+from halfmask.metrics.cost import Loss
 from halfmask.table.classes import classes_of
+from halfmask.table.tuples import Tuples
 
 FRAME = pd.DataFrame({"a": [1, 1]})
 TABLE = hm.read(FRAME, {"a": "quasi"})
@@ -74,9 +75,9 @@ def test_a_parameter_of_the_wrong_kind_is_named(attempt, name):
 def test_weights_that_weigh_nothing_are_refused(weight):
     with pytest.raises(SchemaError, match="weight"):
         hm.read(FRAME, {"a": {"role": "quasi", "weight": weight}})
-    tuples = classes_of(TABLE, ["a"])
+    tuples = classes_of(Tuples.of(TABLE), ["a"])
     with pytest.raises(SchemaError, match="Weights"):
-        Problem(tuples, [TABLE.hierarchy("a")], [TWO], Loss(), weights=[weight])
+        RecodingProblem(tuples, [TABLE.hierarchy("a")], [TWO], Loss(), weights=[weight])
 
 
 def test_one_weight_of_zero_is_fine():

@@ -1,171 +1,144 @@
-"""Publish tables about people so that everybody in them keeps the privacy they asked for.
-
-Every name loads when it is first used, so that importing the package and asking for help cost
-nothing.
-"""
+"""Publish tables about people so that everybody in them keeps the privacy they asked for."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from halfmask import errors
-    from halfmask.anonymize.policies import compare_policies
-    from halfmask.anonymize.run import anonymize
-    from halfmask.assessment.assess import assess
-    from halfmask.assessment.compare import compare
-    from halfmask.assessment.frontier import frontier
-    from halfmask.assessment.row_risks import row_risks
-    from halfmask.dp.accountant import Accountant
-    from halfmask.dp.ledger import BudgetLedger
-    from halfmask.errors import HalfmaskError
-    from halfmask.metrics.discrimination.column_sets import rank_column_sets
-    from halfmask.metrics.discrimination.need import Need
-    from halfmask.metrics.discrimination.partition import Cuts, Partition
-    from halfmask.metrics.discrimination.rate import discrimination_rate
-    from halfmask.metrics.partition_measures import partition_measures
-    from halfmask.models import (
-        AlphaKAnonymity,
-        AverageRisk,
-        BetaLikeness,
-        DeltaDisclosure,
-        DeltaPresence,
-        KAnonymity,
-        KMap,
-        LDiversity,
-        PersonalKAnonymity,
-        PersonalLDiversity,
-        PersonalTCloseness,
-        SampleUniques,
-        TCloseness,
-        Verdict,
-    )
-    from halfmask.models.check import check
-    from halfmask.query.explain import explain
-    from halfmask.query.history.ledger import Ledger
-    from halfmask.query.run import query
-    from halfmask.query.suggest import suggest
-    from halfmask.release import Recoding, Release
-    from halfmask.release.answer import Answer
-    from halfmask.release.private import PrivateRelease
-    from halfmask.release.synthetic import SyntheticRelease
-    from halfmask.sample import policies
-    from halfmask.synthesize.run import synthesize
-    from halfmask.table import hierarchies
-    from halfmask.table.demands import Policies
-    from halfmask.table.describe import describe
-    from halfmask.table.read import read
-    from halfmask.table.schema import Column, Schema
-    from halfmask.table.table import Table
-
-__all__ = [
-    "Accountant",
-    "AlphaKAnonymity",
-    "Answer",
-    "AverageRisk",
-    "BetaLikeness",
-    "BudgetLedger",
-    "Column",
-    "Cuts",
-    "DeltaDisclosure",
-    "DeltaPresence",
-    "HalfmaskError",
-    "KAnonymity",
-    "KMap",
-    "LDiversity",
-    "Ledger",
-    "Need",
-    "Partition",
-    "PersonalKAnonymity",
-    "PersonalLDiversity",
-    "PersonalTCloseness",
-    "Policies",
-    "PrivateRelease",
-    "Recoding",
-    "Release",
-    "SampleUniques",
-    "Schema",
-    "SyntheticRelease",
-    "TCloseness",
-    "Table",
-    "Verdict",
-    "anonymize",
-    "assess",
-    "check",
-    "compare",
-    "compare_policies",
-    "describe",
-    "discrimination_rate",
-    "errors",
-    "explain",
-    "frontier",
-    "hierarchies",
-    "partition_measures",
-    "policies",
-    "query",
-    "rank_column_sets",
-    "read",
-    "row_risks",
-    "suggest",
-    "synthesize",
-]
-
-# Where a name lives; the models are the rest.
+# Every name with the module that it comes from, or that it is. A module loads when a name of it is
+# first used, so that importing the package and asking for help cost nothing.
 _HOMES = {
     "Accountant": "halfmask.dp.accountant",
-    "Answer": "halfmask.release.answer",
+    "AlphaKAnonymity": "halfmask.models",
+    "Answer": "halfmask.release.release",
+    "AverageRisk": "halfmask.models",
+    "BetaLikeness": "halfmask.models",
     "BudgetLedger": "halfmask.dp.ledger",
     "Column": "halfmask.table.schema",
     "Cuts": "halfmask.metrics.discrimination.partition",
+    "DeltaDisclosure": "halfmask.models",
+    "DeltaPresence": "halfmask.models",
     "HalfmaskError": "halfmask.errors",
+    "KAnonymity": "halfmask.models",
+    "KMap": "halfmask.models",
+    "LDiversity": "halfmask.models",
     "Ledger": "halfmask.query.history.ledger",
+    "MaskedRelease": "halfmask.release.masked",
     "Need": "halfmask.metrics.discrimination.need",
     "Partition": "halfmask.metrics.discrimination.partition",
-    "Policies": "halfmask.table.demands",
-    "PrivateRelease": "halfmask.release.private",
+    "PersonalKAnonymity": "halfmask.models",
+    "PersonalLDiversity": "halfmask.models",
+    "PersonalTCloseness": "halfmask.models",
+    "Policies": "halfmask.table.policies",
+    "PrivateRelease": "halfmask.release.release",
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
+    "SampleUniques": "halfmask.models",
     "Schema": "halfmask.table.schema",
-    "SyntheticRelease": "halfmask.release.synthetic",
+    "SyntheticRelease": "halfmask.release.release",
+    "TCloseness": "halfmask.models",
     "Table": "halfmask.table.table",
+    "TableRelease": "halfmask.release.tabulation",
+    "Verdict": "halfmask.models",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.assessment.assess",
+    "audit_table": "halfmask.tabulate.audit",
     "check": "halfmask.models.check",
     "compare": "halfmask.assessment.compare",
     "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
-    "frontier": "halfmask.assessment.frontier",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
+    "errors": "halfmask.errors",
     "explain": "halfmask.query.explain",
+    "frontier": "halfmask.assessment.frontier",
+    "hierarchies": "halfmask.table.hierarchies",
+    "mask": "halfmask.masking.run",
+    "masks": "halfmask.masking.masks",
     "partition_measures": "halfmask.metrics.partition_measures",
+    "policies": "halfmask.sample.policies",
     "query": "halfmask.query.run",
     "rank_column_sets": "halfmask.metrics.discrimination.column_sets",
-    "read": "halfmask.table.read",
+    "read": "halfmask.engines.read",
     "row_risks": "halfmask.assessment.row_risks",
     "suggest": "halfmask.query.suggest",
     "synthesize": "halfmask.synthesize.run",
+    "tabulate": "halfmask.tabulate.run",
 }
+__all__ = sorted(_HOMES)
 
-_MODULES = {
-    "errors": "halfmask.errors",
-    "hierarchies": "halfmask.table.hierarchies",
-    "policies": "halfmask.sample.policies",
-}
+if TYPE_CHECKING:
+    from halfmask import errors as errors
+    from halfmask.anonymize.policies import compare_policies as compare_policies
+    from halfmask.anonymize.run import anonymize as anonymize
+    from halfmask.assessment.assess import assess as assess
+    from halfmask.assessment.compare import compare as compare
+    from halfmask.assessment.frontier import frontier as frontier
+    from halfmask.assessment.row_risks import row_risks as row_risks
+    from halfmask.dp.accountant import Accountant as Accountant
+    from halfmask.dp.ledger import BudgetLedger as BudgetLedger
+    from halfmask.engines.read import read as read
+    from halfmask.errors import HalfmaskError as HalfmaskError
+    from halfmask.masking import masks as masks
+    from halfmask.masking.run import mask as mask
+    from halfmask.metrics.discrimination.column_sets import rank_column_sets as rank_column_sets
+    from halfmask.metrics.discrimination.need import Need as Need
+    from halfmask.metrics.discrimination.partition import Cuts as Cuts
+    from halfmask.metrics.discrimination.partition import Partition as Partition
+    from halfmask.metrics.discrimination.rate import discrimination_rate as discrimination_rate
+    from halfmask.metrics.partition_measures import partition_measures as partition_measures
+    from halfmask.models import AlphaKAnonymity as AlphaKAnonymity
+    from halfmask.models import AverageRisk as AverageRisk
+    from halfmask.models import BetaLikeness as BetaLikeness
+    from halfmask.models import DeltaDisclosure as DeltaDisclosure
+    from halfmask.models import DeltaPresence as DeltaPresence
+    from halfmask.models import KAnonymity as KAnonymity
+    from halfmask.models import KMap as KMap
+    from halfmask.models import LDiversity as LDiversity
+    from halfmask.models import PersonalKAnonymity as PersonalKAnonymity
+    from halfmask.models import PersonalLDiversity as PersonalLDiversity
+    from halfmask.models import PersonalTCloseness as PersonalTCloseness
+    from halfmask.models import SampleUniques as SampleUniques
+    from halfmask.models import TCloseness as TCloseness
+    from halfmask.models import Verdict as Verdict
+    from halfmask.models.check import check as check
+    from halfmask.query.explain import explain as explain
+    from halfmask.query.history.ledger import Ledger as Ledger
+    from halfmask.query.run import query as query
+    from halfmask.query.suggest import suggest as suggest
+    from halfmask.release import Recoding as Recoding
+    from halfmask.release import Release as Release
+    from halfmask.release.masked import MaskedRelease as MaskedRelease
+    from halfmask.release.release import Answer as Answer
+    from halfmask.release.release import PrivateRelease as PrivateRelease
+    from halfmask.release.release import SyntheticRelease as SyntheticRelease
+    from halfmask.release.tabulation import TableRelease as TableRelease
+    from halfmask.sample import policies as policies
+    from halfmask.synthesize.run import synthesize as synthesize
+    from halfmask.table import hierarchies as hierarchies
+    from halfmask.table.describe import describe as describe
+    from halfmask.table.policies import Policies as Policies
+    from halfmask.table.schema import Column as Column
+    from halfmask.table.schema import Schema as Schema
+    from halfmask.table.table import Table as Table
+    from halfmask.tabulate.audit import audit_table as audit_table
+    from halfmask.tabulate.run import tabulate as tabulate
+else:
+    # A folder that loads takes the name that it has here. These load now, and are next to empty, so
+    # that their names stay those of the functions.
+    from halfmask import anonymize, query, synthesize, tabulate
 
-# Importing a folder later would put it in the place of the function that has its name.
-for _folder in ("anonymize", "query", "synthesize"):
-    import_module(f"halfmask.{_folder}")
-    globals().pop(_folder)
+    del anonymize, query, synthesize, tabulate
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
+        if name[:1].isupper():  # a model that is no promised name, or of another package
+            for model in import_module("halfmask.models.verdict").known_models():
+                if model.__name__ == name:
+                    return model
         raise AttributeError(f"halfmask has no {name!r}; it has {', '.join(__all__)}.")
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    value = getattr(import_module(_HOMES.get(name, "halfmask.models")), name)
-    globals()[name] = value
+    home = import_module(_HOMES[name])
+    value = globals()[name] = getattr(home, name, home)
     return value
 
 

@@ -47,11 +47,11 @@ _ADDRESS = re.compile(
 _SETTING = re.compile(r"\b((?:ssl)?password|passwd|pwd)=[^\s&'\"]+", re.I)
 
 
-def masked(text: str) -> str:
+def mask_passwords(text: str) -> str:
     """The text with ``***`` in place of the passwords of the addresses in it.
 
     Example:
-        >>> masked("postgres://ann:secret@host/db?sslpassword=secret")
+        >>> mask_passwords("postgres://ann:secret@host/db?sslpassword=secret")
         'postgres://ann:***@host/db?sslpassword=***'
     """
     text = _ADDRESS.sub(lambda found: f"{found[1] or found[2]}:***@", text)
@@ -65,7 +65,9 @@ class HalfmaskError(Exception):
     exit_code: ClassVar[int] = 70
 
     def __init__(self, *words: object) -> None:
-        super().__init__(*(masked(word) if isinstance(word, str) else word for word in words))
+        super().__init__(
+            *(mask_passwords(word) if isinstance(word, str) else word for word in words)
+        )
 
 
 class InputError(HalfmaskError, ValueError):
@@ -82,7 +84,7 @@ class SchemaError(InputError):
 
     def __init__(self, *faults: str) -> None:
         self.faults = faults
-        super().__init__(_joined(faults))
+        super().__init__(_join(faults))
 
 
 class HierarchyError(InputError):
@@ -92,7 +94,7 @@ class HierarchyError(InputError):
 
     def __init__(self, *faults: str) -> None:
         self.faults = faults
-        super().__init__(_joined(faults))
+        super().__init__(_join(faults))
 
 
 class ParameterError(InputError):
@@ -189,7 +191,7 @@ class UnsatisfiableError(PrivacyError):
         self.levels = dict(levels or {})
         self.suppressed = suppressed
         self.advice = tuple(advice)
-        super().__init__(_joined((message, *advice)))
+        super().__init__(_join((message, *advice)))
 
 
 class InfeasibleDemandsError(UnsatisfiableError):
@@ -384,5 +386,5 @@ class InternalError(HalfmaskError, AssertionError):
         super().__init__(f"{message} This is a defect of halfmask; please report it.")
 
 
-def _joined(faults: Sequence[str]) -> str:
+def _join(faults: Sequence[str]) -> str:
     return faults[0] if len(faults) == 1 else "\n".join(f"- {fault}" for fault in faults)

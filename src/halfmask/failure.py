@@ -15,7 +15,7 @@ from halfmask.errors import (
     HalfmaskError,
     InputError,
     InternalError,
-    masked,
+    mask_passwords,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def failure(error: BaseException) -> Failure:
         return Failure(error.code, str(error), error.exit_code, _details(error))
     if isinstance(error, OSError):
         where = f": '{error.filename}'" if error.filename else ""
-        return Failure("input.file", masked(f"{error.strerror}{where}."), InputError.exit_code)
+        return Failure(
+            "input.file", mask_passwords(f"{error.strerror}{where}."), InputError.exit_code
+        )
     if isinstance(error, MemoryError):
         message = "There is not enough memory for this table: use fewer columns or rows."
         return Failure("engine.memory", message, EngineError.exit_code)
@@ -61,7 +63,7 @@ def _details(error: HalfmaskError) -> dict[str, Any]:
     """The facts an error carries, as plain values."""
     facts = {name: getattr(error, name) for name in _FACTS if getattr(error, name, None)}
     if "faults" in facts:
-        facts["faults"] = [masked(fault) for fault in facts["faults"]]
+        facts["faults"] = [mask_passwords(fault) for fault in facts["faults"]]
     if "verdicts" in facts:
         facts["verdicts"] = [verdict.to_dict() for verdict in facts["verdicts"]]
     budgets = {name: getattr(error, name).to_dict() for name in _BUDGETS if hasattr(error, name)}

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.anonymize import optimal
-from halfmask.anonymize.incumbent import greedy
 from halfmask.anonymize.local import _all, _block, _part
-from halfmask.anonymize.problem import Problem
-from halfmask.metrics.cost.registry import METRICS
+from halfmask.anonymize.optimal import greedy
+from halfmask.anonymize.problem import RecodingProblem
+from halfmask.metrics.cost import METRICS
 from halfmask.models.needs import statistics
+from halfmask.table.tuples import Tuples
 
 VALUES = [f"v{i}" for i in range(8)]
 TREE = {"a": {"c": VALUES[:2], "d": VALUES[2:4]}, "b": {"e": VALUES[4:6], "f": VALUES[6:]}}
@@ -91,9 +92,9 @@ def test_t_closeness_holds_on_the_rows_that_leave(rows):
 def repeated_full_domain(table, k):
     """What local recoding has to beat: the optimum on the leftovers, again and again."""
     models = (hm.KAnonymity(k),)
-    tuples, _ = statistics(table, models)
+    tuples, _ = statistics(Tuples.of(table), models)
     hierarchies = [table.hierarchy(name) for name in table.schema.quasi]
-    problem = Problem(tuples, hierarchies, models, METRICS["loss"], suppression=1.0)
+    problem = RecodingProblem(tuples, hierarchies, models, METRICS["loss"], suppression=1.0)
     left, paid = _all(problem), [0.0] * len(hierarchies)
     while len(left):
         part = _part(problem, problem.models, left, suppression=1.0)
@@ -142,8 +143,8 @@ def test_metrics_of_whole_classes_are_refused(metric):
 def test_greedy_is_feasible_when_the_top_is():
     table = table_of([("v0", "v1", "v2", "p")] * 5)
     models = (hm.KAnonymity(5),)
-    tuples, _ = statistics(table, models)
-    problem = Problem(tuples, [table.hierarchy(q) for q in "xyz"], models, METRICS["loss"])
+    tuples, _ = statistics(Tuples.of(table), models)
+    problem = RecodingProblem(tuples, [table.hierarchy(q) for q in "xyz"], models, METRICS["loss"])
     assert greedy(problem).levels == (0, 0, 0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.anonymize import policies
-from halfmask.anonymize.gains import Gain
+from halfmask.anonymize.policies import Gain
 from halfmask.errors import ParameterError
 
 

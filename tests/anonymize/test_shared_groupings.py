@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.anonymize import branch, optimal
-from halfmask.anonymize.bounds import Bounds
-from halfmask.anonymize.groupings import Groupings
-from halfmask.anonymize.problem import Problem
-from halfmask.anonymize.shared_groupings import SharedGroupings
-from halfmask.metrics.cost.registry import METRICS
+from halfmask.anonymize import optimal
+from halfmask.anonymize.groupings import Groupings, SharedGroupings
+from halfmask.anonymize.optimal import LatticeBounds
+from halfmask.anonymize.problem import RecodingProblem
+from halfmask.metrics.cost import METRICS
 from halfmask.models.needs import statistics
+from halfmask.table.tuples import Tuples
 
 
 def tuples_of(seed: int, rows: int = 200):
@@ -29,7 +29,7 @@ def tuples_of(seed: int, rows: int = 200):
         "s": "sensitive",
     }
     table = hm.read(pa.table(data), schema=schema)
-    tuples, _ = statistics(table, [hm.LDiversity(2, "s")])
+    tuples, _ = statistics(Tuples.of(table), [hm.LDiversity(2, "s")])
     return tuples, [table.hierarchy(name) for name in "abc"]
 
 
@@ -58,29 +58,29 @@ def test_groupings_are_the_same_in_any_order_and_memory(budget):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_search_goes_on_from_weaker_promises(seed, metric):
     tuples, hierarchies = tuples_of(seed)
-    first = Problem(tuples, hierarchies, [hm.KAnonymity(2)], METRICS[metric])
-    bounds, starts = Bounds(first), []
+    first = RecodingProblem(tuples, hierarchies, [hm.KAnonymity(2)], METRICS[metric])
+    bounds, starts = LatticeBounds(first), []
     for k, l_, share in [(2, 2, 0.3), (3, 2, 0.3), (3, 2, 0.1), (8, 3, 0.1), (30, 3, 0.0)]:
         models = [hm.KAnonymity(k), hm.LDiversity(l_, "s")]
-        alone = Problem(tuples, hierarchies, models, METRICS[metric], suppression=share)
+        alone = RecodingProblem(tuples, hierarchies, models, METRICS[metric], suppression=share)
         whole = optimal.scan(alone)
         going_on = first.under(models, share)
         found = optimal.scan(going_on, bounds=bounds, starts=starts)
         assert found.best.rank == whole.best.rank
         assert found.best.levels == whole.best.levels
         assert found.gap == 0.0
-        other = branch.branch(first.under(models, share), starts=[*starts, (0, 0, 0)])
+        other = optimal.branch(first.under(models, share), starts=[*starts, (0, 0, 0)])
         assert other.best.levels == whole.best.levels
         starts.append(found.best.levels)
 
 
 def test_ruled_out_nodes_are_handed_over():
     tuples, hierarchies = tuples_of(0)
-    problem = Problem(tuples, hierarchies, [hm.KAnonymity(20)], METRICS["loss"])
-    learned = Bounds(problem)
+    problem = RecodingProblem(tuples, hierarchies, [hm.KAnonymity(20)], METRICS["loss"])
+    learned = LatticeBounds(problem)
     alone = optimal.scan(problem, bounds=learned)
     again = problem.under([hm.KAnonymity(21)], 0.0)
-    told = Bounds(again)
+    told = LatticeBounds(again)
     told.rule_out_too(learned.ruled_out)
     found = optimal.scan(again, bounds=told)
     assert alone.best is not None

@@ -6,6 +6,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.table.tuples import Tuples
 
 QUASI = {"age": "quasi", "club": "quasi", "salary": "sensitive"}
 
@@ -176,11 +177,14 @@ def test_a_real_dependence_goes_beyond_chance():
 
 
 def test_chance_does_not_depend_on_the_order_of_rows():
-    from halfmask.metrics.discrimination.inflation import inflation
+    from halfmask.metrics.discrimination.rate import inflation
 
     one = table(noise(), QUASI)
     other = hm.read(one.arrow.take(list(range(299, -1, -1))), schema=QUASI)
-    assert inflation(one, "salary", "age").chance == inflation(other, "salary", "age").chance
+    assert (
+        inflation(Tuples.of(one), "salary", "age").chance
+        == inflation(Tuples.of(other), "salary", "age").chance
+    )
 
 
 def test_a_sensitive_column_that_never_varies_is_undefined(tmp_path):
@@ -193,7 +197,7 @@ def test_a_sensitive_column_that_never_varies_is_undefined(tmp_path):
 
 
 def test_next_steps_name_a_way_where_no_step_is_enough():
-    from halfmask.report.sentences import next_steps
+    from halfmask.report.words import next_steps
 
     schema = {"columns": {name: {"role": "quasi", "hierarchy": {"intervals": [5, 50]}}
                           for name in ("a", "b", "c")}}  # fmt: skip

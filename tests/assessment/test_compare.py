@@ -189,9 +189,9 @@ def test_models_are_trained_on_the_release():
 
 def test_without_scikit_learn_the_command_is_told(monkeypatch):
     from halfmask.errors import EngineUnavailableError
-    from halfmask.metrics.utility import learning
+    from halfmask.metrics.utility import prediction
 
-    monkeypatch.setattr(learning, "available", lambda: False)
+    monkeypatch.setattr(prediction, "available", lambda: False)
     assert hm.compare(original(), original()).likeness is None
     with pytest.raises(EngineUnavailableError, match="halfmask\\[measures\\]"):
         hm.compare(original(), original(), targets=["disease"])
@@ -212,9 +212,9 @@ def test_the_document_is_plain_and_both_files_are_written(tmp_path):
 def test_linear_models_of_numeric_columns_are_fitted_without_scikit_learn(monkeypatch, tmp_path):
     import numpy as np
 
-    from halfmask.metrics.utility import learning
+    from halfmask.metrics.utility import prediction
 
-    monkeypatch.setattr(learning, "available", lambda: False)
+    monkeypatch.setattr(prediction, "available", lambda: False)
     random = np.random.default_rng(0)
     x = random.integers(0, 9, 200)
     rows = {"x": x, "w": random.choice(["a", "b"], 200), "p": x + random.normal(size=200)}

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 import halfmask as hm
-from halfmask.assessment.dominance import marked, utility_of
-from halfmask.assessment.points import Frontier, Point
+from halfmask.assessment.points import Frontier, Point, mark_best, utility_of
 from halfmask.assessment.settings import Setting, at_least
 from halfmask.errors import InputError
 from halfmask.sample import write
@@ -143,12 +142,12 @@ def test_progress_is_told_setting_by_setting(people):
 
 
 def test_time_that_is_up_is_no_proof(people, monkeypatch):
-    from halfmask.anonymize import incumbent
+    from halfmask.anonymize import optimal
 
     found = hm.frontier(people, [hm.KAnonymity(2)], suppression=[0.0], time_limit=1e-9)
     assert found.points[0].gap > 0
     assert any("time limit" in note for note in found.notes)
-    monkeypatch.setattr(incumbent.Incumbent, "see", lambda self, outcome: None)
+    monkeypatch.setattr(optimal.Incumbent, "see", lambda self, outcome: None)
     ks = [hm.KAnonymity(2), hm.KAnonymity(3)]
     found = hm.frontier(people, ks, suppression=[0.0], time_limit=1e-9)
     assert len(found.undecided) == 2
@@ -189,7 +188,7 @@ def point(risk=0.1, loss=0.1, highest=0.5, distance=0.1, inference=None, name="p
 
 
 def best(points, **axes):
-    return [p.name for p in marked(points, **axes) if p.best]
+    return [p.name for p in mark_best(points, **axes) if p.best]
 
 
 def test_ties_are_all_best_and_better_in_one_figure_beats():
@@ -210,7 +209,7 @@ def test_points_without_the_figure_are_shown_and_not_compared():
     unknown, known = point(loss=None, risk=0.0, name="unknown"), point(name="known")
     assert utility_of([unknown, known]) == "distance"
     assert best([unknown, known], risk="mean", utility="loss") == ["known"]
-    assert [p.name for p in marked([unknown, known], "mean", "loss")] == ["known", "unknown"]
+    assert [p.name for p in mark_best([unknown, known], "mean", "loss")] == ["known", "unknown"]
 
 
 def test_settings_with_the_same_figures_are_one_result_named_by_the_strongest():
@@ -223,7 +222,7 @@ def test_settings_with_the_same_figures_are_one_result_named_by_the_strongest():
         of("k = 3", 3, 0.0, distance=0.2), of("worse", 2, 0.0, loss=0.2), of("worse too", 9, 0.0,
         loss=0.2 + 1e-15),
     ]  # fmt: skip
-    found = Frontier(9, tuple(marked(points, "mean", "loss")))
+    found = Frontier(9, tuple(mark_best(points, "mean", "loss")))
     same = {one.name: one.same_as for one in found.points}
     assert same == {
         "k = 5, none": None, "k = 2, 5 %": "k = 5, none", "k = 5, 5 %": "k = 5, none",
@@ -257,7 +256,7 @@ def test_a_lucky_draw_is_not_better():
 
 def test_a_loss_of_nothing_is_less_than_any_other():
     none, some = point(loss=0.0, name="none"), point(loss=0.05, distance=0.0, name="some")
-    assert [p.name for p in marked([some, none], "mean", "loss")] == ["none", "some"]
+    assert [p.name for p in mark_best([some, none], "mean", "loss")] == ["none", "some"]
 
 
 def test_the_axes_stand_in_the_document(people, tmp_path):
@@ -319,8 +318,8 @@ def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
 
 
 def test_figures_of_private_tables_are_means_over_draws(monkeypatch):
-    from halfmask.assessment import drawn as module
-    from halfmask.assessment.figures import Figures
+    from halfmask.assessment import frontier
+    from halfmask.assessment.points import Figures
 
     seen = iter([(0.1, 0.5, None), (0.2, 0.5, -0.2), (0.6, 0.5, 0.4)])
 
@@ -328,9 +327,9 @@ def test_figures_of_private_tables_are_means_over_draws(monkeypatch):
         risk, highest, inference = next(seen)
         return Figures(risk, highest, inference, None, 0.25, 0.0, 4)
 
-    monkeypatch.setattr(module, "finished_figures", figures)
+    monkeypatch.setattr(frontier, "finished_figures", figures)
     table = hm.read({"a": ["x", "y"] * 20}, schema={"a": "quasi"})
-    found = module.private_point(table, 1, "histogram", {"a": ["x", "y"]}, 3)
+    found = frontier.private_point(table, 1, "histogram", {"a": ["x", "y"]}, 3)
     assert (found.risk, found.highest_risk, found.distance) == pytest.approx((0.3, 0.5, 0.25))
     assert found.inference == pytest.approx(0.1)
     assert found.intervals["highest_risk"] == (0.5, 0.5)

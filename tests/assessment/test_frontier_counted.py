@@ -8,16 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
-from halfmask.assessment.frontier_source import by_value
-from halfmask.engines.counted import Counted
-from halfmask.errors import InputError
+from halfmask.assessment.settings import sort_tuples
 from halfmask.sample import write
+from halfmask.table.tuples import Tuples
 
 PROMISES = (
     [hm.KAnonymity(2), hm.KAnonymity(4)],
     [hm.LDiversity(2, "disease"), hm.TCloseness(0.5, "disease")],
 )
-GIVEN = hm.read({"a": [1]})
 FIGURES = (
     "name", "risk", "highest_risk", "inference", "loss", "distance", "suppressed", "classes",
     "best", "gap",
@@ -43,8 +41,8 @@ def same(one, other):
 
 def test_duckdb_counts_a_file(sample):
     read = hm.frontier(hm.read(sample), *PROMISES, suppression=[0.0, 0.1])
-    options = {"suppression": [0.0, 0.1], "engine": "duckdb", "memory_limit": "200MB"}
-    found = hm.frontier(sample, *PROMISES, **options)
+    stored = hm.read(sample, engine="duckdb", memory_limit="200MB")
+    found = hm.frontier(stored, *PROMISES, suppression=[0.0, 0.1])
     same(read, found)
     assert found.rows == 600
     assert any("counted by duckdb" in note for note in found.notes)
@@ -57,7 +55,7 @@ def test_a_heuristic_that_looks_at_the_order_of_rows_sees_them_sorted(sample):
     by_value = hm.Table(table.arrow.take(order), table.schema)
     options = {"methods": ["local"], "suppression": [0.0, 0.1]}
     read = hm.frontier(by_value, *PROMISES, **options)
-    same(read, hm.frontier(sample, *PROMISES, engine="duckdb", **options))
+    same(read, hm.frontier(hm.read(sample, engine="duckdb"), *PROMISES, **options))
 
 
 def test_people_of_several_rows_and_their_own_demands_are_counted(tmp_path, sample):
@@ -73,9 +71,10 @@ def test_people_of_several_rows_and_their_own_demands_are_counted(tmp_path, samp
         suppression=[0.2, 0.5],
     )  # fmt: skip
     found = hm.frontier(
-        tmp_path / "people.parquet", hm.PersonalKAnonymity(), schema=schema, engine="duckdb",
+        hm.read(tmp_path / "people.parquet", schema=schema, engine="duckdb"),
+        hm.PersonalKAnonymity(),
         suppression=[0.2, 0.5],
-    )  # fmt: skip
+    )
     assert read.points
     same(read, found)
 
@@ -88,19 +87,27 @@ def test_a_small_file_is_read(sample):
 
 @pytest.mark.parametrize(
     "options",
-    [{"methods": ["mondrian"]}, {"epsilons": [1.0]}, {"releases": {"given": GIVEN}}],
-    ids=["divisions", "private tables", "finished tables"],
+    [{"methods": ["mondrian"]}, {"releases": "the rows"}],
+    ids=["divisions", "finished tables"],
 )
-def test_what_needs_rows_says_so_before_anything_is_counted(tmp_path, options):
-    with pytest.raises(InputError, match="needs the rows"):
-        hm.frontier(tmp_path / "nothing.csv", hm.KAnonymity(2), engine="duckdb", **options)
+def test_what_needs_rows_has_them_collected(sample, options):
+    table = hm.read(sample)
+    given = {"releases": {"given": table}} if "releases" in options else options
+    stored = hm.read(sample, engine="duckdb")
+    found = hm.frontier(stored, hm.KAnonymity(3), suppression=[0.0], **given)
+    same(hm.frontier(table, hm.KAnonymity(3), suppression=[0.0], **given), found)
+    assert not any("counted by" in note for note in found.notes)
 
 
-def test_automatic_hierarchies_need_rows(tmp_path):
-    pq.write_table(pa.table({"a": [1, 1, 2], "b": ["x", "y", "y"]}), tmp_path / "t.parquet")
+def test_automatic_hierarchies_are_found_from_collected_rows(tmp_path):
+    rows = pa.table({"a": [1, 2, 11, 12] * 20, "b": ["x", "x", "y", "y"] * 20})
+    pq.write_table(rows, tmp_path / "t.parquet")
     schema = {"a": {"role": "quasi", "hierarchy": "auto"}, "b": "quasi"}
-    with pytest.raises(InputError, match="automatic hierarchy of 'a'"):
-        hm.frontier(tmp_path / "t.parquet", hm.KAnonymity(2), engine="duckdb", schema=schema)
+    read, stored = (
+        hm.frontier(hm.read(tmp_path / "t.parquet", schema, engine=engine), hm.KAnonymity(2))
+        for engine in ("memory", "duckdb")
+    )
+    same(read, stored)
 
 
 def test_postgres_counts_where_the_rows_are(postgres):
@@ -117,14 +124,14 @@ def test_postgres_counts_where_the_rows_are(postgres):
                 copy.write_row(row)
     ks = [hm.KAnonymity(2), hm.KAnonymity(4)]
     options = {"suppression": [0.0, 0.3]}
-    found = hm.frontier(postgres, ks, schema=people.schema, source_table="tried", **options)
+    found = hm.frontier(hm.read(postgres, schema=people.schema, table="tried"), ks, **options)
     same(hm.frontier(people, ks, **options), found)
     assert any("counted by postgres" in note for note in found.notes)
 
 
 def test_tuples_are_put_in_order_with_their_counts():
     table = hm.read({"a": [2, 1, 1], "b": ["x", "y", "x"]}, {"a": "quasi", "b": "quasi"})
-    found = by_value(Counted(table, np.array([5, 6, 7])))
+    found = sort_tuples(Tuples(table, np.array([5, 6, 7])))
     assert found.table.arrow.to_pylist() == [
         {"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"},
     ]  # fmt: skip

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.cost.registry import METRICS
+from halfmask.metrics.cost import METRICS
 from halfmask.sample import write
 
 QUASI = ("age", "sex", "zip")

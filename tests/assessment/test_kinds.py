@@ -13,10 +13,10 @@ import pytest
 import halfmask as hm
 from halfmask.cli.compare import show_comparison
 from halfmask.cli.main import run
-from halfmask.report.pages import estimate, render_page
-from halfmask.report.sentences import MADE_UP, comparison_outcome, tried
+from halfmask.report.page import estimate, render_page
+from halfmask.report.words import MADE_UP, comparison_outcome, tried
 
-compare_module = import_module("halfmask.assessment.compare")
+comparison_module = import_module("halfmask.assessment.comparison")
 ROWS = 300
 SCHEMA = {
     "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
@@ -99,7 +99,8 @@ def test_classes_of_made_up_rows_are_not_said_to_hold_people(capsys):
     assert "of released rows once the quasi-identifiers are known" not in page
     show_comparison(found)
     said = capsys.readouterr()
-    assert "homogeneity: rows certain" not in said.out
+    line = next(line for line in said.out.splitlines() if "homogeneity of ill" in line)
+    assert [cell.strip() for cell in line.split("│")][3] == "not known"
     assert MADE_UP in " ".join(said.err.split())
     true = render_page(hm.compare(people(), made("optimal"), learn=False, attacks=60).to_dict())
     assert 'id="plot-risk"' in true
@@ -158,7 +159,7 @@ def test_the_command_compares_each_kind_from_files(kind, tmp_path, capfd):
 
 
 def test_too_many_pairs_of_rows_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr(compare_module, "_PAIRS", 10)
+    monkeypatch.setattr(comparison_module, "_PAIRS", 10)
     found = hm.compare(people(), made("optimal"), learn=False, attacks=60).partition
     assert found.dbil is None
     assert found.sbil > 0

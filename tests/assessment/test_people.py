@@ -229,7 +229,7 @@ def test_the_engine_counts_the_same(tmp_path, suffix):
     here = table(rows)
     path = tmp_path / f"rows.{suffix}"
     (parquet.write_table if suffix == "parquet" else csv.write_csv)(here.arrow, path)
-    there = hm.assess(path, schema=SCHEMA, engine="duckdb").to_dict()
+    there = hm.assess(hm.read(path, schema=SCHEMA, engine="duckdb")).to_dict()
     own = hm.assess(here).to_dict()
     differ = [key for key in own if there[key] != own[key]]
     assert differ == ["notes"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, SchemaError
-from halfmask.report.pages import render_page
+from halfmask.report.page import render_page
 
 QUASI = ("residence", "gender", "education", "labor")
 # Benschop, Machingauta and Welch, "Statistical disclosure control: a practice guide", table 4.4.

@@ -24,7 +24,7 @@ def people():
 
 @FRAMES
 def test_a_frame_with_its_schema_is_assessed(people, frame):
-    assert hm.assess(frame, schema=SCHEMA).to_dict() == hm.assess(people).to_dict()
+    assert hm.assess(hm.read(frame, schema=SCHEMA)).to_dict() == hm.assess(people).to_dict()
     with pytest.raises(InputError, match="read it first"):
         hm.assess(frame)
 

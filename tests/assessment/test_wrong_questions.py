@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.cli.options import read_beside
 from halfmask.errors import InputError, ParameterError, SchemaError
 
 ROWS = {"age": [20, 20, 21, 21] * 3, "city": ["Ux", "Vx"] * 6, "ill": ["a", "b", "c"] * 4}
@@ -116,6 +117,9 @@ def test_infinite_numbers_stand_at_the_ends():
 
 
 @pytest.mark.parametrize("name", ["control", "earlier", "weaker"])
-def test_a_table_of_a_source_that_is_not_given_is_refused(people, name):
-    with pytest.raises(InputError, match=f"{name}_table names a table of {name}, which is not"):
-        hm.compare(people, people, learn=False, **{f"{name}_table": "x"})
+def test_a_table_of_a_source_that_is_not_given_is_refused(name):
+    option = f"{name}_table"
+    with pytest.raises(InputError, match=f"{option} names a table of {name}, which is not"):
+        read_beside(option, None, {option: "x"})
+    with pytest.raises(ParameterError, match=option):
+        read_beside(option, "all.duckdb", {option: None, "engine": None, "memory_limit": None})

@@ -15,20 +15,18 @@ from tests.protocol.town import Town, row
 
 from halfmask.engines.duckdb import DuckDB
 from halfmask.errors import ProtocolError, UnsupportedQueryError
-from halfmask.protocol import records
+from halfmask.protocol import layout
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import commons_from
+from halfmask.protocol.commons import Policy, Terms, commons_from, permits
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import FrameKey, derive, place, seat, sign
 from halfmask.protocol.keys import PROOF, new_issuer
 from halfmask.protocol.messages import Contribute, Deliver, encode, read_reply, read_request
 from halfmask.protocol.parties import worker
-from halfmask.protocol.policy import Policy, permits
 from halfmask.protocol.schedule import Schedule
-from halfmask.protocol.store.home import MemoryHome
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.terms import Terms
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.store.vault import MemoryCellStore
+from halfmask.protocol.transport import drive
 
 COMMONS = commons_from(
     {
@@ -114,11 +112,11 @@ def test_a_group_key_mints_nobody(kind: str) -> None:
 def test_without_the_check_four_minted_cells_give_her_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the key of a group could do alone: so that the test above can fail."""
 
-    def unchecked(bench: worker.Bench, ticket: bytes, sealed: bytes) -> bytes:
-        plain = bench.key.open(seat(bench.query, ticket), sealed)
-        return plain[: bench.blueprint.layout.size]
+    def unchecked(context: worker.TaskContext, ticket: bytes, sealed: bytes) -> bytes:
+        plain = context.key.open(seat(context.query, ticket), sealed)
+        return plain[: context.blueprint.layout.size]
 
-    monkeypatch.setattr(worker.Bench, "admit", unchecked)
+    monkeypatch.setattr(worker.TaskContext, "admit", unchecked)
     town = town_of([DANA, *OTHERS])
     question = town.question(TOTAL)
     mint(town, question, "nothing")
@@ -146,8 +144,8 @@ def test_work_by_whoever_holds_the_group_key_alone_is_refused() -> None:
             task = Schedule(town.terms, room.contributions).task(0, request.task)
             low = 4 * request.task
             if hers not in dict(town.store.members(question.id, 0, low, low + 4)):
-                content = records.fold(made.layout, made.layout.read(b"".join(invented)))
-                whole = records.frames(made.layout, content, town.terms.frame, 1)[0].tobytes()
+                content = layout.fold(made.layout, made.layout.read(b"".join(invented)))
+                whole = layout.frames(made.layout, content, town.terms.frame, 1)[0].tobytes()
                 where = place(question.id, room.closing.digest(question.id, 0), task.outputs[0])
                 sealed = frames.seal(where, whole + bytes(PROOF))
                 data = encode(msgspec.structs.replace(request, frames=[sealed]))
@@ -356,7 +354,7 @@ def test_the_door_of_a_cell_does_not_believe_what_chose_the_level(
     monkeypatch.setattr(Policy, "demand", lambda *_: (1, 1))
     town = town_of([{**DANA, "k": None}, *OTHERS])
     home = town.cells[0].home
-    assert isinstance(home, MemoryHome)
+    assert isinstance(home, MemoryCellStore)
     home.demands = COLUMN
     question = town.question(TOTAL.replace("k = 5", "k = 2"))
     assert town.gather(question)[0] == "the policy forbids it"

@@ -60,24 +60,13 @@ def test_a_suppressed_row_leaves_no_trace_of_its_values(method: str) -> None:
 
 
 def _without_the_last(table: hm.Table) -> hm.Release:
-    """The door of divided rows, with the last one left out."""
-    import numpy as np
-
-    from halfmask.anonymize.partition.run import Settings, candidate
-    from halfmask.release import seal
-
+    """The rows divided, with the last one left out for its demand."""
     demands = pa.array([2] * 20 + [21_000])
     stated = hm.read(
         table.arrow.append_column("k_i", demands),
         hm.Schema(columns=dict(table.schema.columns), policy={"k": "k_i"}),
     )
-    made = candidate(
-        stated,
-        (hm.PersonalKAnonymity(),),
-        Settings("mondrian", seed=0, options={"on_infeasible": "suppress"}),
-    )
-    assert np.count_nonzero(made.step < 0) == 1
-    return seal(made)  # type: ignore[no-any-return]
+    return hm.anonymize(stated, method="mondrian", seed=0, on_infeasible="suppress")
 
 
 def personal(highest: int, **columns: Any) -> hm.Release:

@@ -18,11 +18,12 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.query import program
+from halfmask.query import semantics as complete
 from halfmask.query.collect import collect, groups_of
-from halfmask.query.filter import choose, publish
 from halfmask.query.groups import DROPPED, Groups
 from halfmask.query.run import Session
-from halfmask.query.semantics import complete, program
+from halfmask.query.semantics import choose, publish
 
 place = Path(__file__).parents[1] / "query" / "trees.py"
 spec = importlib.util.spec_from_file_location("trees", place)
@@ -44,7 +45,7 @@ import hashlib, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import trees
-from halfmask.query.filter import choose
+from halfmask.query.semantics import choose
 groups = trees.random_tree(3, 400, 5, [5, 7, 9, 14], 9, 0.6)
 print(hashlib.sha256(choose(groups, "complete", effort=0.1).target.tobytes()).hexdigest())
 """
@@ -88,11 +89,11 @@ def burn(seconds: int) -> subprocess.Popen[bytes]:
 
 
 def test_a_busy_machine_answers_alike() -> None:
-    quiet = complete.choose(hard(), effort=0.1)
+    quiet = complete.choose_complete(hard(), effort=0.1)
     assert quiet.gap  # the limit is felt: a clock would cut elsewhere
     busy = [burn(20) for _ in range(4)]
     try:
-        again = complete.choose(hard(), effort=0.1)
+        again = complete.choose_complete(hard(), effort=0.1)
     finally:
         for process in busy:
             process.kill()
@@ -111,7 +112,7 @@ def test_no_clock_reaches_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
         return solve(*given, **how)
 
     monkeypatch.setattr(scipy.optimize, "milp", watched)
-    complete.choose(hard(), effort=0.1)
+    complete.choose_complete(hard(), effort=0.1)
     assert seen
     assert all(set(options) == {"mip_rel_gap", "node_limit"} for options in seen)
 
@@ -234,12 +235,14 @@ def test_what_happens_elsewhere_does_not_change_a_part() -> None:
     rng = np.random.default_rng(1)
     members = [(0, leaf, int(rng.integers(1, 6))) for leaf in range(40)]
     first = trees.groups_of(parents, thresholds, members)
-    target = complete.choose(first, effort=0.02).target
+    target = complete.choose_complete(first, effort=0.02).target
     assert (target != DROPPED).all()
     for leaf in range(20):
         other = [*members]
         other[leaf] = (0, leaf, members[leaf][2] % 5 + 1)
-        changed = complete.choose(trees.groups_of(parents, thresholds, other), effort=0.02).target
+        changed = complete.choose_complete(
+            trees.groups_of(parents, thresholds, other), effort=0.02
+        ).target
         assert (changed[20:] == target[20:]).all()
 
 
@@ -252,9 +255,9 @@ def test_the_effort_bounds_the_programs(monkeypatch: pytest.MonkeyPatch) -> None
         return run(self, limit, effort)
 
     monkeypatch.setattr(program._Model, "run", watched)
-    complete.choose(hard(), effort=0.03)
+    complete.choose_complete(hard(), effort=0.03)
     assert max(sizes) <= 30
-    complete.choose(hard(), effort=3)
+    complete.choose_complete(hard(), effort=3)
     assert 300 < max(sizes) <= 3000
 
 

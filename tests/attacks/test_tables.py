@@ -151,3 +151,28 @@ def test_a_sum_without_end_is_made_up_by_somebody() -> None:
     for engine in ("duckdb", "reference"):
         answer = hm.query(rows, sql, engine=engine, schema=schema).to_arrow()
         assert answer["s"].to_pylist() == [None, 20.0]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+@pytest.mark.parametrize(
+    "figure",
+    [
+        "SUM(a + 1000000)",
+        "AVG(1000000 - a)",
+        "SUM(a * 2 + 1000000)",
+        "SUM((a + 1000000) / 2)",
+        "SUM(a + 1000000) FILTER (WHERE a > -5)",
+        "SUM(CASE WHEN a > -5 THEN a ELSE 1000000 END)",
+        "VARIANCE(a)",
+        "STDDEV_POP(a)",
+        "STDDEV(a + 1000000)",
+    ],
+)
+def test_a_constant_hides_nobody_who_makes_up_a_sum(engine: str, figure: str) -> None:
+    amounts = {"one": [90_000, 300, 300, 200], "all": [500, 400, 500, 600]}
+    rows = [(g, i, amounts[g][i]) for g in amounts for i in range(4)]
+    table = pa.table(dict(zip(("g", "id", "a"), map(list, zip(*rows, strict=True)), strict=True)))
+    schema = {"columns": {"g": "quasi", "a": "sensitive"}, "query": {"dominance": {"p": 10}}}
+    sql = f"SELECT g, {figure} AS s, COUNT(*) AS n FROM t GROUP BY g GUARANTEE k = 3"
+    found = hm.query(table, sql, engine=engine, schema=schema).to_arrow().to_pylist()
+    assert {r["g"]: r["s"] is None for r in found} == {"one": True, "all": False}

@@ -121,3 +121,88 @@ def test_what_promises_next_to_nothing_needs_insistence(halfmask, people, clause
     assert refused.code == 2
     assert "--insist" in refused.err
     assert halfmask(*asked, "--insist").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("create", "L", "--grant", "2"), "`halfmask budget raise L --to EPSILON --reason ...`"),
+        (("create", "gone/L", "--grant", "2"), "cannot be made here"),
+        (("create", "M", "--grant", "abc"), "such as 3 or 3,1e-6"),
+        (("create", "M", "--grant", "1,2,3"), "such as 3 or 3,1e-6"),
+        (("create", "M", "--grant", "1,1e-6", "--rho"), "one number, the rho"),
+        (("create", "M", "--grant", "0", "--rho"), "more than 0"),
+        (("show", "N"), "`halfmask budget create N --grant EPSILON`"),
+        (("show", "people.csv"), "is not a ledger: name one"),
+        (("raise", "L", "--to", "2,1e-6", "--reason", "more"), "an epsilon alone"),
+        (("raise", "L", "--to", "x", "--reason", "more"), "such as 3 or 3,1e-6"),
+        (("raise", "L", "--to", "2", "--reason", " "), "why, in a few words"),
+        (("show", "L", "--key", "nokey"), "key of the ledger cannot be read"),
+    ],
+    ids=" ".join,
+)
+def test_a_newcomers_mistake_is_input_and_says_what_to_do(
+    halfmask, tmp_path, people, monkeypatch, arguments, told
+):
+    monkeypatch.chdir(tmp_path)
+    halfmask("budget", "create", "L", "--grant", "1")
+    failed = halfmask("budget", *arguments)
+    assert failed.code == 1
+    assert told in failed.err
+    assert halfmask("budget", "show", "L", "--json").json()["granted"] == "epsilon = 1"
+
+
+def test_show_says_whether_a_table_is_bound(halfmask, tmp_path, people):
+    ledger = tmp_path / "L"
+    assert "no table yet" in halfmask("budget", "create", ledger, "--grant", "1").out
+    bound = halfmask("budget", "bind", ledger, people, "--reason", "this one")
+    assert "by its columns" in bound.out
+
+
+def test_a_missing_file_of_domains_is_said_to_be_missing(halfmask, people):
+    failed = halfmask("query", people, f"{COUNT} WITH EPSILON 1", "--domains", "nosuch.toml")
+    assert failed.code == 1
+    assert "There is no file 'nosuch.toml' of domains" in failed.err
+
+
+def test_the_words_of_personal_epsilons_in_the_wrong_order_are_set_right(halfmask, people):
+    failed = halfmask("query", people, f"{COUNT} WITH EPSILON PERSONAL")
+    assert failed.code == 1
+    assert "for everybody's own, write WITH PERSONAL EPSILON" in failed.err
+
+
+def test_what_was_set_aside_is_said_first_by_every_noisy_verb(halfmask, tmp_path, people):
+    said = "People's own demands of epsilon were set aside by the controller."
+    report = tmp_path / "r.html"
+    ask = ("query", people, f"{COUNT} WITH EPSILON 0.5", "--ignore-demands")
+    domains = tmp_path / "d.toml"
+    domains.write_text("pay = { low = 0, high = 100, bins = 4 }")
+    make = ("synthesize", people, "--epsilon", "0.5", "--domains", domains, "--ignore-demands")
+    for verb in (ask, make):
+        told = halfmask(*verb, "--report", report)
+        assert told.err.splitlines()[0] == said
+        assert told.err.count(said) == 1
+        assert report.read_text().index("were set aside") < report.read_text().index("rows may")
+        found = halfmask(*verb, "--json").json()
+        found = found.get("answer", found)
+        assert found["demands"] == {"kept": False}
+        assert list(found).index("demands") < list(found).index("outcome")
+        kept = halfmask(*(one for one in verb if one != "--ignore-demands"), "--json").json()
+        assert kept.get("answer", kept)["demands"] == {"kept": True}
+
+
+def test_what_was_set_aside_is_said_first_by_frontier(halfmask, tmp_path):
+    rows = "age,k\n" + "".join(f"{20 + i % 10},{3}\n" for i in range(60))
+    (tmp_path / "p.csv").write_text(rows)
+    (tmp_path / "p.toml").write_text('[policy]\nk = "k"\n[columns.age]\nrole = "quasi"\n')
+    verb = ("frontier", tmp_path / "p.csv", "--k", "2", "--ignore-demands")
+    said = "The own demands of 60 people were set aside"
+    report = tmp_path / "f.html"
+    told = halfmask(*verb, "-o", report)
+    assert told.err.startswith(said)
+    assert told.err.count(said) == 1
+    page = report.read_text()
+    assert page.index(said) < page.index("tried")
+    found = halfmask(*verb, "--json").json()
+    assert found["demands"] == {"kept": False, "people": 60}
+    assert list(found).index("demands") < list(found).index("points")

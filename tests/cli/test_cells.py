@@ -12,16 +12,14 @@ from urllib.parse import unquote
 import pytest
 
 import halfmask as hm
-from halfmask.cli.ask import _silent
+from halfmask.cli.query import _silent
 from halfmask.protocol.commons import read_commons
 from halfmask.protocol.keys import AskerKey, CellKey, new_issuer, read_key
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
-from halfmask.protocol.store.key_file import read_key_file
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.store.vault import Vault
-from halfmask.protocol.transport.http import RelayServer, Sender
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.store.vault import CellVault, read_key_file
+from halfmask.protocol.transport import RelayServer, Sender, drive
 
 COMMONS = """
 [tables.people.columns]
@@ -128,7 +126,7 @@ def test_a_cell_with_an_old_schema_does_not_use_up_the_tries_of_a_task(folder, h
         send = Sender(server.address)
         drive(asker.ask(question), send)
         for name in ("ann", "ben"):
-            vault = Vault(f"{name}.cell", read_key_file(f"{name}.cell.key"))
+            vault = CellVault(f"{name}.cell", read_key_file(f"{name}.cell.key"))
             drive(vault.cell().take_part(time.time()), send)
         tried = halfmask("cell", "join", "old.cell", "--relay", server.address, "--seconds", 1)
         assert "refused: protocol.authentication" in tried.err

@@ -64,7 +64,7 @@ def test_rows_and_report_are_written(run, people: str, tmp_path: Path) -> None:
 def test_a_ledger_is_started_kept_and_refuses(run, people: str, tmp_path: Path) -> None:
     ledger = str(tmp_path / "people.ledger")
     missing = run(people, f"{SQL} WITH EPSILON 1", "--ledger", ledger)
-    assert missing.code == 2
+    assert missing.code == 1
     assert run(people, f"{SQL} WITH EPSILON 1", "--ledger", ledger, "--grant", "1.5").code == 0
     again = run(people, f"{SQL} WITH EPSILON 1", "--ledger", ledger)
     assert again.code == 3

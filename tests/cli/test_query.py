@@ -86,6 +86,24 @@ def test_the_ledger_refuses_a_difference(halfmask, people, tmp_path):
     assert "subtraction" in again.err
 
 
+def test_one_ledger_keeps_answers_and_spending(halfmask, people, tmp_path):
+    file, key = tmp_path / "people.ledger", tmp_path / "key"
+    key.write_bytes(b"sixteen bytes or more")
+    kept = ("--ledger", file, "--ledger-key", key)
+    every = "SELECT sex, SUM(salary) AS s FROM people {} GROUP BY sex GUARANTEE k = 10, l = 3"
+    noisy = ("query", people, "SELECT COUNT(*) AS n FROM people WITH EPSILON 0.5", *kept)
+    assert halfmask("query", people, every.format(""), *kept).code == 0
+    assert "budget create" in halfmask(*noisy).err
+    assert halfmask("budget", "create", file, "--grant", "1", "--key", key).code == 0
+    assert halfmask(*noisy, "--ignore-demands").code == 0
+    shown = halfmask("budget", "show", file, "--key", key, "--json").json()
+    assert shown["left"] == "epsilon = 0.5"
+    again = halfmask("query", people, every.format("WHERE age < 89"), *kept)
+    assert (again.code, "subtraction" in again.err) == (2, True)
+    assert "another key" in halfmask("query", people, every.format(""), "--ledger", file).err
+    assert "--ledger" in halfmask("query", people, every.format(""), "--ledger-key", key).err
+
+
 def test_no_query_or_two(halfmask, people, tmp_path):
     assert halfmask("query", people).code == 1
     (tmp_path / "ask.sql").write_text(ASK)

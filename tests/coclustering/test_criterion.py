@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.coclustering.codes import log_compositions, log_partitions, universal
-from halfmask.coclustering.criterion import Criterion
-from halfmask.coclustering.observations import Variable, observe
+from halfmask.coclustering.criterion import GridCriterion
+from halfmask.coclustering.observations import (
+    Variable,
+    log_compositions,
+    log_partitions,
+    observe,
+    universal,
+)
 
 
 def partition(*sides):
@@ -67,7 +72,7 @@ def test_compositions_are_binomials():
     ],
 )
 def test_costs_of_two_by_two_tables(table, null, apart, contingency):
-    judge = Criterion(contingency(table))
+    judge = GridCriterion(contingency(table))
     assert judge.null() == pytest.approx(null, abs=1e-6)
     assert judge.cost(partition([0, 1], [0, 1])) == pytest.approx(apart, abs=1e-6)
 
@@ -82,7 +87,7 @@ def test_costs_of_two_by_two_tables(table, null, apart, contingency):
     ],
 )
 def test_costs_of_a_four_by_three_table(rows, columns, expected, contingency):
-    judge = Criterion(contingency([[8, 1, 0], [7, 2, 0], [0, 1, 9], [1, 0, 6]]))
+    judge = GridCriterion(contingency([[8, 1, 0], [7, 2, 0], [0, 1, 9], [1, 0, 6]]))
     assert judge.cost(partition(rows, columns)) == pytest.approx(expected, abs=1e-6)
 
 
@@ -92,7 +97,7 @@ def test_two_numeric_variables_by_hand():
     f = math.lgamma
     grid = partition([0, 0, 1, 1], [0, 0, 1, 1])
     expected = 2 * math.log(4) + math.log(math.comb(7, 3)) + f(5) - 2 * f(3) + 4 * f(3)
-    assert Criterion(observed).cost(grid) == pytest.approx(expected)
+    assert GridCriterion(observed).cost(grid) == pytest.approx(expected)
 
 
 def test_a_number_that_repeats_costs_the_rows_and_not_its_values():
@@ -102,7 +107,9 @@ def test_a_number_that_repeats_costs_the_rows_and_not_its_values():
     own = math.log(5) + f(4) + f(3)  # intervals of 3 and 2 rows
     other = 2 * math.log(2) + f(3) + f(4) - f(3) - f(4)  # values of 2 and 3 rows, each apart
     cells = math.log(math.comb(8, 3)) + f(6) - 2 * f(3)  # 2, 1, 0 and 2 rows
-    assert Criterion(observed).cost(partition([0, 1], [0, 1])) == pytest.approx(own + other + cells)
+    assert GridCriterion(observed).cost(partition([0, 1], [0, 1])) == pytest.approx(
+        own + other + cells
+    )
 
 
 def test_a_weight_counts_as_repeated_rows():
@@ -113,16 +120,16 @@ def test_a_weight_counts_as_repeated_rows():
     often = observe(sides, [np.repeat(c, weights) for c in codes])
     for rows in itertools.product(range(2), repeat=3):
         grid = partition(np.unique(rows, return_inverse=True)[1], [0, 1, 1])
-        assert Criterion(once).cost(grid) == Criterion(often).cost(grid)
+        assert GridCriterion(once).cost(grid) == GridCriterion(often).cost(grid)
 
 
 def test_a_garbage_group_costs_what_khiops_counts(contingency):
     table = np.ones((9, 2), dtype=int)
     table[0, 0] = table[1, 1] = 20
-    judge = Criterion(contingency(table), "khiops11")
+    judge = GridCriterion(contingency(table), "khiops11")
     grid = partition([0, 1, 2, 2, 2, 2, 2, 2, 2], [0, 1])
     plain, garbage = judge.cost(grid), judge.cost(grid, garbage=(2, None))
-    from halfmask.coclustering.codes import universal_bounded as bounded
+    from halfmask.coclustering.observations import universal_bounded as bounded
 
     by_hand = bounded(1, 7) + 2 * math.log(9) - math.log(2) + bounded(1, 1) + math.log(2)
     without = bounded(2, 8) + log_partitions(9, 9)[3]
@@ -131,6 +138,8 @@ def test_a_garbage_group_costs_what_khiops_counts(contingency):
 
 
 def test_melted_iris_costs_as_published(melted, grid):
-    assert Criterion(melted.observations).null() == pytest.approx(5966.412356, abs=1e-6)
-    assert Criterion(melted.observations).cost(grid.partition) == pytest.approx(grid.cost)
-    assert Criterion(melted.observations, "khiops11").null() == pytest.approx(5959.386818, abs=1e-6)
+    assert GridCriterion(melted.observations).null() == pytest.approx(5966.412356, abs=1e-6)
+    assert GridCriterion(melted.observations).cost(grid.partition) == pytest.approx(grid.cost)
+    assert GridCriterion(melted.observations, "khiops11").null() == pytest.approx(
+        5959.386818, abs=1e-6
+    )

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from halfmask.coclustering.draw import heat_map
+from halfmask.coclustering.generate import heat_map
+from halfmask.coclustering.hierarchy import simplify
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import cocluster
-from halfmask.coclustering.simplify import simplify
 from halfmask.errors import InputError
 
 

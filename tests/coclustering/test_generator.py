@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from halfmask.coclustering.generator import generator
-from halfmask.coclustering.simplify import simplify
+from halfmask.coclustering.generate import generator
+from halfmask.coclustering.hierarchy import simplify
 
 # per group (by its size): chances of the parts of each column, in the columns' order
 EXPECTED = {

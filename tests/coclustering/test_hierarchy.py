@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.coclustering.criterion import Criterion
+from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.grid import Grid
-from halfmask.coclustering.held import Held
-from halfmask.coclustering.hierarchy import hierarchy
+from halfmask.coclustering.hierarchy import hierarchy, merge_small, simplify
+from halfmask.coclustering.observations import PartSizes
 from halfmask.coclustering.optimize import cocluster
-from halfmask.coclustering.simplify import merge_small, simplify
 from halfmask.errors import InputError, ParameterError
 
 PUBLISHED = {
@@ -59,7 +58,7 @@ def test_every_level_costs_what_khiops_counts(melted):
 
 def test_costs_along_the_path_are_those_of_the_criterion(melted, grid):
     levels = hierarchy(grid)
-    judge = Criterion(melted.observations)
+    judge = GridCriterion(melted.observations)
     for level in range(len(levels)):
         assert judge.cost(levels.at(level).partition) == pytest.approx(levels.costs[level])
 
@@ -117,18 +116,6 @@ def test_merging_only_small_parts_keeps_the_other_side(grid):
     assert sorted(merged.sizes(0).tolist()) == [50, 100]
 
 
-def test_mutual_information_tells_excess_from_lack(grid):
-    coarser = simplify(grid, parts={"part": 7})
-    gain = dict(zip(map(tuple, coarser.cells.tolist()), coarser.mutual_information(), strict=True))
-    top = max(gain, key=gain.get)
-    assert coarser.matrix()[top] in (150, 142, 145)
-    assert sum(gain.values()) > 0
-    joint = coarser.matrix() / 750
-    expected = joint / joint.sum(1, keepdims=True) / joint.sum(0)
-    for cell, value in gain.items():
-        assert value == pytest.approx(joint[cell] * np.log(expected[cell]))
-
-
 def test_a_grid_can_be_saved_and_loaded(grid, tmp_path):
     grid.save(tmp_path / "grid.json")
     again = Grid.load(tmp_path / "grid.json")
@@ -151,7 +138,7 @@ def test_owners_are_counted_once_in_a_part(parts, seed):
     random = np.random.default_rng(seed)
     part = np.concatenate([np.arange(parts), random.integers(0, parts, 20)]).astype(np.int32)
     owner = random.integers(0, 8, len(part)).astype(np.int32)
-    held = Held(part, owner)
+    held = PartSizes(part, owner)
     while True:
         alive = np.flatnonzero(held.alive).tolist()
         expected = {p: len(set(owner[part == p].tolist())) for p in alive}

@@ -13,7 +13,7 @@ from halfmask.coclustering.optimize import cocluster
 pytest.importorskip("khiops", reason="the extra khiops is not installed")
 
 from halfmask.coclustering import khiops
-from halfmask.coclustering.criterion import Criterion
+from halfmask.coclustering.criterion import GridCriterion
 
 
 @pytest.fixture
@@ -88,4 +88,4 @@ def test_no_structure_is_the_null_grid():
     observed = observe(sides, list(random.integers(0, 8, (2, 2000)).astype(np.int32)))
     theirs = khiops.khiops_cocluster(observed)
     assert theirs.parts == (1, 1)
-    assert theirs.cost == Criterion(observed, "khiops11").null()
+    assert theirs.cost == GridCriterion(observed, "khiops11").null()

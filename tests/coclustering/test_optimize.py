@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.coclustering import sample
-from halfmask.coclustering.criterion import Criterion
+from halfmask.coclustering import observations
+from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import cocluster
 from halfmask.errors import InputError, ParameterError
@@ -32,7 +31,7 @@ def interval_partitions(size):
 
 
 def least(observed, form):
-    judge = Criterion(observed, form)
+    judge = GridCriterion(observed, form)
     sides = [
         list(set_partitions(v.size) if v.kind == "categorical" else interval_partitions(v.size))
         for v in observed.variables
@@ -68,17 +67,6 @@ def test_iris_reaches_the_best_known_grid(melted, seed):
     assert found.parts == (3, 8)
     assert found.cost == pytest.approx(5646.818946, abs=1e-6)
     assert sorted(found.sizes(0).tolist()) == [49, 50, 51]
-
-
-def test_iris_reaches_its_best_cost_within_half_a_second(melted):
-    cocluster(melted.observations, rounds=1)  # kernels warm
-    seconds = []
-    for _ in range(5):  # the machine may be shared: the best of some
-        begin = time.perf_counter()
-        found = cocluster(melted.observations)
-        seconds.append(time.perf_counter() - begin)
-    assert found.cost == pytest.approx(5646.818946, abs=1e-6)
-    assert min(seconds) < 0.5
 
 
 def test_progress_tells_the_cost_after_the_starts_and_after_each_round(melted):
@@ -155,14 +143,14 @@ def test_a_sample_of_many_values_finds_the_blocks_of_all(monkeypatch):
         [rows, np.concatenate(parts).astype(np.int32)],
     )
     whole = cocluster(observed, rounds=0)
-    monkeypatch.setattr(sample, "ROOM", 3_000)  # of 12,000 observations
-    monkeypatch.setattr(sample, "FEWEST", 400)
-    assert sample.side_to_sample(observed) == (0, 500)
+    monkeypatch.setattr(observations, "ROOM", 3_000)  # of 12,000 observations
+    monkeypatch.setattr(observations, "FEWEST", 400)
+    assert observations.side_to_sample(observed) == (0, 500)
     grid = cocluster(observed, rounds=0)
     assert grid.cost <= whole.cost + 1e-6
     assert len(set(zip(hidden.tolist(), grid.partition[0].tolist(), strict=True))) == 4
-    monkeypatch.setattr(sample, "ROOM", 12_000)
-    assert sample.side_to_sample(observed) is None
+    monkeypatch.setattr(observations, "ROOM", 12_000)
+    assert observations.side_to_sample(observed) is None
 
 
 def test_time_may_be_limited(melted):

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width
-from halfmask.coclustering.numbers import as_numbers
-from halfmask.coclustering.prepare import column_parts, cut_column, melt, recut
+from halfmask.coclustering.prepare import (
+    IntervalCuts,
+    as_numbers,
+    best_cuts,
+    column_parts,
+    cut_column,
+    equal_frequency,
+    equal_width,
+    melt,
+    recut,
+)
 from halfmask.errors import InputError, ParameterError
 
 COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
@@ -96,7 +104,7 @@ def test_numbers_are_cut_anew_against_groups_of_rows(iris, melted, grid):
 
 
 def test_best_intervals_explain_more_than_quantiles(iris):
-    from halfmask.coclustering.columns import cocluster_columns
+    from halfmask.coclustering.prepare import cocluster_columns
 
     found, grid = cocluster_columns(iris, COLUMNS, intervals="modl")
     assert grid.level > cocluster_columns(iris, COLUMNS)[1].level
@@ -131,7 +139,7 @@ def test_parameters_out_of_range_are_refused(iris, wrong):
 
 
 def test_labels_stay_distinct():
-    assert Cuts((0.0, 1e-6, 2e-6, 3e-6)).labels()[1:] == [
+    assert IntervalCuts((0.0, 1e-6, 2e-6, 3e-6)).labels()[1:] == [
         "]0.000001,0.000002]",
         "]0.000002,0.000003]",
     ]
@@ -153,7 +161,7 @@ def test_labels_stay_distinct():
 def test_labels_are_true_of_every_value(numbers, bounds, labels):
     table = hm.read(pa.table({"x": numbers}), {"x": "quasi"})
     told = as_numbers(table.encode("x").values)
-    column = cut_column(table, "x", Cuts((told[0], *bounds, told[-1])).short(told))
+    column = cut_column(table, "x", IntervalCuts((told[0], *bounds, told[-1])).short(told))
     if labels is not None:
         assert column.labels == labels
     _true_of_every_value(table, column)

@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.coclustering.groups import join, split_large
-from halfmask.coclustering.signatures import (
-    chosen_parts,
-    meetings,
-    modes,
-    part_counts,
-    set_label,
-)
-from halfmask.coclustering.simplify import simplify
+from halfmask.coclustering.generate import join, split_large
+from halfmask.coclustering.hierarchy import simplify
+from halfmask.coclustering.trees import chosen_parts, meetings, modes, part_counts, set_label
 
 # sepal length, sepal width, petal length, petal width, species of 50, 51 and 49 rows
 CLASSES = {

@@ -9,10 +9,10 @@ import pytest
 import halfmask as hm
 from halfmask.coclustering.hierarchy import hierarchy
 from halfmask.coclustering.prepare import ColumnParts
-from halfmask.coclustering.trees import column_trees, group_label, ordered_tree, thinned
+from halfmask.coclustering.trees import column_trees, group_label, ordered_tree, thin
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
-from halfmask.table.hierarchies.auto import settled
+from halfmask.table.hierarchies.parse import settled
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def test_neighbours_alone_join_in_an_ordered_tree(melted, grid):
 
 
 def test_thinning_keeps_the_ends(trees):
-    thin = thinned(trees["sepal_length"], 1)
-    assert len(thin.levels) == 3
+    found = thin(trees["sepal_length"], 1)
+    assert len(found.levels) == 3
 
 
 def parts_of(labels, *, ordered):

@@ -161,6 +161,8 @@ QUERIES = {
     "a bounded join": "SELECT p.city, v.ward, SUM(v.cost) AS x FROM people p LEFT JOIN visits v "
     "ON p.id = v.id GROUP BY p.city, v.ward GUARANTEE k = 5, l = 3 "
     "THEN ward -> del GUARANTEE k = 8, l = 3 AT MOST 4 ROWS PER PERSON",
+    "demands of a table that is joined by more than the person": "SELECT v.ward, AVG(v.cost) AS x, COUNT(*) AS n "
+    "FROM visits v LEFT JOIN people p ON p.id = v.id AND p.age = v.cost GROUP BY v.ward GUARANTEE k = 8, l = 3",
     "conditional figures": "SELECT city, COUNT(*) AS n, SUM(salary) FILTER (WHERE salary > 1012) AS x, "
     "COUNT(bonus) AS b, SUM(CASE WHEN salary < 1020 THEN 1 ELSE 0 END) AS y FROM people GROUP BY city "
     "GUARANTEE k = 3 THEN city -> up GUARANTEE k = 8",
@@ -264,6 +266,32 @@ def test_a_ledger_compares_answers_and_tells_a_table_from_a_changed_one(engine: 
     assert prints == {engine.fingerprint("people")}
     engine.add("changed", TABLES["people"].slice(1))
     assert engine.fingerprint("changed") not in prints
+
+
+@pytest.mark.parametrize(
+    ("missing", "people"),
+    [({}, {"x": 5, "y": 3}), ({"missing": "refuse"}, {"x": 3})],
+    ids=["no demand", "refused"],
+)
+def test_an_empty_demand_is_none_in_every_engine(
+    engine: Any, missing: dict[str, str], people: dict[str, int]
+) -> None:
+    rows = pa.table(
+        {
+            "city": ["x"] * 6 + ["y"] * 4,
+            "pay": [*range(10)],
+            # In x: 3 | l alone | nothing, twice | 2 | 9; in y: 9 | nothing, three times.
+            "k_i": pa.array([3, None, None, None, 2, 9, 9, None, None, None], pa.int64()),
+            "l_i": pa.array([None, 2, None, None, 2, None, None, None, None, None], pa.int64()),
+        }
+    )
+    engine.add("silent", rows)
+    columns = {"city": hm.Column("quasi"), "pay": hm.Column("sensitive")}
+    schema = {"silent": hm.Schema(columns=columns, policy={"k": "k_i", "l": "l_i"})}
+    sql = "SELECT city, COUNT(pay) AS n FROM silent GROUP BY city GUARANTEE k = 3, l = 2"
+    for asked in (engine, Reference({"silent": rows})):
+        answer = hm.query({"silent": rows}, sql, missing, engine=asked, schema=schema)
+        assert {r["city"]: r["n"] for r in answer.to_arrow().to_pylist()} == people
 
 
 def _make_view(engine: Any, name: str, query: str) -> None:

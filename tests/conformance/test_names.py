@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import halfmask as hm
-from halfmask.engines.large import counted_tuples, distinct_values
+from halfmask.engines.stored import list_values
+from halfmask.engines.tuples import group_tuples
 
 if TYPE_CHECKING:
     from halfmask.engines.request import Engine
@@ -55,12 +56,12 @@ def test_a_query_with_intervals_and_a_join(engine: Engine) -> None:
     assert len(ledger.entries) == 1
 
 
-def test_noise_and_counted_tuples(engine: Engine) -> None:
+def test_noise_and_group_tuples(engine: Engine) -> None:
     sql = f'SELECT COUNT(*) AS n, SUM("Größe") AS s FROM {QUOTED} WITH EPSILON 1000'
     options = {"schema": SCHEMA, "insist": True, "demands": "ignore"}
     (row,) = hm.query(engine, sql, **options).to_arrow().to_pylist()
     assert (row["n"], round(row["s"])) == (8, 24)
-    tuples, counts = counted_tuples(engine, ODD, ["select"])
+    tuples, counts = group_tuples(engine, ODD, ["select"])
     assert (tuples["select"].to_pylist(), counts.tolist()) == (["x", "y"], [4, 4])
-    values, whole = distinct_values(engine, OTHER, "group", 5)
+    values, whole = list_values(engine, OTHER, "group", 5)
     assert (sorted(values.to_pylist()), whole) == (["u", "v"], True)

@@ -10,10 +10,10 @@ import pytest
 
 import halfmask as hm
 from halfmask.engines.reference import Reference
-from halfmask.query.private.clause import parse_private
-from halfmask.query.private.groups import collected
+from halfmask.query.parse import parse_private
+from halfmask.query.private.answer import NoiseTerms, prepare_noise
+from halfmask.query.private.parts import collect_totals
 from halfmask.query.private.plan import plan_private
-from halfmask.query.private.prepare import prepare_privately
 from halfmask.query.run import Session
 
 SCHEMA = hm.Schema.from_dict(
@@ -98,7 +98,7 @@ def exact_part(engine: Any, sql: str) -> dict[str, Any]:
             domains={},
             rows_per_person=statement.rows_per_person or 1,
         )
-        found = collected(plan, session.engine)
+        found = collect_totals(plan, session.engine)
     (exact,) = found.exact
     return {
         "keys": [key.to_pylist() for key in found.keys],
@@ -138,8 +138,8 @@ def test_engines_put_people_at_the_same_levels(engine: Any) -> None:
     found = {}
     for promise in ("PERSONAL EPSILON", "EPSILON 0.5"):
         with Session("own", engine=engine, schema={"own": LEVELS}) as session:
-            ready = prepare_privately(session, sql + promise)
-            exact = collected(ready.plan, session.engine, ready.audience).exact
+            ready = prepare_noise(session, sql + promise, NoiseTerms())
+            exact = collect_totals(ready.plan, session.engine, ready.audience).exact
         found[promise] = [(int(e.counts[0]), int(e.sums["pay"][0])) for e in exact]
     assert found == {
         "PERSONAL EPSILON": [(2, 1000), (1, 500), (1, 500)],

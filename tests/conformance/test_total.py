@@ -14,7 +14,7 @@ from sqlglot import exp
 import halfmask as hm
 from halfmask.engines import evaluate
 from halfmask.engines.reference import Reference
-from halfmask.query.parsing.parse import parse
+from halfmask.query.parse import parse
 from halfmask.query.planning.plan import plan
 from halfmask.query.run import Session
 

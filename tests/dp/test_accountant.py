@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from halfmask.dp import accountant
-from halfmask.dp.accountant import Accountant, Allowance, Entry, Receipt
+from halfmask.dp.accountant import Accountant, Allowance, Receipt, ViewCost
 from halfmask.dp.budget import Approximate, Concentrated, Pure
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
 
@@ -43,9 +43,9 @@ def test_one_tenth_too_much_in_the_last_digit_is_refused() -> None:
 
 def test_mechanisms_cannot_take_more_than_the_allowance() -> None:
     allowance = Accountant(Pure(1)).allow(Pure(1), "x")
-    allowance.charge(Entry("a", "m", Pure("0.6")))
+    allowance.charge(ViewCost("a", "m", Pure("0.6")))
     with pytest.raises(BudgetExceededError):
-        allowance.charge(Entry("b", "m", Pure("0.5")))
+        allowance.charge(ViewCost("b", "m", Pure("0.5")))
     assert allowance.remaining == Pure("0.4")
     allowance.receipt().verify()
 
@@ -53,7 +53,7 @@ def test_mechanisms_cannot_take_more_than_the_allowance() -> None:
 def test_a_delta_is_charged_as_zcdp() -> None:
     allowance = Accountant(Approximate(1, "1e-6")).allow(Approximate(1, "1e-6"), "x")
     assert isinstance(allowance.limit, Concentrated)
-    allowance.charge(Entry("a", "m", allowance.limit))
+    allowance.charge(ViewCost("a", "m", allowance.limit))
     allowance.receipt().verify()
 
 
@@ -65,11 +65,11 @@ def test_nobody_else_writes_receipts_or_allowances() -> None:
 
 
 def test_an_overspent_receipt_is_noticed() -> None:
-    allowance = Allowance(Pure(1), Pure(1), desk=accountant._DESK)
-    allowance.entries.append(Entry("a", "m", Pure(2)))
+    allowance = Allowance(Pure(1), Pure(1), issuer=accountant._ISSUER)
+    allowance.entries.append(ViewCost("a", "m", Pure(2)))
     with pytest.raises(InternalError):
         allowance.receipt().verify()
-    generous = Allowance(Pure(1), Pure(3), desk=accountant._DESK)
+    generous = Allowance(Pure(1), Pure(3), issuer=accountant._ISSUER)
     with pytest.raises(InternalError):
         generous.receipt().verify()
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from noise import repeatable
 
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.answers import answer
 from halfmask.dp.budget import Approximate, Pure
-from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-from halfmask.dp.questions import Exact, Question, Scale
+from halfmask.dp.figures import answer
+from halfmask.dp.mechanisms import DiscreteLaplace
+from halfmask.dp.views import ExactCounts, Question, Scale
 from halfmask.errors import BudgetExceededError, ParameterError, SchemaError
 
 
@@ -25,7 +23,7 @@ def people(groups: int = 16, each: int = 500):
     ages = random.integers(20, 80, (groups, each)).astype(float)
     scale = Scale.of("age", 0, 130)
     whole = scale.whole(ages)
-    exact = Exact(np.full(groups, each), {"age": whole.sum(1)}, {"age": (whole**2).sum(1)})
+    exact = ExactCounts(np.full(groups, each), {"age": whole.sum(1)}, {"age": (whole**2).sum(1)})
     return ages, scale, exact
 
 
@@ -42,11 +40,11 @@ def test_a_group_by_costs_epsilon_once() -> None:
 
 
 def _overspent(paid):
-    from halfmask.dp.accountant import Entry
+    from halfmask.dp.accountant import ViewCost
 
     class Greedy:
         secure, rows_per_person, left = True, 1, staticmethod(lambda _: Pure(1))
-        charge = staticmethod(lambda entry: paid.charge(Entry("x", "m", entry.cost)))
+        charge = staticmethod(lambda entry: paid.charge(ViewCost("x", "m", entry.cost)))
 
     return Greedy()
 
@@ -62,15 +60,6 @@ def test_error_is_the_theoretical_one() -> None:
     )
     stated = DiscreteLaplace(Pure(1).epsilon).variance
     assert (runs - 500).var() == pytest.approx(stated, rel=0.06)
-
-
-def test_sixteen_groups_take_less_than_a_tenth_of_a_second() -> None:
-    _, scale, exact = people()
-    questions = [Question("n", "count"), Question("age", "mean", "age", scale)]
-    answer(questions, exact, allowance())
-    start = time.process_time()
-    answer(questions, exact, allowance())
-    assert time.process_time() - start < 0.1
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
@@ -92,7 +81,7 @@ def test_figures_are_near_and_intervals_cover(kind: str) -> None:
 
 
 def test_undeclared_groups_show_only_far_above_one_person() -> None:
-    exact = Exact(np.array([1000, 1, 0, 400]), {}, {})
+    exact = ExactCounts(np.array([1000, 1, 0, 400]), {}, {})
     promise = Approximate(1, "1e-6")
     found = answer(
         [Question("n", "count")],
@@ -145,7 +134,7 @@ def test_quantiles_per_group_with_intervals(promise) -> None:
     random = np.random.default_rng(3)
     ages = [random.integers(20, 80, 20_000), random.integers(50, 120, 20_000)]
     trees = np.array([np.histogram(a, scale.edges)[0] for a in ages])
-    exact = Exact(np.full(2, 20_000), {}, {}, histograms={"age": trees})
+    exact = ExactCounts(np.full(2, 20_000), {}, {}, histograms={"age": trees})
     questions = [Question(f"q{at}", "quantile", "age", scale, at) for at in (0.25, 0.5, 0.75)]
     paid = allowance(promise)
     found = answer(questions, exact, paid, sampler=repeatable(4))
@@ -161,7 +150,9 @@ def test_quantiles_per_group_with_intervals(promise) -> None:
 def test_a_sum_alone_needs_no_count_and_missing_values_add_nothing() -> None:
     scale = Scale.of("age", 0, 100)
     assert scale.around_zero == Scale(-100, 100)
-    exact = Exact(np.array([900]), {"age": np.array([500 * 300])}, {}, {"age": np.array([500])})
+    exact = ExactCounts(
+        np.array([900]), {"age": np.array([500 * 300])}, {}, {"age": np.array([500])}
+    )
     paid = allowance()
     (figure,) = answer([Question("s", "sum", "age", scale.around_zero)], exact, paid).figures
     assert [entry.view for entry in paid.entries] == ["sum age (in steps of 0.1)"]
@@ -171,7 +162,7 @@ def test_a_sum_alone_needs_no_count_and_missing_values_add_nothing() -> None:
 def test_means_divide_by_the_values_that_are_there() -> None:
     scale = Scale.of("age", 0, 100)
     whole = scale.whole(np.full(10_000, 30.0))
-    exact = Exact(
+    exact = ExactCounts(
         np.array([90_000]), {"age": np.array([whole.sum()])}, {}, {"age": np.array([10_000])}
     )
     found = answer([Question("m", "mean", "age", scale)], exact, allowance())
@@ -186,14 +177,14 @@ def test_only_the_declared_noisy_views_are_read(monkeypatch) -> None:
     """Every exact vector that is touched was charged before, once; nothing else is touched."""
     _, scale, exact = people()
     paid, read = allowance(), []
-    honest = Exact.vector
+    honest = ExactCounts.vector
 
     def watched(self, name):
         read.append(name)
         assert [entry.view.split(" (")[0] for entry in paid.entries] == read
         return honest(self, name)
 
-    monkeypatch.setattr(Exact, "vector", watched)
+    monkeypatch.setattr(ExactCounts, "vector", watched)
     answer([Question("n", "count"), Question("v", "variance", "age", scale)], exact, paid)
     assert read == ["count", "sum age", "squares age"]
 

@@ -4,8 +4,8 @@ from math import exp, log
 
 import pytest
 
-from halfmask.dp.bounds import attacker, column_bounds
 from halfmask.dp.budget import Approximate, Concentrated, Pure
+from halfmask.dp.figures import attacker, column_bounds
 from halfmask.errors import ParameterError
 
 

@@ -11,14 +11,15 @@ from halfmask.dp.budget import (
     Approximate,
     Concentrated,
     Pure,
+    as_kind,
     budget,
     concentrated_within,
     delta_of,
     epsilon_of,
     from_dict,
     parallel,
+    total,
 )
-from halfmask.dp.compose import as_kind, total
 from halfmask.errors import ParameterError
 
 epsilons = st.fractions(min_value=0, max_value=10)

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from noise import repeatable
 
-from halfmask.dp.accountant import Accountant, Scope
-from halfmask.dp.answers import Stratum, answer
+from halfmask.dp.accountant import Accountant, SpendingScope
 from halfmask.dp.budget import Approximate, Pure
-from halfmask.dp.mechanisms.discrete_gaussian import DiscreteGaussian
-from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-from halfmask.dp.questions import Exact, Question, Scale
+from halfmask.dp.figures import Stratum, answer
+from halfmask.dp.mechanisms import DiscreteGaussian, DiscreteLaplace
+from halfmask.dp.views import ExactCounts, Question, Scale
 
 RUNS = 4000  # a share of 95% has a standard error of 0.35%
 SCALE = Scale.of("x", 0, 100)
@@ -29,6 +28,7 @@ PROMISES = {
     "personal": None,
 }
 SIZES = (30, 300, 3000, 30_000)
+WHOLE = {"mean": 100, "variance": 2500, "deviation": 50}  # all that values from 0 to 100 can have
 
 
 def values(size: int) -> np.ndarray:
@@ -36,9 +36,9 @@ def values(size: int) -> np.ndarray:
     return np.clip(random.normal(40, 15, size), 1, 99).round(1)
 
 
-def exact(part: np.ndarray, scale: Scale) -> Exact:
+def exact(part: np.ndarray, scale: Scale) -> ExactCounts:
     whole = scale.whole(part)
-    return Exact(
+    return ExactCounts(
         np.full(RUNS, len(part)),
         {"x": np.full(RUNS, whole.sum())},
         {"x": np.full(RUNS, (whole**2).sum())},
@@ -57,7 +57,7 @@ def figure(kind: str, rows: np.ndarray, promise, confidence: float = 0.95):
         found = exact(rows, scale)
     else:
         paid = {level: level for level in LEVELS}
-        scope = Scope(paid, {level: Pure(level) for level in LEVELS})
+        scope = SpendingScope(paid, {level: Pure(level) for level in LEVELS})
         allowance = Accountant(Pure(1)).allow(Pure(1), "x", scope=scope)
         found = [Stratum(one, exact(rows[i::3], scale)) for i, one in enumerate(LEVELS)]
     sampler = repeatable(17)
@@ -92,11 +92,11 @@ def test_a_group_of_300_is_covered_as_often_as_stated(kind: str) -> None:
 @pytest.mark.parametrize("name", PROMISES)
 @pytest.mark.parametrize("kind", ["count", "sum", "mean", "variance", "deviation"])
 def test_intervals_cover_as_often_as_they_say(kind: str, name: str) -> None:
-    """Where the noise leaves a group no rows, all that is possible is told, and more is covered."""
+    """Where most intervals hold all that is possible, nothing is left to miss: more is covered."""
     for size in SIZES:
         share, width = coverage(kind, size, PROMISES[name])
         print(f"{kind:10} {name:10} {size:7,} people: {share:.1%}, {width:.4g} wide")  # noqa: T201
-        drowned = size == 30 and name != "pure, 1" and kind not in ("count", "sum")
+        drowned = width >= WHOLE.get(kind, np.inf)
         assert 0.94 <= share <= (1 if drowned else 0.97), (size, share)
 
 
@@ -110,6 +110,46 @@ def test_quantiles_cover_at_least_that_often(name: str) -> None:
         assert share >= 0.94, (size, share)
         if 4 < width < 20:
             assert share <= 0.975, (size, share)
+
+
+SHAPES = {
+    "skew": lambda random, size: np.clip(random.exponential(8, size), 0, 100),
+    "two humps": lambda random, size: random.choice([20, 80], size) + random.normal(0, 4, size),
+    "one value": lambda random, size: np.where(
+        random.random(size) < 0.4, 30.0, random.uniform(0, 100, size)
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_quantiles_cover_whatever_the_rows_look_like(shape: str) -> None:
+    """Narrower intervals fail here: by draws of noise 40% are covered, by calibration 90%."""
+    for size in (30, 300, 3000):
+        rows = SHAPES[shape](np.random.default_rng(size), size)
+        for promise in (Pure(1), Pure("0.1")):
+            for at in (0.1, 0.5, 0.95):
+                share = covered_quantile(rows, at, promise, 1000)
+                print(f"{shape:10} {size:5,} people, {at}, {promise}: {share:.1%}")  # noqa: T201
+                assert share >= 0.94, (size, at, promise)
+
+
+def test_a_quantile_among_few_rows_is_covered_as_often_as_stated() -> None:
+    """Many rows in the intervals around it, next to none in its own: no room to be narrower."""
+    middle = 50 + 100 / 256 / 2
+    rows = np.r_[np.full(500, middle - 0.5), middle, np.full(500, middle + 0.5)]
+    assert 0.94 <= covered_quantile(rows, 0.5, Pure("0.5"), RUNS) <= 0.965
+
+
+def covered_quantile(rows: np.ndarray, at: float, promise, runs: int) -> float:
+    """The share of intervals that hold the value below which a share of the rows lies."""
+    counts = np.tile(np.histogram(rows, SCALE.edges)[0], (runs, 1))
+    found = ExactCounts(np.full(runs, len(rows)), {}, {}, {}, {"x": counts})
+    question = Question("q", "quantile", "x", SCALE, at=at)
+    allowance = Accountant(promise).allow(promise, "x")
+    (told,) = answer([question], found, allowance, sampler=repeatable(23)).figures
+    truth = np.quantile(rows, at, method="inverted_cdf")
+    return float(((told.low <= truth) & (truth <= told.high)).mean())
 
 
 @pytest.mark.parametrize("kind", ["count", "mean"])

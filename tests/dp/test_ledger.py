@@ -12,10 +12,16 @@ import pytest
 
 import halfmask
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.budget import Approximate, Concentrated, Pure
-from halfmask.dp.compose import total
+from halfmask.dp.budget import Approximate, Concentrated, Pure, total
 from halfmask.dp.ledger import BudgetLedger, identity
-from halfmask.errors import BudgetExceededError, LedgerError, ParameterError, PrivacyError
+from halfmask.errors import (
+    BudgetExceededError,
+    InputError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+)
+from halfmask.ledger import LedgerFile
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(halfmask.__file__).parents[1])}
 
@@ -33,7 +39,7 @@ def test_spending_outlives_the_process(tmp_path: Path) -> None:
 def test_of_two_who_grant_at_once_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "people.ledger"
     BudgetLedger.create(path, Pure(1))
-    with pytest.raises(LedgerError, match="open it instead"):
+    with pytest.raises(InputError, match="stays as it is"):
         BudgetLedger.create(path, Pure(9))
     assert BudgetLedger.open(path).granted() == Pure(1)
 
@@ -99,15 +105,15 @@ def _changed(path: Path, statement: str) -> None:
 def test_each_fault_of_a_file_has_a_sentence_of_its_own(tmp_path: Path) -> None:
     """Only what is damaged is called so."""
     path = tmp_path / "x"
-    with pytest.raises(LedgerError, match=r"`halfmask budget create x --grant EPSILON`"):
+    with pytest.raises(InputError, match=r"`halfmask budget create x --grant EPSILON`"):
         BudgetLedger.open(path)
     path.write_text("not a ledger at all, but a long enough text to be read as one")
-    with pytest.raises(LedgerError, match=r"is not a ledger of budgets\. Nothing was computed"):
+    with pytest.raises(InputError, match=r"is not a ledger.* Nothing was computed"):
         BudgetLedger.open(path)
-    with pytest.raises(LedgerError, match="exists"):
+    with pytest.raises(InputError, match="exists"):
         BudgetLedger.create(path, Pure(1))
     _changed(tmp_path / "other", "CREATE TABLE a (b)")
-    with pytest.raises(LedgerError, match="is not a ledger of budgets"):
+    with pytest.raises(InputError, match="is not a ledger"):
         BudgetLedger.open(tmp_path / "other")
     _changed(tmp_path / "old", "CREATE TABLE grants (at)")
     _changed(tmp_path / "old", "CREATE TABLE spendings (at)")
@@ -117,29 +123,56 @@ def test_each_fault_of_a_file_has_a_sentence_of_its_own(tmp_path: Path) -> None:
     _changed(tmp_path / "new", "PRAGMA user_version = 9")
     with pytest.raises(LedgerError, match="another version"):
         BudgetLedger.open(tmp_path / "new")
-    with pytest.raises(LedgerError, match="cannot be made here"):
+    with pytest.raises(InputError, match="cannot be made here"):
         BudgetLedger.create(tmp_path / "gone" / "x", Pure(1))
+
+
+def test_a_ledger_that_knew_no_answers_is_opened(tmp_path: Path) -> None:
+    BudgetLedger.create(tmp_path / "x", Pure(1)).spend(Pure("0.5"), "x")
+    _changed(tmp_path / "x", "PRAGMA user_version = 2")
+    ledger = BudgetLedger.open(tmp_path / "x")
+    assert ledger.spend(Pure("0.25"), "x") == 2
+    assert BudgetLedger.open(tmp_path / "x").remaining() == Pure("0.25")
+    _changed(tmp_path / "x", "UPDATE entries SET kind = 'gift' WHERE serial = 2")
+    with pytest.raises(LedgerError, match="damaged"):
+        BudgetLedger.open(tmp_path / "x")
+
+
+def test_what_a_later_version_noted_is_not_passed_over(tmp_path: Path) -> None:
+    ledger = BudgetLedger.create(tmp_path / "x", Pure(1))
+    with ledger._file.change() as change:
+        change.append("gift", {})
+    with pytest.raises(LedgerError, match="use a newer one"):
+        ledger.spend(Pure("0.5"), "x")
+
+
+def test_a_ledger_that_was_made_and_never_used_can_be_granted(tmp_path: Path) -> None:
+    """A crash between making the file and granting leaves an empty one."""
+    LedgerFile(tmp_path / "x").create()
+    with pytest.raises(LedgerError, match=r"holds no budget"):
+        BudgetLedger.open(tmp_path / "x")
+    assert BudgetLedger.create(tmp_path / "x", Pure(1)).remaining() == Pure(1)
 
 
 def test_a_locked_ledger_is_in_use_and_one_that_is_read_only_cannot_be_written(
     tmp_path: Path, monkeypatch
 ) -> None:
     ledger = BudgetLedger.create(tmp_path / "x", Pure(1))
-    monkeypatch.setattr("halfmask.dp.ledger._WAIT", 0.01)
+    monkeypatch.setattr("halfmask.ledger._WAIT", 0.01)
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as base:
         base.execute("BEGIN EXCLUSIVE")
         with pytest.raises(LedgerError, match="in use by another program"):
             ledger.spend(Pure(1), "x")
         base.execute("ROLLBACK")
     monkeypatch.setattr(
-        "halfmask.dp.ledger.sqlite3.connect",
+        "halfmask.ledger.sqlite3.connect",
         _raising(sqlite3.OperationalError("attempt to write a readonly database")),
     )
     with pytest.raises(LedgerError, match="cannot be written"):
         ledger.spend(Pure(1), "x")
     for words in ("database disk image is malformed", "disk I/O error"):
         monkeypatch.setattr(
-            "halfmask.dp.ledger.sqlite3.connect", _raising(sqlite3.DatabaseError(words))
+            "halfmask.ledger.sqlite3.connect", _raising(sqlite3.DatabaseError(words))
         )
         with pytest.raises(LedgerError, match="is damaged"):
             ledger.spend(Pure(1), "x")
@@ -202,9 +235,9 @@ def test_a_hand_that_seals_anew_passes_without_a_key_and_not_with_one(tmp_path: 
         else:
             with pytest.raises(LedgerError, match="another key"):
                 BudgetLedger.open(path, key=key)
-    with pytest.raises(LedgerError, match="16 bytes"):
+    with pytest.raises(InputError, match="16 bytes"):
         BudgetLedger.open(path, key=_short(tmp_path))
-    with pytest.raises(LedgerError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         BudgetLedger.open(path, key=tmp_path / "no key")
 
 
@@ -222,7 +255,7 @@ def test_more_is_granted_with_a_reason_and_nothing_is_forgotten(tmp_path: Path) 
     ):
         ledger.spend(Pure(1), "second")
     for amount, reason in ((Pure(1), "no more"), (Approximate(2, "1e-6"), "another kind")):
-        with pytest.raises(ParameterError, match="in the same kind"):
+        with pytest.raises(ParameterError, match="more than epsilon = 1: an epsilon alone"):
             ledger.raise_to(amount, reason)
     with pytest.raises(ParameterError, match="kept in the ledger"):
         ledger.raise_to(Pure(2), " ")
@@ -334,3 +367,58 @@ def test_an_accountant_of_a_ledger_gives_serials(tmp_path: Path) -> None:
     assert accountant.allow(Concentrated("0.5"), "first").serial == 1
     assert accountant.allow(Pure("0.5"), "second").serial == 2
     assert accountant.remaining == Concentrated("0.375")
+
+
+@pytest.mark.parametrize("amount", [1, "1", None, (1, 2)])
+def test_what_is_no_budget_is_refused_with_what_to_write(tmp_path: Path, amount) -> None:
+    ledger = BudgetLedger.create(tmp_path / "x", Pure(1))
+    for use in (
+        lambda: ledger.raise_to(amount, "more"),
+        lambda: ledger.spend(amount, "a count"),
+        lambda: BudgetLedger.create(tmp_path / "y", amount),
+    ):
+        with pytest.raises(ParameterError, match=r"give a budget, such as Pure\(2\)"):
+            use()
+    assert not (tmp_path / "y").exists()
+    with pytest.raises(ParameterError, match="why, in a few words"):
+        ledger.raise_to(Pure(2), None)
+    assert (ledger.granted(), ledger.history()) == (Pure(1), ())
+
+
+@pytest.mark.parametrize(
+    ("granted", "wanted", "told"),
+    [
+        (Pure(1), Approximate(2, "1e-6"), "an epsilon alone"),
+        (Approximate(1, "1e-6"), Pure(2), "an epsilon and a delta"),
+        (Concentrated("0.1"), Pure(2), "a rho"),
+    ],
+    ids=["delta for pure", "no delta", "epsilon for rho"],
+)
+def test_a_raise_says_in_which_kind(tmp_path: Path, granted, wanted, told) -> None:
+    ledger = BudgetLedger.create(tmp_path / "x", granted)
+    with pytest.raises(ParameterError, match=told):
+        ledger.raise_to(wanted, "more")
+
+
+def test_a_budget_of_nothing_is_not_granted(tmp_path: Path) -> None:
+    for nothing in (Pure(0), Concentrated(0)):
+        with pytest.raises(ParameterError, match="more than 0"):
+            BudgetLedger.create(tmp_path / "x", nothing)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER a BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE VIEW more AS SELECT * FROM entries",
+        "CREATE TABLE more (b)",
+    ],
+)
+def test_a_file_that_would_forget_is_refused(tmp_path: Path, statement: str) -> None:
+    """Who may write the file, without the key, could make it drop whatever comes."""
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    BudgetLedger.create(tmp_path / "x", Pure(1), key=key)
+    _changed(tmp_path / "x", statement)
+    with pytest.raises(LedgerError, match="damaged: it holds more than records"):
+        BudgetLedger.open(tmp_path / "x", key=key).spend(Pure(1), "again")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import exp
+from math import exp, expm1, log
 
 import numpy as np
 import pytest
 from noise import least_epsilon, repeatable
 
 from halfmask.dp.budget import Approximate, Concentrated, Pure
-from halfmask.dp.mechanisms.count_tree import CountTree, quantile
-from halfmask.dp.mechanisms.discrete_gaussian import DiscreteGaussian
-from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-from halfmask.dp.mechanisms.exponential import Exponential
-from halfmask.dp.mechanisms.permute_and_flip import PermuteAndFlip
-from halfmask.dp.mechanisms.stable_groups import StableGroups
+from halfmask.dp.mechanisms import (
+    CountTree,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    RandomizedResponse,
+    StableGroups,
+    quantile,
+)
 from halfmask.errors import ParameterError
 
 COUNTERS = [
@@ -74,28 +78,19 @@ def test_audit_of_discrete_gaussian() -> None:
     assert least_epsilon(_counted(DiscreteGaussian(Fraction(1))), 400_000, 1e-3) > promised
 
 
-@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
-def test_audit_of_choices(kind: type[Exponential] | type[PermuteAndFlip]) -> None:
+def test_audit_of_choices() -> None:
     def run_at(epsilon: Fraction):
         def run(with_person: bool, times: int) -> np.ndarray:
             sampler = repeatable(5 + with_person)
             scores = np.array([1, 0]) if with_person else np.array([0, 1])
-            return np.array([kind(epsilon).choose(scores, sampler) for _ in range(times)], float)
+            return np.array(
+                [Exponential(epsilon).choose(scores, sampler) for _ in range(times)], float
+            )
 
         return run
 
     assert least_epsilon(run_at(Fraction(1)), 3000) <= 1
     assert least_epsilon(run_at(Fraction(3)), 3000) > 1
-
-
-def test_permute_and_flip_scores_at_least_as_well() -> None:
-    scores = np.array([0, 1, 5, 6])
-    sampler = repeatable(8)
-    flip, plain = (
-        np.mean([scores[kind(Fraction(1)).choose(scores, sampler)] for _ in range(3000)])
-        for kind in (PermuteAndFlip, Exponential)
-    )
-    assert flip > plain - 0.1
 
 
 def test_exponential_shortfall_holds() -> None:
@@ -175,8 +170,9 @@ def test_count_tree_adds_up_without_noise(monkeypatch) -> None:
         lambda: DiscreteGaussian(Fraction(1), sensitivity=0),
         lambda: Exponential(Fraction(0)),
         lambda: Exponential(Fraction(1), sensitivity=0),
-        lambda: PermuteAndFlip(Fraction(0)),
-        lambda: PermuteAndFlip(Fraction(1), sensitivity=0),
+        lambda: RandomizedResponse(Fraction(0)),
+        lambda: RandomizedResponse(Fraction(1, 10**13), 1 << 20),
+        lambda: RandomizedResponse(Fraction(1), 1),
         lambda: StableGroups(Fraction(1), Fraction(0)),
         lambda: CountTree(Fraction(1), 0),
         lambda: CountTree(Fraction(1), 2).apply(np.zeros(3, np.int64), repeatable(1)),
@@ -191,5 +187,38 @@ def test_awkward_rates_are_rounded_down_only() -> None:
     tiny = Fraction(1, 2**40)
     picks = [Exponential(tiny).choose(np.array([0, 9]), repeatable(i)) for i in range(200)]
     assert 60 < sum(picks) < 140
-    flips = [PermuteAndFlip(tiny).choose(np.array([0, 9]), repeatable(i)) for i in range(200)]
-    assert 60 < sum(flips) < 140
+
+
+@pytest.mark.parametrize("values", [2, 5])
+def test_response_tells_the_truth_as_often_as_stated(values: int) -> None:
+    response = RandomizedResponse(Fraction(1), values)
+    told = response.tell(np.zeros(100_000, np.int64), repeatable(2))
+    shares = np.bincount(told, minlength=values) / 100_000
+    assert shares[0] == pytest.approx(float(response.truth), abs=0.006)
+    assert shares[1:] == pytest.approx([float(response.other)] * (values - 1), abs=0.006)
+
+
+@pytest.mark.parametrize(
+    "epsilon", [Fraction(1, 10**9), Fraction(1, 10), Fraction(1), Fraction(20)]
+)
+@pytest.mark.parametrize("values", [2, 4, 1000, 1 << 20])
+def test_response_is_e_to_the_epsilon_times_as_likely_and_never_more(
+    epsilon: Fraction, values: int
+) -> None:
+    response = RandomizedResponse(epsilon, values)
+    with localcontext(prec=60):
+        bound = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
+    ratio = response.truth / response.other
+    assert 1 < ratio <= Fraction(bound)
+    assert float(ratio) == pytest.approx(float(bound), rel=1e-9)
+    expected = (float(bound) + values - 1) / expm1(float(epsilon))
+    assert response.weight == pytest.approx(expected, rel=1e-3)
+
+
+def test_two_fair_coins_are_ln_3() -> None:
+    # tabular-models, example 9: heads, tell the truth; tails, tell what the second coin shows.
+    coins = RandomizedResponse(Fraction(log(3)))
+    assert float(coins.truth) == pytest.approx(3 / 4)
+    assert coins.weight == pytest.approx(2)
+    # x = 2 seen - n / 2 = 2 * 60 - 50 = 70 of 100
+    assert coins.weight * 60 - (coins.weight * 100 - 100) / 2 == pytest.approx(70)

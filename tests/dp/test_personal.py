@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import exp, expm1
+from math import exp, expm1, log1p
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +11,14 @@ import pytest
 from noise import least_epsilon, repeatable
 
 import halfmask as hm
-from halfmask.dp.accountant import Accountant, Scope
+from halfmask.dp import personal
+from halfmask.dp.accountant import Accountant, SpendingScope
 from halfmask.dp.budget import Pure
-from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-from halfmask.dp.personal import sampling
-from halfmask.dp.personal.levels import Levels, levels_of
-from halfmask.dp.personal.sampling import PersonalPlan, PersonalSample
+from halfmask.dp.mechanisms import DiscreteLaplace
+from halfmask.dp.personal import EpsilonLevels, PersonalPlan, PersonalSample, levels_of
 from halfmask.errors import PrivacyError, SchemaError
 
-LEVELS = Levels((Fraction(1, 100), Fraction(1, 5), Fraction(1)), ("own",), (0.02, 0.18, 0.8))
+LEVELS = EpsilonLevels((Fraction(1, 100), Fraction(1, 5), Fraction(1)), ("own",), (0.02, 0.18, 0.8))
 
 
 def steps(epsilon: float, times: int) -> np.ndarray:
@@ -68,10 +67,10 @@ def test_a_person_with_several_rows_stands_at_the_least_demand() -> None:
 
 def test_people_are_kept_as_often_as_stated() -> None:
     for epsilon in (0.1, 0.5):
-        stays = sampling.kept(steps(epsilon, 100_000), Fraction(1), repeatable(1))
+        stays = personal.draw_sample(steps(epsilon, 100_000), Fraction(1), repeatable(1))
         assert stays.mean() == pytest.approx(expm1(epsilon) / (exp(1) - 1), abs=0.006)
-    assert sampling.kept(steps(1, 10), Fraction(1), repeatable(1)).all()
-    assert not sampling.kept(steps(0, 1000), Fraction(1), repeatable(1)).any()
+    assert personal.draw_sample(steps(1, 10), Fraction(1), repeatable(1)).all()
+    assert not personal.draw_sample(steps(0, 1000), Fraction(1), repeatable(1)).any()
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
@@ -81,7 +80,7 @@ def test_audit_every_person_has_the_own_epsilon(epsilon: float) -> None:
     def run(with_person: bool, times: int) -> np.ndarray:
         sampler = repeatable(2 + with_person)
         noise = DiscreteLaplace(Fraction(1)).apply(np.zeros(times, np.int64), sampler)
-        stays = sampling.kept(steps(epsilon, times), Fraction(1), sampler)
+        stays = personal.draw_sample(steps(epsilon, times), Fraction(1), sampler)
         return (noise + (stays if with_person else 0)).astype(float)
 
     assert least_epsilon(run, 400_000) <= epsilon
@@ -95,9 +94,10 @@ def test_audit_fails_where_everybody_is_kept() -> None:
     assert least_epsilon(run, 400_000) > 0.2
 
 
-def test_sampling_loses_what_is_paid_and_no_more() -> None:
-    assert sampling.loss(Fraction(1, 5), Fraction(1)) == pytest.approx(0.2)
-    assert sampling.loss(Fraction(3), Fraction(1)) == pytest.approx(1)
+@pytest.mark.parametrize(("cost", "loss"), [(Fraction(1, 5), 0.2), (Fraction(3), 1.0)])
+def test_sampling_loses_what_is_paid_and_no_more(cost: Fraction, loss: float) -> None:
+    # Kept with chance p, a method at epsilon 1 loses log(1 - p + p e) of it.
+    assert log1p(personal._chance(cost, Fraction(1)) * expm1(1)) == pytest.approx(loss)
 
 
 def test_the_threshold_is_the_best_of_the_levels_and_rises_with_noisy_numbers() -> None:
@@ -115,7 +115,7 @@ def test_the_threshold_is_the_best_of_the_levels_and_rises_with_noisy_numbers() 
 
 
 def test_counting_levels_is_paid_by_each_of_them() -> None:
-    levels = Levels(LEVELS.epsilons, ("own",))
+    levels = EpsilonLevels(LEVELS.epsilons, ("own",))
     plan = PersonalPlan.of(levels, Fraction(1, 2), None)
     assert plan.costs == (Fraction(1, 200), Fraction(1, 10), Fraction(1, 2))
     assert plan.counting == tuple(cost / 10 for cost in plan.costs)
@@ -125,7 +125,7 @@ def test_counting_levels_is_paid_by_each_of_them() -> None:
     )
     paid = dict(zip(levels.epsilons, plan.costs, strict=True))
     limits = {e: Pure(c) for e, c in zip(levels.epsilons, plan.counting, strict=True)}
-    allowance = Accountant(Pure(1)).allow(Pure("0.5"), "x", scope=Scope(paid, limits))
+    allowance = Accountant(Pure(1)).allow(Pure("0.5"), "x", scope=SpendingScope(paid, limits))
     people = PersonalSample.of(table, plan).people(allowance, repeatable(3))
     assert people[2] == pytest.approx(700, abs=150)
     assert [(e.level, e.cost) for e in allowance.entries] == [
@@ -138,7 +138,9 @@ def test_a_level_that_has_spent_its_demand_pays_no_more() -> None:
     keeper = Accountant(Pure(3))
     first = LEVELS.costs(Fraction(1, 5), keeper)
     assert first == (0, Fraction(1, 5), Fraction(1, 5))
-    keeper.allow(Pure("0.2"), "a", scope=Scope(dict(zip(LEVELS.epsilons, first, strict=True))))
+    keeper.allow(
+        Pure("0.2"), "a", scope=SpendingScope(dict(zip(LEVELS.epsilons, first, strict=True)))
+    )
     assert keeper.left(LEVELS.epsilons) == (Fraction(1, 100), 0, Fraction(4, 5))
     assert LEVELS.costs(Fraction(1, 100), keeper) == (Fraction(1, 100), 0, Fraction(1, 100))
     keeper.allow(Pure("0.8"), "for everybody")
@@ -150,5 +152,5 @@ def test_a_level_that_has_spent_its_demand_pays_no_more() -> None:
 def test_a_level_beyond_its_demand_is_refused_even_where_the_planner_forgot() -> None:
     keeper = Accountant(Pure(3))
     with pytest.raises(hm.errors.BudgetExceededError, match=r"who allow 0\.01"):
-        keeper.allow(Pure(1), "a", scope=Scope({Fraction(1, 100): Fraction(1, 50)}))
+        keeper.allow(Pure(1), "a", scope=SpendingScope({Fraction(1, 100): Fraction(1, 50)}))
     assert keeper.remaining == Pure(3)

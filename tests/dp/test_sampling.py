@@ -83,14 +83,6 @@ def test_grids_only_round_up() -> None:
         assert value <= laplace_grid(value) <= value + 1
 
 
-def test_a_million_draws_take_seconds() -> None:
-    import time
-
-    start = time.process_time()
-    Sampler().discrete_gaussian(Fraction(400), 1_000_000)
-    assert time.process_time() - start < 10
-
-
 @pytest.mark.parametrize("call", ["discrete_laplace", "discrete_gaussian"])
 def test_impossible_scales_are_refused(call: str) -> None:
     with pytest.raises(ParameterError):
@@ -143,14 +135,14 @@ def test_no_public_function_takes_a_seed_for_noise() -> None:
     import inspect
 
     for module in (
-        "dp.vault",
+        "dp.views",
         "dp.accountant",
-        "dp.answers",
+        "dp.figures",
         "synthesize.run",
         "synthesize.private",
         "query.private.answer",
         "query.run",
-        "dp.personal.sampling",
+        "dp.personal",
     ):
         loaded = __import__(f"halfmask.{module}", fromlist=["x"])
         for name, thing in vars(loaded).items():

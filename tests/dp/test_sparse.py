@@ -11,8 +11,8 @@ from noise import repeatable
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Concentrated, Pure
 from halfmask.dp.domain import public_domains
-from halfmask.dp.sparse import binomial, chance_bits, fresh_cells, threshold
-from halfmask.dp.vault import vault
+from halfmask.dp.mechanisms import binomial, chance_bits, fresh_cells, threshold
+from halfmask.dp.views import guarded_rows
 from halfmask.errors import ParameterError
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
@@ -62,7 +62,7 @@ def test_a_table_of_hundreds_of_millions_of_cells_is_never_listed(promise) -> No
     table = Table(pa.table(columns), Schema())
     domains = public_domains(list(columns), {name: range(9) for name in columns})
     allowance = Accountant(promise).allow(promise, "test")
-    locked = vault(table, domains, allowance, sampler=repeatable(5))
+    locked = guarded_rows(table, domains, allowance, sampler=repeatable(5))
     cells, counts, total = locked.heavy(tuple(columns), locked.limit)
     allowance.receipt().verify()
     assert len(cells) < 2000  # out of 387 million

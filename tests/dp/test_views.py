@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from halfmask.dp.budget import Approximate, Pure
-from halfmask.dp.questions import Question, Scale
-from halfmask.dp.views import views_of
+from halfmask.dp.views import Question, Scale, views_of
 
 SCALE = Scale(0, 10)
 QUESTIONS = (

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
-from halfmask.engines.counted import counted
-from halfmask.engines.source import Source
+from halfmask.engines.stored import Storage
+from halfmask.engines.tuples import count_tuples, group_tuples
 from halfmask.errors import EngineError, InputError, ParameterError, SchemaError
 
 SCHEMA = {
@@ -64,8 +64,8 @@ def sources(tmp_path):
 @pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
 def test_figures_agree_with_those_of_rows_in_memory(sources, kind):
     read = hm.assess(hm.read(sources / "people.csv", SCHEMA), fraction=0.2)
-    options = {"source_table": "people"} if kind == "duckdb" else {"engine": "duckdb"}
-    found = hm.assess(sources / f"people.{kind}", schema=SCHEMA, fraction=0.2, **options)
+    options = {"table": "people"} if kind == "duckdb" else {"engine": "duckdb"}
+    found = hm.assess(hm.read(sources / f"people.{kind}", SCHEMA, **options), fraction=0.2)
     same(read, found)
     assert "500 rows" in found.notes[0]
     assert found.rows == 500
@@ -83,8 +83,8 @@ PROMISES = (
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb"])
 def test_promises_are_checked_on_counted_rows(sources, kind):
-    options = {"source_table": "people"} if kind == "duckdb" else {"engine": "duckdb"}
-    found = hm.check(sources / f"people.{kind}", *PROMISES, schema=SCHEMA, **options)
+    options = {"table": "people"} if kind == "duckdb" else {"engine": "duckdb"}
+    found = hm.check(hm.read(sources / f"people.{kind}", SCHEMA, **options), *PROMISES)
     assert found == hm.check(hm.read(sources / "people.csv", SCHEMA), *PROMISES)
 
 
@@ -94,9 +94,12 @@ def test_discrimination_rates_are_measured_on_counted_rows(sources, partition):
     read = hm.read(sources / "people.csv", SCHEMA)
     expected = hm.discrimination_rate(read, "ill", keys, partition, values=True)
     found = hm.discrimination_rate(
-        sources / "people.parquet", "ill", keys, partition,
-        values=True, schema=SCHEMA, engine="duckdb",
-    )  # fmt: skip
+        hm.read(sources / "people.parquet", schema=SCHEMA, engine="duckdb"),
+        "ill",
+        keys,
+        partition,
+        values=True,
+    )
     assert found.rate == pytest.approx(expected.rate, abs=1e-12)
     assert (found.kind, found.rows, found.identified_rows) == (
         expected.kind, expected.rows, expected.identified_rows,
@@ -132,10 +135,12 @@ def test_people_with_several_rows_count_once(tmp_path):
     read = hm.read(tmp_path / "visits.parquet", VISITS)
     same(
         hm.assess(read),
-        hm.assess(tmp_path / "visits.parquet", schema=VISITS, engine="duckdb"),
+        hm.assess(hm.read(tmp_path / "visits.parquet", schema=VISITS, engine="duckdb")),
     )
     promises = (hm.KAnonymity(5), hm.PersonalKAnonymity())
-    found = hm.check(tmp_path / "visits.parquet", *promises, schema=VISITS, engine="duckdb")
+    found = hm.check(
+        hm.read(tmp_path / "visits.parquet", schema=VISITS, engine="duckdb"), *promises
+    )
     assert found == hm.check(read, *promises)
 
 
@@ -143,7 +148,7 @@ def test_equal_rows_of_one_person_are_one_person(tmp_path):
     rows = pa.table({"age": [30, 30, 41], "who": [1, 1, 2]})
     pq.write_table(rows, tmp_path / "two.parquet")
     schema = {"table": {"person": "who"}, "columns": {"age": "quasi"}}
-    found = hm.assess(tmp_path / "two.parquet", schema=schema, engine="duckdb")
+    found = hm.assess(hm.read(tmp_path / "two.parquet", schema=schema, engine="duckdb"))
     assert (found.rows, found.people, found.unique_rows) == (3, 2, 3)
 
 
@@ -156,20 +161,17 @@ def test_demands_from_a_file_are_joined(tmp_path):
         '[table]\nperson = "who"\n[policy]\nfile = "demands.csv"\nk = "own_k"\n'
         '[columns]\nage = "quasi"\nsex = "quasi"\n'
     )
-    found = hm.check(tmp_path / "visits.parquet", hm.PersonalKAnonymity(), engine="duckdb")
+    found = hm.check(hm.read(tmp_path / "visits.parquet", engine="duckdb"), hm.PersonalKAnonymity())
     assert found == hm.check(hm.read(tmp_path / "visits.parquet"), hm.PersonalKAnonymity())
 
 
 def test_a_population_goes_with_counted_rows(sources):
     everybody = hm.read(rows(3000, seed=5), SCHEMA)
     read = hm.read(sources / "people.parquet", SCHEMA)
-    how = {"schema": SCHEMA, "engine": "duckdb"}
-    same(
-        hm.assess(read, population=everybody),
-        hm.assess(sources / "people.parquet", population=everybody, **how),
-    )
+    stored = hm.read(sources / "people.parquet", SCHEMA, engine="duckdb")
+    same(hm.assess(read, population=everybody), hm.assess(stored, population=everybody))
     promise = hm.KMap(3, population=everybody)
-    assert hm.check(sources / "people.parquet", promise, **how) == hm.check(read, promise)
+    assert hm.check(stored, promise) == hm.check(read, promise)
 
 
 def test_postgres_counts_where_the_rows_are(postgres, sources, capfd):
@@ -185,12 +187,12 @@ def test_postgres_counts_where_the_rows_are(postgres, sources, capfd):
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 copy.write_row(row)
     read = hm.read(table, SCHEMA)
-    how = {"schema": SCHEMA, "source_table": "counted_people"}
-    found = hm.assess(postgres, fraction=0.2, **how)
+    stored = hm.read(postgres, SCHEMA, table="counted_people")
+    found = hm.assess(stored, fraction=0.2)
     same(hm.assess(read, fraction=0.2), found)
     assert "postgres" in found.notes[0]
-    assert hm.check(postgres, *PROMISES, **how) == hm.check(read, *PROMISES)
-    assert hm.discrimination_rate(postgres, "ill", "age", **how) == pytest.approx(
+    assert hm.check(stored, *PROMISES) == hm.check(read, *PROMISES)
+    assert hm.discrimination_rate(stored, "ill", "age") == pytest.approx(
         hm.discrimination_rate(read, "ill", "age")
     )
     assert command(
@@ -202,7 +204,7 @@ def test_postgres_counts_where_the_rows_are(postgres, sources, capfd):
     )
     assert json.loads(capfd.readouterr().out)["verdicts"]
     with pytest.raises(InputError, match="no table called"):
-        hm.assess(postgres, schema=SCHEMA, source_table="nowhere")
+        hm.assess(hm.read(postgres, schema=SCHEMA, table="nowhere"))
 
 
 def command(*words):
@@ -217,7 +219,7 @@ def test_a_declared_delimiter_and_encoding_hold(tmp_path, capfd):
     (tmp_path / "odd.csv").write_bytes("age;city\n30;M\xfcnster, West\n30;Bonn\n".encode("latin-1"))
     schema = {"age": "quasi", "city": "quasi"}
     how = {"delimiter": ";", "encoding": "latin-1"}
-    found = hm.assess(tmp_path / "odd.csv", schema=schema, engine="duckdb", **how)
+    found = hm.assess(hm.read(tmp_path / "odd.csv", schema, engine="duckdb", **how))
     assert (found.rows, found.classes) == (2, 2)
     code = command(
         "check", str(tmp_path / "odd.csv"), "--engine", "duckdb", "--quasi", "age", "--k", "2",
@@ -234,7 +236,7 @@ def test_how_a_file_is_written_may_stand_in_the_schema(tmp_path):
         "table": {"delimiter": ";", "encoding": "latin-1"},
         "columns": {"age,x": "quasi", "city": "quasi"},
     }
-    found = hm.assess(tmp_path / "odd.csv", schema=schema, engine="duckdb")
+    found = hm.assess(hm.read(tmp_path / "odd.csv", schema=schema, engine="duckdb"))
     same(hm.assess(hm.read(tmp_path / "odd.csv", schema)), found)
     assert [(one.name, one.distinct) for one in found.columns] == [("age,x", 1), ("city", 2)]
 
@@ -251,15 +253,15 @@ def test_how_a_file_is_written_may_stand_in_the_schema(tmp_path):
 def test_what_is_missing_in_a_text_file_is_what_the_schema_says(tmp_path, said, classes, missing):
     (tmp_path / "people.csv").write_text('age,city\n30,""\n30,\n30,NA\n30,Bonn\n')
     schema = {"table": said, "columns": {"age": "quasi", "city": "quasi"}}
-    found = hm.assess(tmp_path / "people.csv", schema=schema, engine="duckdb")
+    found = hm.assess(hm.read(tmp_path / "people.csv", schema=schema, engine="duckdb"))
     same(hm.assess(hm.read(tmp_path / "people.csv", schema)), found)
     assert (found.classes, found.columns[1].missing) == (classes, missing)
 
 
 def test_columns_that_must_not_leave_are_not_counted_along(sources):
     schema = {"age": "quasi", "note": "identifier"}
-    source = Source(sources / "people.parquet", schema, "duckdb")
-    found = counted(source, lambda _: ["age"], ["note", "ill", "nothing"])
+    stored = hm.read(sources / "people.parquet", schema, engine="duckdb")
+    found = count_tuples(stored, lambda _: ["age"], ["note", "ill", "nothing"])
     assert found.table.arrow.column_names == ["age", "ill"]
     assert found.left_out == ("sex", "zip", "note")
     assert found.private == ("note",)
@@ -268,24 +270,22 @@ def test_columns_that_must_not_leave_are_not_counted_along(sources):
 def test_the_memory_limit_also_holds_for_a_database(sources):
     with pytest.raises(ParameterError, match="500MB"):
         hm.assess(
-            sources / "people.duckdb", schema=SCHEMA, source_table="people", memory_limit="lots"
+            hm.read(sources / "people.duckdb", schema=SCHEMA, table="people", memory_limit="lots")
         )
 
 
 def test_a_memory_limit_has_duckdb_count(sources):
-    found = hm.assess(sources / "people.parquet", schema=SCHEMA, memory_limit="100MB")
+    found = hm.assess(hm.read(sources / "people.parquet", schema=SCHEMA, memory_limit="100MB"))
     assert "counted by duckdb" in found.notes[0]
     with pytest.raises(ParameterError, match="counts its own rows"):
-        hm.assess(sources / "people.duckdb", schema=SCHEMA, engine="memory")
+        hm.assess(hm.read(sources / "people.duckdb", schema=SCHEMA, engine="memory"))
 
 
 def test_a_database_is_only_read(sources):
     import duckdb
 
-    from halfmask.engines.large import open_large
-
     with (
-        open_large(str(sources / "people.duckdb"), table="people") as (engine, _),
+        Storage(str(sources / "people.duckdb"), "people").open() as (engine, _),
         pytest.raises(duckdb.Error, match="read-only"),
     ):
         engine._connection.execute("CREATE TABLE given.more (a INT)")
@@ -294,30 +294,32 @@ def test_a_database_is_only_read(sources):
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "broken.duckdb").write_text("canary")
     with pytest.raises(EngineError, match="cannot read") as caught:
-        hm.check(tmp_path / "broken.duckdb", hm.KAnonymity(2), schema=SCHEMA, source_table="t")
+        hm.check(hm.read(tmp_path / "broken.duckdb", schema=SCHEMA, table="t"), hm.KAnonymity(2))
     assert "canary" not in str(caught.value)
 
 
 def test_a_line_that_duckdb_cannot_read_is_not_told(tmp_path):
     (tmp_path / "broken.csv").write_bytes(b"age,sex\ncanary,f\n31\xff,m\n")
     with pytest.raises(EngineError, match="cannot read") as caught:
-        hm.assess(tmp_path / "broken.csv", schema={"age": "quasi"}, engine="duckdb")
+        hm.assess(hm.read(tmp_path / "broken.csv", schema={"age": "quasi"}, engine="duckdb"))
     assert "canary" not in str(caught.value)
 
 
 def test_checks_name_what_the_schema_lacks(sources):
     with pytest.raises(SchemaError, match="quasi"):
-        hm.check(sources / "people.parquet", hm.KAnonymity(2), engine="duckdb")
+        hm.check(hm.read(sources / "people.parquet", engine="duckdb"), hm.KAnonymity(2))
     with pytest.raises(InputError, match="nothing"):
-        hm.discrimination_rate(sources / "people.parquet", "nothing", "age", engine="duckdb")
+        hm.discrimination_rate(
+            hm.read(sources / "people.parquet", engine="duckdb"), "nothing", "age"
+        )
 
 
 def test_a_small_file_is_read(sources, monkeypatch):
-    found = hm.assess(sources / "people.csv", schema=SCHEMA)
+    found = hm.assess(hm.read(sources / "people.csv", schema=SCHEMA))
     same(found, hm.assess(hm.read(sources / "people.csv", SCHEMA)))
     assert not any("counted by" in note for note in found.notes)
-    monkeypatch.setattr("halfmask.engines.source.LARGE", 1000)
-    large = hm.assess(sources / "people.csv", schema=SCHEMA)
+    monkeypatch.setattr("halfmask.engines.read.LARGE", 1000)
+    large = hm.assess(hm.read(sources / "people.csv", schema=SCHEMA))
     same(found, large)
     assert "counted by duckdb" in large.notes[0]
 
@@ -344,19 +346,17 @@ def test_the_command_counts_with_roles_from_options(sources, capfd):
 )
 def test_faults_say_what_to_do(sources, options, error, words):
     with pytest.raises(error, match=words):
-        hm.assess(sources / "people.parquet", **({"schema": SCHEMA} | options))
+        hm.assess(hm.read(sources / "people.parquet", **({"schema": SCHEMA} | options)))
 
 
 def test_a_database_needs_the_name_of_a_table(sources):
     with pytest.raises(ParameterError, match="table"):
-        hm.assess(sources / "people.duckdb", schema=SCHEMA)
+        hm.assess(hm.read(sources / "people.duckdb", schema=SCHEMA))
 
 
 def test_tuples_come_in_order_so_that_what_is_drawn_from_them_repeats(sources):
-    from halfmask.engines.large import counted_tuples, open_large
-
-    with open_large(str(sources / "people.parquet")) as (engine, name):
-        found, counts = counted_tuples(engine, name, ["sex", "zip", "ill"])
+    with Storage(str(sources / "people.parquet")).open() as (engine, name):
+        found, counts = group_tuples(engine, name, ["sex", "zip", "ill"])
     tuples = list(zip(*found.to_pydict().values(), strict=True))
     assert tuples == sorted(tuples)
     assert len(tuples) == 18
@@ -367,18 +367,16 @@ def test_the_first_line_names_the_columns_for_an_engine_too(tmp_path):
     (tmp_path / "people.csv").write_text("1,2\n3,4\n3,5\n")  # looks like rows only
     schema = {"columns": {"1": "quasi", "2": "sensitive"}}
     read = hm.assess(hm.read(tmp_path / "people.csv", schema=schema))
-    found = hm.assess(tmp_path / "people.csv", schema=schema, engine="duckdb")
+    found = hm.assess(hm.read(tmp_path / "people.csv", schema=schema, engine="duckdb"))
     assert (found.rows, found.unique_rows) == (read.rows, read.unique_rows) == (2, 0)
 
 
 def test_too_many_distinct_tuples_are_refused(sources):
-    from halfmask.engines.large import counted_tuples, open_large
-
     with (
-        open_large(str(sources / "people.parquet")) as (engine, name),
+        Storage(str(sources / "people.parquet")).open() as (engine, name),
         pytest.raises(InputError, match=r"more than 10 distinct.*fewer.*generalize.*at random"),
     ):
-        counted_tuples(engine, name, ["age", "zip"], most=10)
+        group_tuples(engine, name, ["age", "zip"], most=10)
 
 
 PROGRAM = """
@@ -391,7 +389,7 @@ def peak():  # of this program alone, where getrusage would count what the paren
 hm.assess(hm.read({name: [1, 2] for name in "abcds"}, schema))  # compile first
 import duckdb, tempfile
 before = peak()
-found = hm.assess(sys.argv[1], schema=schema, engine=sys.argv[2], memory_limit="60MB")
+found = hm.assess(hm.read(sys.argv[1], schema, engine=sys.argv[2], memory_limit="60MB"))
 print(json.dumps({"grown": peak() - before, "rows": found.rows, "unique": found.unique_rows,
                   "rate": found.disclosures[0].discrimination, "mean": found.mean_risk}))
 """
@@ -451,12 +449,12 @@ def test_weights_are_added_up_by_the_engine(tmp_path, kind):
         csv.write_csv(table.set_column(place, "w", texts), path, csv.WriteOptions(delimiter=";"))
         schema = {"table": {"decimal": ","}, **WEIGHED}
     else:
-        options = {"source_table": "people"}
+        options = {"table": "people"}
         with duckdb.connect(str(path)) as database:
             database.register("arrow", table)
             database.execute("CREATE TABLE people AS SELECT * FROM arrow")
     read = hm.assess(hm.read(table, WEIGHED), weights="w")
-    found = hm.assess(path, schema=schema, weights="w", **options)
+    found = hm.assess(hm.read(path, schema, **options), weights="w")
     assert found.survey.population == pytest.approx(weights.sum())
     same(read, found)
 
@@ -468,7 +466,9 @@ def test_people_of_an_engine_stand_for_their_weight_once(tmp_path):
     schema = {"table": {"person": "id"}, "columns": {"age": "quasi"}}
     pq.write_table(table, tmp_path / "people.parquet")
     read = hm.assess(hm.read(table, schema), weights="w")
-    found = hm.assess(tmp_path / "people.parquet", schema=schema, weights="w", engine="duckdb")
+    found = hm.assess(
+        hm.read(tmp_path / "people.parquet", schema=schema, engine="duckdb"), weights="w"
+    )
     assert found.survey.population == 16
     assert found.survey.plain.highest == pytest.approx(1 / 7)
     same(read, found)
@@ -491,17 +491,18 @@ def test_an_engine_refuses_what_is_no_weight(tmp_path, values, words):
     lines = [f"{age},{weight}" for age, weight in zip((30, 30, 41), values, strict=True)]
     path.write_text("\n".join(["age,w", *lines]) + "\n")
     with pytest.raises(SchemaError, match=words) as told:
-        hm.assess(path, schema={"age": "quasi"}, weights="w", engine="duckdb")
+        hm.assess(hm.read(path, schema={"age": "quasi"}, engine="duckdb"), weights="w")
     assert "Canaria" not in str(told.value)
     with pytest.raises(InputError, match="'nobody'"):
-        hm.assess(path, schema={"age": "quasi"}, weights="nobody", engine="duckdb")
+        hm.assess(hm.read(path, schema={"age": "quasi"}, engine="duckdb"), weights="nobody")
 
 
 def test_an_engine_refuses_texts_of_a_typed_column(tmp_path):
     pq.write_table(pa.table({"age": [30, 41], "w": ["5", "5"]}), tmp_path / "people.parquet")
     with pytest.raises(SchemaError, match="holds text, not weights"):
         hm.assess(
-            tmp_path / "people.parquet", schema={"age": "quasi"}, weights="w", engine="duckdb"
+            hm.read(tmp_path / "people.parquet", schema={"age": "quasi"}, engine="duckdb"),
+            weights="w",
         )
 
 
@@ -515,8 +516,8 @@ def test_postgres_adds_weights_up_where_the_rows_are(postgres, kind):
         cursor.execute(f"CREATE TABLE weighed_people (age int, name text, w {kind})")
         for age, weight in zip(*(column.to_pylist() for column in table.columns), strict=True):
             cursor.execute("INSERT INTO weighed_people VALUES (%s, 'x', %s)", [age, weight])
-    how = {"schema": {"age": "quasi"}, "source_table": "weighed_people"}
+    stored = hm.read(postgres, {"age": "quasi"}, table="weighed_people")
     same(hm.assess(hm.read(table, {"age": "quasi"}), weights="w"),
-         hm.assess(postgres, weights="w", **how))  # fmt: skip
+         hm.assess(stored, weights="w"))  # fmt: skip
     with pytest.raises(SchemaError, match="holds text, not weights"):
-        hm.assess(postgres, weights="name", **how)
+        hm.assess(stored, weights="name")

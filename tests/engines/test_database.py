@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import halfmask as hm
-from halfmask.cli.query import command
+from halfmask.cli.query import query_command
 from halfmask.errors import InputError, QueryError
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def test_from_the_command_line_with_a_page(database: Path, tmp_path: Path) -> No
     schema, page = tmp_path / "s.toml", tmp_path / "a.html"
     schema.write_text('[columns.city]\nrole = "quasi"\n[columns.n]\nrole = "sensitive"\n')
     found = CliRunner().invoke(
-        command, [str(database), ASK, "--schema", str(schema), "--report", str(page)]
+        query_command, [str(database), ASK, "--schema", str(schema), "--report", str(page)]
     )
     assert "--tables" in str(found.exception)
     named = ["--table", "people"]
     found = CliRunner().invoke(
-        command, [str(database), ASK, "--schema", str(schema), "--report", str(page), *named]
+        query_command, [str(database), ASK, "--schema", str(schema), "--report", str(page), *named]
     )
     assert found.exit_code == 0, found.output
     text = page.read_text()

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.kernels.class_bounds import Fits, entropies, filled, radii
-from halfmask.kernels.space import matrix
+from halfmask.kernels.distance import matrix
+from halfmask.kernels.lattice import Fits, entropies, filled, radii
 from halfmask.metrics.space import space_of
 
 

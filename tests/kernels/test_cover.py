@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.kernels.cover import covering
-from halfmask.kernels.cover_columns import Columns, Found
+from halfmask.kernels.cover import Columns, Found, covering
 
 
 def looked_at(leaves, labels, tables):

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.coclustering.criterion import Criterion
-from halfmask.coclustering.merges import compact, merge
+from halfmask.coclustering.criterion import GridCriterion
+from halfmask.coclustering.hierarchy import compact, merge
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.search import Search
-from halfmask.kernels.modl_intervals import best_intervals
-from halfmask.kernels.modl_moves import anneal_values, move_values
+from halfmask.coclustering.search import GridSearch
+from halfmask.kernels.coclustering import anneal_values, best_intervals, move_values
 
 
 def case(seed, kinds):
@@ -38,7 +37,7 @@ forms = st.sampled_from(["published", "khiops11"])
 @given(st.integers(0, 10**6), kinds, forms)
 def test_every_merge_of_a_path_changes_the_cost_as_said(seed, kinds, form):
     observed, grid = case(seed, kinds)
-    judge = Criterion(observed, form)
+    judge = GridCriterion(observed, form)
     path = merge(judge, grid)
     exact = [judge.cost(path.partition(step)) for step in range(len(path.steps) + 1)]
     assert path.costs == pytest.approx(exact, abs=1e-8)
@@ -49,7 +48,7 @@ def test_every_merge_of_a_path_changes_the_cost_as_said(seed, kinds, form):
 @given(st.integers(0, 10**6), kinds, forms)
 def test_the_first_merge_is_the_best_of_all_pairs(seed, kinds, form):
     observed, grid = case(seed, kinds)
-    judge = Criterion(observed, form)
+    judge = GridCriterion(observed, form)
     path = merge(judge, grid)
     costs = []
     for side, assigned in enumerate(grid):
@@ -66,8 +65,8 @@ def test_the_first_merge_is_the_best_of_all_pairs(seed, kinds, form):
 @given(st.integers(0, 10**6), kinds.map(lambda rest: ["categorical", *rest]), forms)
 def test_moves_change_the_cost_as_said_and_leave_no_better_move(seed, kinds, form):
     observed, grid = case(seed, kinds)
-    judge = Criterion(observed, form)
-    search = Search.of(judge, 0)
+    judge = GridCriterion(observed, form)
+    search = GridSearch.of(judge, 0)
     starts, cells, counts, n_cells = search.profile(0, grid)
     part, parts = grid[0].copy(), int(grid[0].max()) + 1
     level = search.levels(0, grid, len(part))
@@ -89,8 +88,8 @@ def test_moves_change_the_cost_as_said_and_leave_no_better_move(seed, kinds, for
 @given(st.integers(0, 10**6), kinds.map(lambda rest: ["numeric", *rest]), forms)
 def test_intervals_are_the_best_of_all(seed, kinds, form):
     observed, grid = case(seed, kinds)
-    judge = Criterion(observed, form)
-    search = Search.of(judge, 0)
+    judge = GridCriterion(observed, form)
+    search = GridSearch.of(judge, 0)
     starts, cells, counts, n_cells = search.profile(0, grid)
     size = len(grid[0])
     level = search.levels(0, grid, size)
@@ -105,7 +104,7 @@ def test_intervals_are_the_best_of_all(seed, kinds, form):
 
 def test_annealing_keeps_parts_without_gaps_and_repeats_for_a_seed():
     observed, grid = case(7, ["categorical", "categorical"])
-    search = Search.of(Criterion(observed), 0)
+    search = GridSearch.of(GridCriterion(observed), 0)
     starts, cells, counts, n_cells = search.profile(0, grid)
     parts = int(grid[0].max()) + 1
     level = search.levels(0, grid, parts)

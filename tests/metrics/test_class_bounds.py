@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.class_bounds import class_bounds
+from halfmask.metrics.partition import class_bounds
 from halfmask.metrics.sides import sides
-from halfmask.release.partition import Partition
+from halfmask.release.partition import RowPartition
 
 SCHEMA = hm.Schema({"x": "quasi", "c": "quasi"})
 
@@ -25,7 +25,7 @@ def test_bounds_hold_for_every_assignment_that_fits(data):
     ids = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
     ids = np.unique(ids, return_inverse=True)[1].astype(np.int32)
     table = hm.Table(pa.table({"x": xs, "c": cs}), SCHEMA)
-    released = Partition.of(table, ids, {"x": True, "c": False}).published(table, ids)
+    released = RowPartition.of(table, ids, {"x": True, "c": False}).published(table, ids)
     both = sides(table, hm.Table(released, hm.Schema()))
     found = class_bounds(both, 10**6)
     labels = list(zip(*(released[name].to_pylist() for name in ("x", "c")), strict=True))
@@ -57,7 +57,7 @@ def test_a_release_of_overlapping_classes_has_bounds_around_what_its_classes_cos
     ids = np.argsort(np.argsort(rows["x"])) // 5
     ids = np.where(random.random(200) < 0.1, random.integers(0, 40, 200), ids)
     ids = np.unique(ids, return_inverse=True)[1].astype(np.int32)
-    released = Partition.of(table, ids, {"x": True, "c": False}).published(table, ids)
+    released = RowPartition.of(table, ids, {"x": True, "c": False}).published(table, ids)
     release = hm.Table(released.take(random.permutation(200)), hm.Schema())
     exact, seen = hm.partition_measures(table, ids), hm.partition_measures(table, release)
     assert seen.dbil is None

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.metrics.leaf_order import Ordered, in_order, merged
+from halfmask.metrics.common_ground import LeafOrder, merge_leaves, order_leaves
 
 
 def chained(labels):
@@ -22,31 +22,31 @@ def under(order):
 
 def test_nested_labels_become_ranges():
     labels = [{0, 3}, {1, 4}, {0, 1, 3, 4}, {2}, {0, 1, 2, 3, 4, 5}, {5}]
-    found = in_order(6, *chained(labels))
+    found = order_leaves(6, *chained(labels))
     assert sorted(found.number.tolist()) == list(range(6))
     assert under(found) == [{int(found.number[leaf]) for leaf in one} for one in labels]
     assert found.gaps == 0
     # Two wide labels that take turns, with a narrower one in each.
     deep = [{0, 1, 4, 5}, {0, 4}, {2, 3, 6, 7}, {2, 6}]
-    assert in_order(8, *chained(deep)).gaps == 0
+    assert order_leaves(8, *chained(deep)).gaps == 0
     # 0 and 3 stand under the same labels, and so do 1 and 4.
-    one = merged(in_order(5, *chained([{0, 3}, {1, 2, 4}])))
+    one = merge_leaves(order_leaves(5, *chained([{0, 3}, {1, 2, 4}])))
     assert one.count == 2
     assert one.number[0] == one.number[3] != one.number[1] == one.number[2] == one.number[4]
     assert under(one) == [{int(one.number[0])}, {int(one.number[1])}]
 
 
 def test_an_order_that_makes_more_gaps_is_not_taken():
-    found = in_order(5, *chained([{2, 3}, {0}, {0, 1, 3, 4}, {1, 2, 3, 4}]))
+    found = order_leaves(5, *chained([{2, 3}, {0}, {0, 1, 3, 4}, {1, 2, 3, 4}]))
     assert found.number.tolist() == [0, 1, 2, 3, 4]
     assert found.gaps == 1
 
 
 @given(st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=5))
 def test_numbers_keep_what_labels_cover(labels):
-    given_order = in_order(12, *chained(labels))
-    assert given_order.gaps <= Ordered(np.arange(12), 12, *chained(labels)).gaps
-    found = merged(given_order)
+    given_order = order_leaves(12, *chained(labels))
+    assert given_order.gaps <= LeafOrder(np.arange(12), 12, *chained(labels)).gaps
+    found = merge_leaves(given_order)
     for order in (given_order, found):
         assert set(order.number.tolist()) == set(range(order.count))
         for one, numbers in zip(labels, under(order), strict=True):

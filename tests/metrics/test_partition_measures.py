@@ -11,8 +11,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.metrics import partition_measures as module
-from halfmask.release.partition import Partition
+from halfmask.metrics import partition_measures
+from halfmask.release.partition import RowPartition
 
 AGES = [25, 32, 35, 38, 39, 44, 70, 70, 50]
 LABELS = ["25-35"] * 3 + ["38-44"] * 3 + ["50-70"] * 3
@@ -101,7 +101,7 @@ def test_a_full_domain_release_is_measured_as_its_classes_are():
 def test_labels_alone_give_what_the_classes_give():
     table = random()
     ids = np.argsort(np.argsort(table.arrow["age"].to_numpy(), kind="stable")) // 10
-    ranges = Partition.of(table, ids.astype(np.int32), {"age": True, "work": False})
+    ranges = RowPartition.of(table, ids.astype(np.int32), {"age": True, "work": False})
     published = ranges.published(table, ids.astype(np.int32))
     release = hm.Table(published.take(np.argsort(published["age"].to_pylist())), table.schema)
     exact, seen = hm.partition_measures(table, ids), hm.partition_measures(table, release)
@@ -119,7 +119,7 @@ def test_rows_that_are_alike_in_two_classes_leave_no_split():
 
 
 def test_too_many_pairs_are_left_out(monkeypatch):
-    monkeypatch.setattr(module, "_PAIRS", 8)
+    monkeypatch.setattr(partition_measures, "_PAIRS", 8)
     found = hm.partition_measures(people(), IDS)
     assert (found.dbil, found.wcsd, found.diameter, found.split) == (None, None, None, None)
     assert found.sbil == pytest.approx(2.4)

@@ -17,7 +17,7 @@ import halfmask as hm
 from halfmask.metrics.discrimination.rate import discriminate
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.classes import class_utility
+from halfmask.metrics.utility.tables import class_utility
 
 theirs = pytest.importorskip("pycanon.metrics")
 pandas = pytest.importorskip("pandas")

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.covering import Released, finding_chance, tightest_class
-from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.association import cramer
+from halfmask.metrics.sides import ReleasedTuples, finding_chance, sides, tightest_class
+from halfmask.metrics.utility.distributions import cramer
 from halfmask.sample import write
 
 TREE = {"tree": {"young": ["21", "22"], "old": ["71", "72"]}}
@@ -97,7 +96,7 @@ def test_walked_tuples_are_those_that_fit_pair_by_pair(method):
     columns = both.quasi
     fits = fitting(columns)
     leaves = np.prod([c.sizes[c.after] for c in columns], axis=0)
-    ids = Released(columns).ids
+    ids = ReleasedTuples(columns).ids
     for row, owner in enumerate(tightest_class(columns)):
         held = fits[row]
         assert (owner < 0) == (not held.any())

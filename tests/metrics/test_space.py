@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.kernels import space as kernels
-from halfmask.metrics import space as module
+from halfmask.kernels import distance
+from halfmask.metrics import space
 from halfmask.metrics.space import space_of
 
 WORKCLASS = hm.hierarchies.Tree(
@@ -24,7 +24,7 @@ WORKCLASS = hm.hierarchies.Tree(
 
 
 def far(table: hm.Table) -> np.ndarray:
-    return np.asarray(kernels.matrix(space_of(table).points, np.arange(len(table))))
+    return np.asarray(distance.matrix(space_of(table).points, np.arange(len(table))))
 
 
 def one(values: list, column: hm.Column) -> np.ndarray:
@@ -76,5 +76,5 @@ def test_large_hierarchies_give_the_same_distances(monkeypatch):
     values = ["State-gov", "Local-gov", "Self-emp-inc", "Without-pay", "Private"]
     column = hm.Column("quasi", hierarchy=WORKCLASS)
     small = one(values, column)
-    monkeypatch.setattr(module, "_TABLE_LIMIT", 0)
+    monkeypatch.setattr(space, "_TABLE_LIMIT", 0)
     assert one(values, column) == pytest.approx(small)

@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import ParameterError
-from halfmask.metrics.suppressed import starred
+from halfmask.metrics.sides import star_suppressed
 
 AGES = [20.5, 21.5, 22.5, None] * 50
 CITIES = ["Ux", "Vx"] * 100
@@ -47,9 +47,12 @@ def test_an_engine_reads_them_alike(people, tmp_path):
     for name, rows in (("a", pa.table(ROWS)), ("b", released(None))):
         pq.write_table(rows, tmp_path / f"{name}.parquet")
     found = hm.compare(
-        tmp_path / "a.parquet", tmp_path / "b.parquet", schema=SCHEMA, engine="duckdb",
-        suppressed="missing", learn=False, attacks=50,
-    )  # fmt: skip
+        hm.read(tmp_path / "a.parquet", schema=SCHEMA, engine="duckdb"),
+        hm.read(tmp_path / "b.parquet", engine="duckdb"),
+        suppressed="missing",
+        learn=False,
+        attacks=50,
+    )
     assert found.loss == pytest.approx(1.5**0.5 - 1)
 
 
@@ -61,13 +64,13 @@ def test_without_a_word_missing_cells_are_values_and_a_note_tells_how(people):
 
 def test_numbers_beside_a_word_are_read_as_numbers():
     rows = pa.table({"age": ["20", "NA", None], "city": ["NA", "NA", "Ux"]})
-    found = starred(rows, ["age"], "NA")
+    found = star_suppressed(rows, ["age"], "NA")
     assert found["age"].to_pylist() == ["20", "*", None]
     assert found["city"].to_pylist() == ["NA", "NA", "Ux"]
 
 
 def test_whole_numbers_that_became_floats_keep_their_text():
-    found = starred(pa.table({"age": [20.0, None]}), ["age"], "missing")
+    found = star_suppressed(pa.table({"age": [20.0, None]}), ["age"], "missing")
     assert found["age"].to_pylist() == ["20", "*"]
 
 

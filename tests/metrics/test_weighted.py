@@ -11,23 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.engines.counted import Counted
-from halfmask.metrics.covering import finding_chance, tightest_class
 from halfmask.metrics.partition_measures import published_measures
-from halfmask.metrics.risk.attribution import attribution
+from halfmask.metrics.risk.attack import targets
 from halfmask.metrics.risk.differencing import differencing
+from halfmask.metrics.risk.disclosure import attribution, minimality
+from halfmask.metrics.risk.distances import row_distances
 from halfmask.metrics.risk.linkage import linkage
-from halfmask.metrics.risk.minimality import minimality
 from halfmask.metrics.risk.singling_out import singling_out
-from halfmask.metrics.risk.space import space
-from halfmask.metrics.risk.targets import targets
-from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.association import pairs_of
-from halfmask.metrics.utility.classes import class_utility
-from halfmask.metrics.utility.distributions import column_distance, joint_distances
-from halfmask.metrics.utility.moments import class_mean_error, moments
+from halfmask.metrics.sides import finding_chance, sides, tightest_class
+from halfmask.metrics.utility.distributions import column_distance, joint_distances, pairs_of
 from halfmask.metrics.utility.queries import counting_queries
-from halfmask.metrics.weighted import deviation, entries_of, mean, quantiles
+from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
+from halfmask.metrics.weighted import deviation, entries_of, quantiles, weighted_mean
+from halfmask.table.tuples import Tuples
 
 SCHEMA = {
     "age": {"role": "quasi", "hierarchy": {"intervals": [5, 20]}},
@@ -62,7 +58,7 @@ def both_ways(seed, kind):
     if seed % 2:  # as many rows as the original: nothing seems to be left out
         held[0] += max(0, int(counts.sum() - held.sum()))
     counted = (
-        Counted(hm.read(own, SCHEMA), counts), Counted(hm.read(published, {}), held)
+        Tuples(hm.read(own, SCHEMA), counts), Tuples(hm.read(published, {}), held)
     )  # fmt: skip
     shuffled = [random.permutation(np.repeat(np.arange(len(n)), n)) for n in (counts, held)]
     rows = (
@@ -135,7 +131,7 @@ def test_weighted_statistics_are_those_of_repeated_numbers(held):
     rows = np.repeat(numbers, counts)
     shares = np.linspace(0, 1, 9)
     assert quantiles(numbers, counts, shares) == pytest.approx(np.quantile(rows, shares))
-    assert mean(numbers, counts) == pytest.approx(rows.mean())
+    assert weighted_mean(numbers, counts) == pytest.approx(rows.mean())
     assert deviation(numbers, counts) == pytest.approx(rows.std(), abs=1e-6)
     every = entries_of(np.arange(len(rows)), counts)
     assert every.tolist() == np.repeat(np.arange(len(counts)), counts).tolist()
@@ -144,8 +140,8 @@ def test_weighted_statistics_are_those_of_repeated_numbers(held):
 def test_among_rows_that_are_as_near_each_has_the_same_chance():
     # Two labels are as near to everybody; the first stands for one row, the second for nine.
     own = hm.read(pa.table({"a": ["x"] * 3000}), {"a": {"role": "quasi"}})
-    release = Counted(hm.read(pa.table({"a": ["y", "z"]}), {}), np.array([1, 9]))
-    found, far = space(sides(own, release).quasi).nearest(np.arange(3000), k=2)
+    release = Tuples(hm.read(pa.table({"a": ["y", "z"]}), {}), np.array([1, 9]))
+    found, far = row_distances(sides(own, release).quasi).nearest(np.arange(3000), k=2)
     assert (far == 1).all()
     assert (found[:, 0] != found[:, 1]).all()
     for place in (0, 1):
@@ -157,7 +153,7 @@ def test_among_rows_that_are_as_near_each_has_the_same_chance():
 def test_one_row_of_a_class_is_found_as_often_as_it_is_large():
     # Classes of four rows, told apart by nothing inside them: one in four is right.
     rows = pa.table({"a": [f"{i}" for i in range(500)]})
-    held = Counted(hm.read(rows, {"a": "quasi"}), np.full(500, 4))
+    held = Tuples(hm.read(rows, {"a": "quasi"}), np.full(500, 4))
     found = linkage(sides(held, held), sample=300)
     assert found.distance.value == pytest.approx(0.25, abs=0.1)
     assert found.second.value == pytest.approx(0.25, abs=0.1)
@@ -170,13 +166,13 @@ def test_a_tuple_of_several_rows_is_nobody_alone():
     rows = pa.table({"a": ["x", "y"], "b": ["u", "v"]})
     table = hm.read(rows, {"a": "quasi", "b": "quasi"})
     for counts, hit in (([1, 1], 1.0), ([2, 3], 0.0)):
-        held = Counted(table, np.array(counts))
+        held = Tuples(table, np.array(counts))
         assert singling_out(targets(held, held, attacks=50)).attack.value == hit
 
 
 def test_people_are_drawn_as_rows():
     table = hm.read(pa.table({"a": ["x", "y"]}), {"a": "quasi"})
-    held = Counted(table, np.array([10, 990]))
+    held = Tuples(table, np.array([10, 990]))
     whom = targets(held, held, attacks=900)
     assert len(whom.members) == 900
     assert 1 <= (whom.members == 0).sum() <= 10  # without replacement: there are ten

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics import partition as measures
-from halfmask.metrics.discrimination.attacks import information_loss
-from halfmask.metrics.discrimination.grouping import entropy_of
-from halfmask.metrics.discrimination.rate import discriminate
-from halfmask.metrics.risk.minimality import minimality
+from halfmask.metrics import partition
+from halfmask.metrics.discrimination.rate import discriminate, entropy_of
+from halfmask.metrics.discrimination.release_rates import information_loss
+from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.risk.reidentification import row_risks
 from halfmask.metrics.sides import sides
 from halfmask.metrics.space import space_of
 from halfmask.metrics.utility.distributions import divergence, hellinger
-from halfmask.models import distance
+from halfmask.models import t_closeness
 from halfmask.table.classes import classes_of, distinct
+from halfmask.table.tuples import Tuples, ones
 
 THREE = ["a", "a", "a", "b", "b", "b", "c", "c", "c"]
 
@@ -46,7 +46,7 @@ def test_e2_classes_and_counts_of_the_anatomized_table():
     ill = ["colon", "stomach", "lung", "diabetes", "diabetes", "aids", "aids", "flu", "lung"]
     rows = classed(ill, q=["<=32"] * 3 + [">32"] * 5 + ["<=32"])
     assert hm.assess(rows).sizes == (("3-4", 1, 4), ("5-9", 1, 5))
-    held = classes_of(rows, ["q"], columns=["s"]).histograms["s"]
+    held = classes_of(Tuples.of(rows), ["q"], columns=["s"]).histograms["s"]
     parts = [held.counts[held.starts[i] : held.starts[i + 1]].tolist() for i in range(2)]
     assert sorted(map(sorted, parts)) == [[1, 1, 2], [1, 2, 2]]
 
@@ -74,8 +74,8 @@ DISTANCES = {
 @pytest.mark.parametrize("name", DISTANCES)
 def test_e3_distance_of_each_class(name):
     values, kind, hierarchy, expected = DISTANCES[name]
-    held = classes_of(classed(values, hierarchy), ["q"], columns=["s"]).histograms["s"]
-    moved, full = getattr(distance, kind)(held, "s")
+    held = classes_of(Tuples.of(classed(values, hierarchy)), ["q"], columns=["s"]).histograms["s"]
+    moved, full = getattr(t_closeness, kind)(held, "s")
     assert (moved.astype(float) / full.astype(float)).tolist() == close(list(expected))
 
 
@@ -93,7 +93,7 @@ def test_e3_counts_of_each_row():
     ages = [22, 23, 22, 45, 63, 40, 35, 35, 25]
     ill = ["lung", "lung", "lung", "flu", "diabetes", "flu", "aids", "aids", "diabetes"]
     keys = {"zip": "quasi", "age": "quasi", "ill": "quasi"}
-    classes, of_row = distinct(table(keys, zip=zips, age=ages, ill=ill), list(keys))
+    classes, of_row = distinct(Tuples.of(table(keys, zip=zips, age=ages, ill=ill)), list(keys))
     risks = row_risks(classes.people, of_row)
     assert (1 / risks).tolist() == [2, 1, 2, 1, 1, 1, 2, 2, 1]
 
@@ -173,7 +173,7 @@ def test_table_3_3_of_personal_anonymity():
     rows = classed(CONDITION)
     k, diverse = hm.check(rows, hm.KAnonymity(3), hm.LDiversity(2, "s"))
     assert (k.achieved, diverse.achieved) == (3, 2)
-    held = classes_of(rows, ["q"], columns=["s"]).histograms["s"]
+    held = classes_of(Tuples.of(rows), ["q"], columns=["s"]).histograms["s"]
     first = held.counts[held.starts[0] : held.starts[1]] / 3
     assert sorted(first.tolist()) == close([1 / 3, 2 / 3])
     found = discriminate(rows, "s", "q")
@@ -200,12 +200,14 @@ def test_e5_height_of_the_common_label_of_two_workclasses():
     schema = {"w": {"role": "quasi", "hierarchy": {"tree": work}}}
     rows = table(schema, w=["State-gov", "Local-gov", "Private", "Never-worked"])
     space = space_of(rows)
-    assert measures.tree_loss(space.take(np.arange(2)), np.zeros(2, dtype=int)) / 2 == close(1 / 3)
-    assert measures.tree_loss(space, np.array([0, 0, 1, 1])) / 2 == close(1 / 3 + 1)
+    assert partition.tree_loss(
+        space.take(np.arange(2)), np.zeros(2, dtype=int), ones(2)
+    ) / 2 == close(1 / 3)
+    assert partition.tree_loss(space, np.array([0, 0, 1, 1]), ones(4)) / 2 == close(1 / 3 + 1)
 
 
 def test_e10_most_classes_are_not_the_least_loss():
     rows = table({"x": "quasi"}, x=[0, 0, 0, 100, 100, 100])
-    assert measures.class_limit(np.full(6, 2)) == 3
-    assert measures.diameter_loss(space_of(rows), np.array([0, 0, 0, 1, 1, 1])) == 0
-    assert measures.diameter_loss(space_of(rows), np.array([0, 0, 1, 1, 2, 2])) == 2
+    assert partition.class_limit(np.full(6, 2)) == 3
+    assert partition.diameter_loss(space_of(rows), np.array([0, 0, 0, 1, 1, 1]), ones(6)) == 0
+    assert partition.diameter_loss(space_of(rows), np.array([0, 0, 1, 1, 2, 2]), ones(6)) == 2

@@ -83,3 +83,24 @@ def test_numbers_of_every_kind_are_taken():
 def test_the_guarded_value_and_the_population_are_not_shown():
     assert "secret" not in repr(AlphaKAnonymity(0.5, 2, "s", value="secret"))
     assert "Table" not in repr(KMap(2, POPULATION))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KAnonymity(3),
+        PersonalKAnonymity(default=2),
+        LDiversity(2, "s", "recursive", c=1.5),
+        AlphaKAnonymity(0.5, 2, "s", value="a"),
+        TCloseness(0.25, "s", "ordered"),
+        DeltaDisclosure(1.5, "s", base=2, absent="ignored"),
+        BetaLikeness(2.5, "s", kind="enhanced"),
+        AverageRisk(0.1),
+        SampleUniques(0.0),
+    ],
+    ids=lambda model: model.name,
+)
+def test_what_a_document_holds_makes_the_model_again(model):
+    facts = model.to_dict()
+    assert facts.pop("model") == model.family
+    assert type(model)(**facts) == model

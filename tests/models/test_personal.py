@@ -62,17 +62,12 @@ def test_each_person_gets_the_closeness_they_ask_for():
 @pytest.mark.parametrize(
     ("policy", "model", "words"),
     [
-        (
-            {"k": [2, 2, None, 3, 3, 2, 3, 2, 2]},
-            hm.PersonalKAnonymity(),
-            "'k_i' is empty in 1 rows",
-        ),
         ({"k": [2, 2.5, 2, 3, 3, 2, 3, 2, 2]}, hm.PersonalKAnonymity(), "1 rows are not whole"),
         ({"k": [0, -1, 2, 3, 3, 2, 3, 2, 2]}, hm.PersonalKAnonymity(), "2 rows are below 1"),
         ({"l": [0] * 9}, hm.PersonalLDiversity("condition"), "'l_i': 9 rows are below 1"),
         ({"t": [1.5] * 9}, hm.PersonalTCloseness("condition"), "9 rows are not from 0 to 1"),
     ],
-    ids=["missing", "not whole", "below one", "l below one", "t above one"],
+    ids=["not whole", "below one", "l below one", "t above one"],
 )
 def test_a_demand_that_cannot_be_meant_is_refused_with_column_and_count(policy, model, words):
     with pytest.raises(SchemaError, match=words):

@@ -28,6 +28,7 @@ from halfmask.models.needs import prepare, statistics
 from halfmask.table.hierarchy import TOP, from_levels
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
 
 
 class Tree:
@@ -83,7 +84,7 @@ def tabulate(data):
 def judged(data, model):
     """The classes, and per class value whether it passes."""
     table = prepare(tabulate(data), [model])
-    classes, _ = statistics(table, [model])
+    classes, _ = statistics(Tuples.of(table), [model])
     names = table.encode("q").values.to_pylist()
     codes = classes.layout.codes(classes.keys, 0)
     found = dict(zip([names[c] for c in codes], model.passes(classes).tolist(), strict=True))

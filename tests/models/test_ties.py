@@ -23,17 +23,17 @@ from halfmask.models import (
     PersonalKAnonymity,
     SampleUniques,
     TCloseness,
-    distance,
-    entropy,
+    t_closeness,
 )
+from halfmask.models import statistics as entropy
 from halfmask.models.check import check
 from halfmask.models.needs import statistics
-from halfmask.table.classes import Classes
+from halfmask.table.classes import Classes, Histogram
 from halfmask.table.demands import demand_key
 from halfmask.table.hierarchy import from_levels
-from halfmask.table.histogram import Histogram
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
 
 
 def holds(table, model):
@@ -158,7 +158,7 @@ def test_sparse_classes_over_many_places_agree_with_the_definition(counts):
     for place, count in enumerate(counts[0][:2]):
         sparse[place * 17 + counts[0][2]] = count + 1
     counts = [sparse, *(one for one in counts[1:] if any(one))]
-    moved, full = distance.ordered(counted(*counts).histograms["s"], "s")
+    moved, full = t_closeness.ordered(counted(*counts).histograms["s"], "s")
     total = [sum(column) for column in zip(*counts, strict=True)]
     held = [i for i, c in enumerate(total) if c]
     size = sum(total)
@@ -178,7 +178,7 @@ def test_machine_and_python_integers_give_the_same(name):
     found = []
     for factor in (1, huge):
         scaled = counted(*(tuple(c * factor for c in one) for one in counts)).histograms["s"]
-        moved, full = getattr(distance, name)(replace(scaled, hierarchy=tree), "s")
+        moved, full = getattr(t_closeness, name)(replace(scaled, hierarchy=tree), "s")
         found.append([Fraction(int(a), int(b)) for a, b in zip(moved, full, strict=True)])
     assert found[0] == found[1]
 
@@ -187,14 +187,14 @@ def test_a_hierarchy_without_one_root_gets_one():
     # Values 0 and 1 under a, 2 under b, nothing above: a third moves half way, a third all the way.
     tree = from_levels([[0, 1, 2], ["a", "a", "b"]], other_leaves=[[]] * 2)
     classes = counted((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    moved, full = distance.hierarchical(replace(classes.histograms["s"], hierarchy=tree), "s")
+    moved, full = t_closeness.hierarchical(replace(classes.histograms["s"], hierarchy=tree), "s")
     assert Fraction(int(moved[0]), int(full[0])) == Fraction(1, 2)
     assert Fraction(int(moved[2]), int(full[2])) == Fraction(2, 3)
 
 
 def test_a_distance_without_hierarchy_is_refused():
     with pytest.raises(SchemaError, match="no hierarchy"):
-        distance.hierarchical(counted((1, 0)).histograms["s"], "s")
+        t_closeness.hierarchical(counted((1, 0)).histograms["s"], "s")
 
 
 def test_missing_statistics_are_our_fault():
@@ -256,7 +256,7 @@ def test_a_share_of_one_bounds_nothing_but_k(table):
     people = table(q=["a", "a", "b"], s=[0, 0, 0])
     (verdict,) = check(people, model)
     assert (verdict.achieved, verdict.failing_rows) == (1.0, 1)
-    assert model.unavoidable(statistics(people, [model])[0], 0) == 1
+    assert model.unavoidable(statistics(Tuples.of(people), [model])[0], 0) == 1
 
 
 def test_whole_numbers_of_the_population_match_fractions_of_the_table(table):

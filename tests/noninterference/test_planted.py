@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Several threads add up fractions in any order, which is no question of whose they are."""
-    _database().execute("SET threads = 1")
+def several_threads() -> Iterator[None]:
+    """Threads read the few rows of a batch side by side: no answer may depend on who was first."""
+    _database().execute("SET threads = 4")
     yield
     _database().execute("RESET threads")
 
@@ -32,11 +32,11 @@ def found(count: Count) -> str:
     return "\n\n".join(map(str, count.found[:5]))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_of_a_planted_person_shows(seed: int) -> None:
     count = Count()
-    compare_world(seed, 20, changes=2, count=count)
+    compare_world(seed, 8, changes=8, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
 
@@ -52,11 +52,11 @@ def test_most_questions_are_answered_with_rows() -> None:
     assert count.with_figures >= 0.4 * count.asked, count.to_dict()
 
 
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize("seed", range(100, 103))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_the_reference(seed: int) -> None:
     count = Count()
-    compare_world(seed, 15, "reference", changes=2, count=count)
+    compare_world(seed, 6, "reference", changes=8, count=count)
     assert not count.found, found(count)
 
 
@@ -80,7 +80,7 @@ def on(make: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_postgres(postgres: str, seed: int) -> None:
     count = Count()
-    compare_world(seed, 12, on(lambda: Postgres(postgres)), changes=1, count=count)
+    compare_world(seed, 4, on(lambda: Postgres(postgres)), changes=8, count=count)
     assert not count.found, found(count)
 
 

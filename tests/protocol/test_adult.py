@@ -10,10 +10,9 @@ import pytest
 from adult import NUMBERS, PLACES, TREES, adult_rows
 
 import halfmask as hm
-from halfmask.protocol import census
-from halfmask.protocol.commons import Commons, commons_from
+from halfmask.protocol import simulate as census
+from halfmask.protocol.commons import MERGES, Commons, Terms, commons_from
 from halfmask.protocol.simulate import simulate
-from halfmask.protocol.terms import MERGES, Terms
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,24 +16,23 @@ from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, TABLES, Town, row, sql
 
 from halfmask.errors import HalfmaskError, InputError, ProtocolError
+from halfmask.protocol.commons import MERGES, Policy, Terms
 from halfmask.protocol.messages import (
     Contribute,
     Deliver,
     Fetch,
     Frames,
-    Grant,
     Late,
+    TaskGrant,
     encode,
     read_reply,
     read_request,
 )
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
-from halfmask.protocol.policy import Policy
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.store.vault import Vault
-from halfmask.protocol.terms import MERGES, Terms
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.store.vault import CellVault
+from halfmask.protocol.transport import drive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,7 +106,7 @@ def alter(request: Any, reply: Any) -> Any:
 
 
 def lie_about_count(request: Any, reply: Any) -> Any:
-    if isinstance(reply, Grant):
+    if isinstance(reply, TaskGrant):
         import msgspec
 
         less = msgspec.structs.replace(reply.closing, contributions=reply.closing.contributions - 1)
@@ -118,7 +117,7 @@ def lie_about_count(request: Any, reply: Any) -> Any:
 def leave_one_out(request: Any, reply: Any) -> Any:
     import msgspec
 
-    if isinstance(reply, Grant) and reply.stage == 0:
+    if isinstance(reply, TaskGrant) and reply.stage == 0:
         return msgspec.structs.replace(reply, tickets=reply.tickets[:-1])
     if isinstance(reply, Frames) and isinstance(request, Fetch) and request.stage == 0:
         return Frames(reply.frames[:-1])
@@ -153,7 +152,7 @@ def test_a_relay_that_takes_every_try_of_a_cell_for_another_cell_counts_it_once(
         return sent
 
     town = Town(PEOPLE[:1], terms=SMALL, wrap=wrap)
-    on_disk = Vault.create(tmp_path / "one.cell", bytes(32), town.enroll(1), {"tables": TABLES})
+    on_disk = CellVault.create(tmp_path / "one.cell", bytes(32), town.enroll(1), {"tables": TABLES})
     on_disk.put_table("people", row(COMMONS, PEOPLE[1]))
     on_disk.put_policy(Policy(1))
     town.cells.append(on_disk.cell())
@@ -295,7 +294,7 @@ def test_answers_of_groups_of_cells_are_added_up() -> None:
     text = TEXT.replace("SUM(s) AS total", "SUM(s) AS total, MIN(s) AS low, MAX(s) AS high")
     found = town.ask(text)
     assert found is not None
-    whole, reason = town.asker.together(text, found)
+    whole, reason = town.asker.join_answers(text, found)
     assert (reason, len(found)) == ("", 4)
     assert whole is not None
     assert sorted(list(r.values())[:5] for r in whole.to_pylist()) == [
@@ -319,7 +318,7 @@ def test_answers_that_cannot_be_added_up_stay_apart(select: str, rest: str, reas
     town = Town(PEOPLE, terms=SMALL, groups=2)
     found = town.ask(text)
     assert found is not None
-    whole, why = town.asker.together(text, found)
+    whole, why = town.asker.join_answers(text, found)
     assert whole is None
     assert reason in why
 

@@ -19,12 +19,11 @@ import pytest
 from tests.protocol.town import Town
 
 from halfmask.errors import AuthenticationError, InputError, PartyUnavailableError
+from halfmask.protocol.commons import Terms
 from halfmask.protocol.messages import LARGEST, Browse, Open, encode, read_reply
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.terms import Terms
-from halfmask.protocol.transport.http import PATH, RelayServer, Sender
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.transport import PATH, RelayServer, Sender, drive
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,9 @@ from tests.protocol.town import COMMONS, Town
 import halfmask as hm
 from halfmask.errors import UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import commons_from
+from halfmask.protocol.commons import MERGES, Terms, commons_from
 from halfmask.protocol.measures import SKETCH, lower_bound
 from halfmask.protocol.simulate import simulate
-from halfmask.protocol.terms import MERGES, Terms
 
 TEXT = (
     "SELECT b, COUNT(DISTINCT s) AS d, COUNT(*) AS n FROM people GROUP BY b "

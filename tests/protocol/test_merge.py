@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
 
 from halfmask.errors import RoomError
-from halfmask.protocol import records
+from halfmask.protocol import layout
+from halfmask.protocol import merge as network
+from halfmask.protocol import merge as swap
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.merge import network, swap
+from halfmask.protocol.commons import Terms
 from halfmask.protocol.schedule import Schedule
-from halfmask.protocol.terms import Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ def partition(keys: list[int], frame: int, count: int) -> list[Any]:
     made = np.zeros(len(keys), LAYOUT.dtype)
     made["key"] = [bytes([1, 0]) + k.to_bytes(4, "big") for k in keys]
     made["rows"] = 1
-    return records.frames(LAYOUT, records.combine(LAYOUT, made), frame, count)
+    return layout.frames(LAYOUT, layout.combine(LAYOUT, made), frame, count)
 
 
 def content(frames: list[Any]) -> list[tuple[bytes, int]]:
@@ -65,7 +66,7 @@ def network_by_tasks(left: list[Any], right: list[Any]) -> tuple[list[Any], int,
         for index in range(stage.tasks):
             task = schedule.task(number, index)
             pair = [frames.pop(a) for a in task.inputs if a is not None]
-            frames.update(zip(task.outputs, records.split(LAYOUT, *pair), strict=True))
+            frames.update(zip(task.outputs, layout.split(LAYOUT, *pair), strict=True))
             tasks += 1
     return [frames[a] for a in schedule.node(1, 0)], tasks, iterations
 

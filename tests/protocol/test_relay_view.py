@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.protocol.town import Town
 
+from halfmask.protocol.commons import MERGES, Terms
 from halfmask.protocol.crypto import FrameKey
 from halfmask.protocol.messages import Contribute, Deliver, read_reply, read_request
-from halfmask.protocol.terms import MERGES, Terms
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.transport import drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,8 @@ from tests.protocol.town import COMMONS, Town, sql
 
 import halfmask as hm
 from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.commons import MERGES, Policy, Terms
 from halfmask.protocol.contribution import contribution
-from halfmask.protocol.policy import Policy
-from halfmask.protocol.terms import MERGES, Terms
 
 SELECT = (
     "COUNT(*) AS n, COUNT(s) AS c, SUM(s) AS total, AVG(s) AS mean, MIN(s) AS low, MAX(s) AS high, "

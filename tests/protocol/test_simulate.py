@@ -9,11 +9,10 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError
-from halfmask.protocol import census
-from halfmask.protocol.estimate import Device, curves, estimate
-from halfmask.protocol.estimate_page import write_page
+from halfmask.protocol import simulate as census
+from halfmask.protocol.commons import MERGES, Terms
+from halfmask.protocol.estimate import Device, curves, estimate, write_page
 from halfmask.protocol.simulate import simulate
-from halfmask.protocol.terms import MERGES, Terms
 
 if TYPE_CHECKING:
     from pathlib import Path

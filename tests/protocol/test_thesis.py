@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from tests.protocol.town import Town, row
 
-from halfmask.protocol import census
+from halfmask.protocol import simulate
 from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import commons_from
+from halfmask.protocol.commons import MERGES, Policy, Terms, commons_from
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import FrameKey, seat
 from halfmask.protocol.parties.worker import seal_contribution
-from halfmask.protocol.policy import Policy
-from halfmask.protocol.simulate import Anybody
-from halfmask.protocol.terms import MERGES, Terms
+from halfmask.protocol.simulate import UnprovenCell
 
 STREETS = commons_from(
     {
@@ -47,13 +45,13 @@ def test_figure_4_4_each_enters_at_the_finest_level_they_accept(k: int, level: i
     ("k", "least", "level"), [(10, 4, 5), (9, 5, 6), (18, 3, None), (5, 3, 0), (17, 8, 9)]
 )
 def test_figure_4_5_entry_levels(k: int, least: int, level: int | None) -> None:
-    commons = census.commons()
+    commons = simulate.commons()
     person = (
-        census.population(1, 1)
+        simulate.population(1, 1)
         .select(commons.tables["census"].arrow.names)
         .cast(commons.tables["census"].arrow)
     )
-    made = blueprint(commons, census.QUERY)
+    made = blueprint(commons, simulate.QUERY)
     assert contribution(made, {"census": person}, Policy(k, least)).level == level
 
 
@@ -118,7 +116,7 @@ def test_real_coarse_and_dummy_contributions_have_one_length() -> None:
     assert [g.level for g in given] == [0, 1, None, None, 0, None]
     key = FrameKey(bytes(32), bytes(32))
     sealed = [
-        seal_contribution(key, bytes(32), bytes([i] * 16), g.record, Anybody())[1]
+        seal_contribution(key, bytes(32), bytes([i] * 16), g.record, UnprovenCell())[1]
         for i, g in enumerate(given)
     ]
     # The nonce and tag of AES-GCM, and the proof: a credential with its two signatures.

@@ -26,29 +26,29 @@ from halfmask.errors import (
     UnsupportedQueryError,
 )
 from halfmask.protocol import answering
-from halfmask.protocol.commons import commons_from
+from halfmask.protocol.commons import Policy, Terms, commons_from
 from halfmask.protocol.crypto import Address, FrameKey, open_own, place, seal_for, sign
 from halfmask.protocol.keys import (
     PROOF,
     AskerKey,
+    CellGroup,
     CellKey,
     Issuer,
-    Members,
     new_issuer,
     read_key,
     write_key,
 )
-from halfmask.protocol.ledger import Entry, objects
+from halfmask.protocol.ledger import Participation, object_to_repetition
 from halfmask.protocol.messages import (
     LARGEST,
     Ask,
     Closing,
     Contribute,
-    Grant,
     Late,
     Refuse,
     Retrieve,
     Signed,
+    TaskGrant,
     Trouble,
     encode,
     read_query,
@@ -57,10 +57,8 @@ from halfmask.protocol.messages import (
 )
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
-from halfmask.protocol.policy import Policy
-from halfmask.protocol.store.home import MemoryHome
-from halfmask.protocol.terms import Terms
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.store.vault import MemoryCellStore
+from halfmask.protocol.transport import drive
 
 TEXT = "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people GROUP BY b GUARANTEE k = 2"
 PEOPLE: list[dict[str, Any]] = [{"a": i, "b": "xy"[i % 2], "s": i, "k": 2} for i in range(6)]
@@ -99,10 +97,10 @@ def test_a_cell_refuses_what_it_should_not_answer() -> None:
             asker, asked=int(NOW) + 10**4, closes=int(NOW) + 10**5, until=int(NOW) + 10**6
         ),
     }
-    assert cell.believe(good, NOW).text == TEXT
+    assert cell.verify_query(good, NOW).text == TEXT
     for name, signed in cases.items():
         with pytest.raises(AuthenticationError):
-            pytest.fail(name) if cell.believe(signed, NOW) else None
+            pytest.fail(name) if cell.verify_query(signed, NOW) else None
     assert cell.home is not None
     assert cell.home.log() == []
 
@@ -110,9 +108,9 @@ def test_a_cell_refuses_what_it_should_not_answer() -> None:
 def test_clocks_may_differ_by_a_few_minutes() -> None:
     town = Town(PEOPLE)
     signed = question(town.asker)
-    town.cells[0].believe(signed, NOW - 200)
+    town.cells[0].verify_query(signed, NOW - 200)
     with pytest.raises(AuthenticationError):
-        town.cells[0].believe(signed, NOW - 400)
+        town.cells[0].verify_query(signed, NOW - 400)
 
 
 def test_the_relay_keeps_no_query_of_a_stranger() -> None:
@@ -127,7 +125,7 @@ def test_a_cell_with_another_groups_key_can_neither_contribute_nor_work() -> Non
     town = Town(PEOPLE)
     other = new_issuer().enroll("somebody", 1 << 40)
     key = msgspec.structs.replace(other, issuer=town.issuer.public)
-    impostor = Cell(key, COMMONS, MemoryHome(town.cells[0].home.rows, Policy(2)))  # type: ignore[union-attr]
+    impostor = Cell(key, COMMONS, MemoryCellStore(town.cells[0].home.rows, Policy(2)))  # type: ignore[union-attr]
     signed = town.question(TEXT)
     drive(town.asker.ask(signed), town.send)
     drive(impostor.take_part(town.clock), town.send)
@@ -165,7 +163,7 @@ def test_an_answer_is_for_its_asker_only_and_from_cells_only() -> None:
         drive(curious.collect(signed), town.send)
     key = town.asker_key
     fake = seal_for(key.certificate.box, signed.id, bytes(PROOF + town.terms.reply))
-    members = Members(key.issuer, 0, int(NOW))
+    members = CellGroup(key.issuer, 0, int(NOW))
     with pytest.raises(AuthenticationError):
         answering.read_envelope(fake, query=signed.id, box=key.box, members=members)
     with pytest.raises(TamperedMessageError):
@@ -240,7 +238,7 @@ def proven(change: str) -> bytes:
         )
     proof = key.prove(b"another message" if change == "message" else b"message")
     at = 6 if change == "time" else 5
-    members = Members(issuer.public, 1 if change == "group" else 0, at)
+    members = CellGroup(issuer.public, 1 if change == "group" else 0, at)
     return members.serial(proof[:-1] if change == "length" else proof, b"message")
 
 
@@ -297,16 +295,18 @@ def test_a_question_that_leaves_one_person_out_cannot_be_subtracted() -> None:
 
 def test_other_values_may_be_asked_for_and_time_heals() -> None:
     policy = Policy(2)
-    entry = Entry(b"q1", "office", TEXT, int(NOW), frozenset({"s", "*"}), "contributed", 0)
-    assert objects([entry], policy, frozenset({"s"}), NOW + 5) == "answered before"
-    assert objects([entry], policy, frozenset({"height"}), NOW + 5) is None
-    assert objects([entry], policy, frozenset({"s"}), NOW + 31 * 86_400) is None
-    assert objects([entry], replace(policy, answers=2), frozenset({"s"}), NOW + 5) is None
+    entry = Participation(b"q1", "office", TEXT, int(NOW), frozenset({"s", "*"}), "contributed", 0)
+    assert object_to_repetition([entry], policy, frozenset({"s"}), NOW + 5) == "answered before"
+    assert object_to_repetition([entry], policy, frozenset({"height"}), NOW + 5) is None
+    assert object_to_repetition([entry], policy, frozenset({"s"}), NOW + 31 * 86_400) is None
+    assert (
+        object_to_repetition([entry], replace(policy, answers=2), frozenset({"s"}), NOW + 5) is None
+    )
     # It was sent before it was revoked.
     revoked = replace(entry, revoked=True)
-    assert objects([revoked], policy, frozenset({"s"}), NOW + 5) == "answered before"
+    assert object_to_repetition([revoked], policy, frozenset({"s"}), NOW + 5) == "answered before"
     dummy = replace(entry, outcome="no policy", level=None)
-    assert objects([dummy], policy, frozenset({"s"}), NOW + 5) is None
+    assert object_to_repetition([dummy], policy, frozenset({"s"}), NOW + 5) is None
 
 
 COUNTS = [
@@ -346,7 +346,7 @@ def test_values_that_cannot_be_subtracted_may_both_be_asked_for() -> None:
 def test_what_a_cell_decided_first_stands() -> None:
     town = Town(PEOPLE)
     home = town.cells[0].home
-    assert isinstance(home, MemoryHome)
+    assert isinstance(home, MemoryCellStore)
     question = town.question(TEXT)
     drive(town.asker.ask(question), town.send)
     assert drive(town.cells[0].take_part(NOW), town.send) == "contributed"
@@ -367,7 +367,7 @@ def test_what_a_cell_decided_first_stands() -> None:
 def test_a_revoked_contribution_is_sent_as_a_dummy() -> None:
     town = Town(PEOPLE)
     home = town.cells[0].home
-    assert isinstance(home, MemoryHome)
+    assert isinstance(home, MemoryCellStore)
     question = town.question(TEXT)
     drive(town.asker.ask(question), town.send)
     next(town.cells[0].contribute(question, NOW))
@@ -530,7 +530,7 @@ def test_a_closing_that_cannot_be_is_refused(closing: Closing) -> None:
     town = Town(PEOPLE)
     session = town.cells[0].work(NOW)
     next(session)
-    refusal = session.send(Grant(question(town.asker), closing, 0, 0, 1, [bytes(32)], []))
+    refusal = session.send(TaskGrant(question(town.asker), closing, 0, 0, 1, [bytes(32)], []))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "protocol.tampered"
 

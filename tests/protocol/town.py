@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.protocol.commons import Commons, commons_from
+from halfmask.protocol.commons import Commons, Policy, Terms, commons_from
 from halfmask.protocol.keys import AskerKey, CellKey, Issuer, new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
-from halfmask.protocol.policy import Policy
-from halfmask.protocol.store.home import FileSpill, MemoryHome
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.terms import Terms
-from halfmask.protocol.transport.memory import drive
+from halfmask.protocol.store.vault import FileSpill, MemoryCellStore
+from halfmask.protocol.transport import drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from halfmask.protocol.answering import Received
+    from halfmask.protocol.answering import ReceivedAnswer
     from halfmask.protocol.messages import Signed
 
 NOW = 1_000_000.0
@@ -76,9 +74,9 @@ class Town:
     def enroll(self, number: int) -> CellKey:
         return self.issuer.enroll(f"person {number}", 1 << 40, number % self.groups)
 
-    def home(self, person: dict[str, Any]) -> MemoryHome:
+    def home(self, person: dict[str, Any]) -> MemoryCellStore:
         policy = None if person.get("k") is None else Policy(person["k"], person.get("l") or 1)
-        return MemoryHome({"people": row(self.commons, person)}, policy)
+        return MemoryCellStore({"people": row(self.commons, person)}, policy)
 
     def raw(self, data: bytes) -> bytes:
         return self.relay.handle(data, self.clock)
@@ -102,7 +100,7 @@ class Town:
                 done, idle = done + 1, 0
         return done
 
-    def ask(self, text: str) -> dict[int, Received] | None:
+    def ask(self, text: str) -> dict[int, ReceivedAnswer] | None:
         question = self.question(text)
         self.gather(question)
         self.work()

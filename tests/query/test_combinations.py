@@ -15,10 +15,10 @@ from sqlglot import exp
 import halfmask as hm
 from halfmask.errors import LedgerError
 from halfmask.query.collect import collect
-from halfmask.query.filter import choose, publish
 from halfmask.query.history.differences import Atom, isolates
 from halfmask.query.history.support import support_of
 from halfmask.query.run import Session
+from halfmask.query.semantics import choose, publish
 
 COUNTS = "SELECT SUM(salary) AS s FROM t {} GUARANTEE k = 5, l = 2"
 THREE = (

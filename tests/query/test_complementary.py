@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.query.collect import collect
-from halfmask.query.filter import choose, publish
 from halfmask.query.run import Session
+from halfmask.query.semantics import choose, publish
 
 CITIES, STREETS = ("Blois", "Tours"), ("a", "b", "c")
 LEVELS = ((3, 1), (4, 1), (6, 1))

@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import PrivacyError, QueryError, SchemaError, UnsupportedQueryError
-from halfmask.query.parsing.parse import parse
+from halfmask.query.parse import parse
 
 PEOPLE = hm.read(
     pa.table(

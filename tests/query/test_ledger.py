@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import sqlite3
+import zlib
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +19,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import InputError, LedgerError
 from halfmask.query.history.differences import Atom, isolates
-from halfmask.query.history.ledger import Ledger
+from halfmask.query.history.ledger import Ledger, _document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,27 +121,143 @@ def test_a_ledger_survives_in_a_file(people: hm.Table, tmp_path: Path) -> None:
 
 
 def test_a_file_is_private_and_says_what_is_wrong_with_it(people: hm.Table, tmp_path: Path) -> None:
-    file = tmp_path / "ledger.json"
+    file = tmp_path / "people.ledger"
     ledger = Ledger.read(file)
     hm.query(people, ALL, ledger=ledger)
     ledger.write(file)
     assert file.stat().st_mode & 0o077 == 0
-    assert '"n3"' not in file.read_text()
-    good = file.read_text()
+    assert b'"n3"' not in file.read_bytes()
     for text, said in (
+        ("", "is not a ledger"),
         ("{}", "is not a ledger"),
         ("no JSON", "is not a ledger"),
         ('{"format": "halfmask.ledger/99"}', "newer version"),
-        (good[:-200], "is damaged"),
-        (good.replace('"k": 5', '"k": 1'), "is damaged"),
-        (good.replace('"fingerprint"', '"x"'), "is damaged"),
     ):
-        file.write_text(text)
+        (tmp_path / "other").write_text(text)
         with pytest.raises(InputError, match=said):
-            Ledger.read(file)
-    file.write_text(good)
-    with pytest.raises(LedgerError):
-        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
+            Ledger.read(tmp_path / "other")
+        with pytest.raises(InputError, match="is not a ledger"):
+            ledger.write(tmp_path / "other")
+        assert (tmp_path / "other").read_text() == text
+
+
+CHANGES = {
+    "a lower k": "UPDATE entries SET body = replace(body, '\"k\": 5', '\"k\": 1') WHERE serial = 2",
+    "another place": "UPDATE entries SET body = replace(body, '\"start\": 0', '\"start\": 1')",
+    "an answer less": "DELETE FROM entries WHERE serial = 2",
+    "the last answer less": "DELETE FROM entries WHERE serial = 3",
+    "an answer that is none": "UPDATE entries SET kind = 'bind' WHERE serial = 2",
+    "another salt": 'UPDATE entries SET body = \'{"salt": "0"}\' WHERE serial = 1',
+    "no end": "DELETE FROM head",
+}
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_removed_or_moved_answer_is_noticed(
+    people: hm.Table, tmp_path: Path, change: str, keyed: bool
+) -> None:
+    file, key = tmp_path / "people.ledger", tmp_path / "key" if keyed else None
+    (tmp_path / "key").write_bytes(b"sixteen bytes or more")
+    ledger = Ledger.read(file, key=key)
+    for _ in range(2):
+        hm.query(people, ALL, ledger=ledger)
+        ledger.write(file)
+    before = file.read_bytes()
+    with closing(sqlite3.connect(file)) as base:
+        base.execute(CHANGES[change])
+        base.commit()
+    assert file.read_bytes() != before
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.read(file, key=key)
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.write(file)
+    with pytest.raises(LedgerError, match="damaged"):
+        hm.BudgetLedger.open(file, key=key)
+
+
+def test_a_keyed_ledger_of_answers_needs_its_key(people: hm.Table, tmp_path: Path) -> None:
+    file, key = tmp_path / "people.ledger", tmp_path / "key"
+    key.write_bytes(b"sixteen bytes or more")
+    ledger = Ledger.read(file, key=key)
+    hm.query(people, ALL, ledger=ledger)
+    ledger.write(file)
+    with pytest.raises(LedgerError, match="another key"):
+        Ledger.read(file)
+    assert len(Ledger.read(file, key=key).entries) == 1
+    file.write_text(json.dumps({"format": "halfmask.ledger/1", "entries": []}))
+    with pytest.raises(LedgerError, match="had no key"):  # put there by somebody without it
+        Ledger.read(file, key=key)
+
+
+def test_a_ledger_that_was_exchanged_meanwhile_is_not_added_to(
+    people: hm.Table, tmp_path: Path
+) -> None:
+    """As many answers, but others."""
+    one, other = Ledger(), Ledger()
+    for ledger, name in ((one, "one"), (other, "other")):
+        hm.query(people, ALL, ledger=ledger)
+        ledger.write(tmp_path / name)
+    (tmp_path / "other").rename(tmp_path / "one")
+    hm.query(people, ALL, ledger=one)
+    with pytest.raises(LedgerError, match="meanwhile"):
+        one.write(tmp_path / "one")
+
+
+def test_one_file_holds_answers_and_spending(people: hm.Table, tmp_path: Path) -> None:
+    noisy = "SELECT COUNT(*) AS n FROM t WITH EPSILON 0.5"
+    for first in ("answers", "budget"):
+        file = tmp_path / first
+        if first == "budget":
+            hm.BudgetLedger.create(file, hm.dp.Pure(1))
+        ledger = Ledger.read(file)
+        hm.query(people, ALL, ledger=ledger)
+        ledger.write(file)
+        if first == "answers":
+            with pytest.raises(LedgerError, match=r"holds no budget.*budget create answers"):
+                hm.BudgetLedger.open(file)
+            hm.BudgetLedger.create(file, hm.dp.Pure(1))
+        with pytest.raises(InputError, match="exists"):
+            hm.BudgetLedger.create(file, hm.dp.Pure(9))
+        again = Ledger.read(file)
+        hm.query(people, noisy, ledger=hm.BudgetLedger.open(file))  # spent meanwhile: no matter
+        with pytest.raises(LedgerError, match="isolate"):
+            hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=again)
+        hm.query(people, ALL, ledger=again)
+        again.write(file)
+        assert len(Ledger.read(file).entries) == 2
+        assert str(hm.BudgetLedger.open(file).remaining()) == "epsilon = 0.5"
+
+
+def test_a_ledger_is_not_written_over_another(people: hm.Table, tmp_path: Path) -> None:
+    one, other = Ledger(), Ledger()
+    for ledger in (one, other):
+        hm.query(people, ALL, ledger=ledger)
+    one.write(tmp_path / "x")
+    with pytest.raises(LedgerError, match="meanwhile"):
+        other.write(tmp_path / "x")
+    (tmp_path / "x").unlink()
+    with pytest.raises(LedgerError, match="meanwhile"):
+        one.write(tmp_path / "x")  # what it held is gone
+    one.write(tmp_path / "y")
+    assert len(Ledger.read(tmp_path / "y").entries) == 1
+
+
+def test_people_keep_their_numbers_over_many_writings(tmp_path: Path) -> None:
+    """Numbers are written as differences; what is read equals what was noted."""
+    file, ledger = tmp_path / "x", Ledger()
+    rows = {"id": [i // 2 for i in range(60)], "city": ["x", "y"] * 30, "salary": [*range(60)]}
+    for size in (20, 40, 40, 60):
+        part = hm.read(pa.table(rows).slice(0, size), hm.Schema({"city": "quasi"}, person="id"))
+        asked = "SELECT city, SUM(salary) AS s FROM t GROUP BY city GUARANTEE k = 3"
+        hm.query(part, asked, ledger=ledger)
+        ledger.write(file)
+        found = Ledger.read(file)
+        assert found._numbers.ids.tolist() == ledger._numbers.ids.tolist()
+        assert found._numbers.who.tolist() == ledger._numbers.who.tolist()
+        assert [e.seen[0].packed for e in found.entries] == [
+            e.seen[0].packed for e in ledger.entries
+        ]
 
 
 def test_no_answer_of_another_process_is_lost(people: hm.Table, tmp_path: Path) -> None:
@@ -171,12 +291,52 @@ def test_a_ledger_of_the_first_format_is_read_and_compared(
     with pytest.raises(LedgerError, match="fewer than 5"):
         hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=ledger)
     hm.query(people, ALL, ledger=ledger)
+    with pytest.raises(LedgerError, match="ask one more question"):
+        hm.BudgetLedger.open(file)
     ledger.write(file)
-    assert len(Ledger.read(file).entries) == 2
+    assert file.stat().st_mode & 0o077 == 0
+    ledger = Ledger.read(file)
+    assert len(ledger.entries) == 2
+    hm.query(people, ALL, ledger=ledger)
+    ledger.write(file)
+    assert len(Ledger.read(file).entries) == 3
     other = hm.read(pa.table({"color": ["red"] * 9}))
     file.write_text(json.dumps(OLD))
     with pytest.raises(LedgerError, match="older version"):
         hm.query(other, "SELECT COUNT(*) AS n FROM t GUARANTEE k = 5", ledger=Ledger.read(file))
+
+
+def test_a_ledger_of_the_second_format_is_read_and_compared(
+    people: hm.Table, tmp_path: Path
+) -> None:
+    file, ledger = tmp_path / "ledger.json", Ledger()
+    hm.query(people, ALL, ledger=ledger)
+    numbers = ledger._numbers
+    body = {
+        "salt": ledger._salt,
+        "ids": base64.b64encode(numbers.ids.astype("<u8").tobytes()).decode(),
+        "who": base64.b64encode(zlib.compress(numbers.who.astype("<i4").tobytes())).decode(),
+        "entries": [_document(entry) for entry in ledger.entries],
+    }
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    good = json.dumps({"format": "halfmask.ledger/2", "checksum": checksum, **body}, indent=1)
+    for wrong in (good[:-200], good.replace('"k": 5', '"k": 1'), good.replace('"reads"', '"x"')):
+        file.write_text(wrong)
+        with pytest.raises(InputError, match="is damaged"):
+            Ledger.read(file)
+    file.write_text(good)
+    with pytest.raises(LedgerError, match="isolate"):
+        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
+    one, other = Ledger.read(file), Ledger.read(file)
+    for reader in (one, other):
+        hm.query(people, ALL, ledger=reader)
+    one.write(file)
+    with pytest.raises(LedgerError, match="meanwhile"):
+        other.write(file)
+    with pytest.raises(LedgerError, match="isolate"):
+        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
+    assert len(Ledger.read(file).entries) == 2
 
 
 cells = st.dictionaries(

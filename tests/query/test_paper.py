@@ -10,8 +10,8 @@ from adult import TREES, adult_rows
 
 import halfmask as hm
 from halfmask.query.collect import collect
-from halfmask.query.filter import choose, publish
 from halfmask.query.run import Session
+from halfmask.query.semantics import choose, publish
 from halfmask.table.hierarchies import Tree
 
 if TYPE_CHECKING:

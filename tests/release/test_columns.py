@@ -24,7 +24,7 @@ from halfmask.release import Recoding, seal
     ],
 )
 def test_what_was_done_is_said_in_words(lab, levels, step, words):
-    from halfmask.models.average_risk import AverageRisk
+    from halfmask.models.population import AverageRisk
 
     table = lab.people()
     recoding = Recoding.of(table, levels)

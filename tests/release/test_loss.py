@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from halfmask.release import Recoding
-from halfmask.release.loss import column_loss, table_loss
+from halfmask.release.partition import column_loss, table_loss
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 

@@ -10,7 +10,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InternalError
-from halfmask.release import Candidate, Partition, seal
+from halfmask.release import Candidate, RowPartition, seal
 from halfmask.release.partition import Nodes, Ranges
 
 PEOPLE = pa.table(
@@ -34,7 +34,7 @@ IDS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2], dtype=np.int32)
 
 
 def candidate(table: hm.Table, ids: np.ndarray = IDS, **more: object) -> Candidate:
-    made = Partition.of(table, ids, ORDERED)
+    made = RowPartition.of(table, ids, ORDERED)
     models = (hm.KAnonymity(3),)
     return Candidate(table=table, models=models, recoding=made, step=ids, method="test", **more)
 
@@ -59,7 +59,7 @@ def test_a_column_whose_classes_agree_keeps_its_type():
     rows = pa.table({"age": [30, 30, 41, 41], "sex": ["f", "f", "m", "f"]})
     table = hm.Table(rows, hm.Schema({"age": "quasi", "sex": "quasi"}))
     ids = np.array([0, 0, 1, 1], dtype=np.int32)
-    made = Partition.of(table, ids, {"age": True, "sex": False})
+    made = RowPartition.of(table, ids, {"age": True, "sex": False})
     release = seal(Candidate(table, (hm.KAnonymity(2),), made, ids))
     assert release.to_arrow()["age"].type == pa.int64()
     assert sorted(release.to_arrow()["sex"].to_pylist()) == ["*", "*", "f", "f"]
@@ -70,7 +70,7 @@ def test_a_missing_value_shares_only_the_whole_with_others():
     table = hm.Table(rows, hm.Schema({"age": "quasi"}))
     ids = np.array([0, 0, 1, 1], dtype=np.int32)
     release = seal(
-        Candidate(table, (hm.KAnonymity(2),), Partition.of(table, ids, {"age": True}), ids)
+        Candidate(table, (hm.KAnonymity(2),), RowPartition.of(table, ids, {"age": True}), ids)
     )
     assert sorted(map(str, release.to_arrow()["age"].to_pylist())) == ["*", "*", "None", "None"]
 
@@ -78,7 +78,7 @@ def test_a_missing_value_shares_only_the_whole_with_others():
 @pytest.mark.parametrize("name", ["zip", "age", "sex"])
 def test_a_label_that_does_not_cover_its_value_never_leaves(name):
     table = hm.Table(PEOPLE, SCHEMA)
-    right = Partition.of(table, IDS, ORDERED)
+    right = RowPartition.of(table, IDS, ORDERED)
     labels = right.labels[name]
     if isinstance(labels, Ranges):
         wrong = Ranges(labels.low, np.maximum(labels.high - 1, labels.low))
@@ -92,7 +92,7 @@ def test_a_label_that_does_not_cover_its_value_never_leaves(name):
 @pytest.mark.parametrize("name", ["zip", "age"])
 def test_a_label_of_another_class_never_leaves(name):
     table = hm.Table(PEOPLE, SCHEMA)
-    right = Partition.of(table, IDS, ORDERED)
+    right = RowPartition.of(table, IDS, ORDERED)
     labels = right.labels[name]
     if isinstance(labels, Ranges):
         wrong = Ranges(np.roll(labels.low, 1), np.roll(labels.high, 1))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfmask.errors import HierarchyError, SchemaError
-from halfmask.release import Recoding, Step
-from halfmask.release.recoding import combine
+from halfmask.release import Recoding, RecodingStep
+from halfmask.release.recoding import _combine as combine
 from halfmask.table import hierarchies
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
@@ -50,11 +50,11 @@ def test_missing_values_keep_their_own_label_below_the_top():
 def test_assign_takes_the_first_step_that_knows_the_class(lab):
     table = lab.people()
     steps = [
-        Step({"age": 1, "zip": 0}, (("30-39", "35510"),)),
-        Step({"age": 2, "zip": 1}, (("0-49", "3551*"), ("50-99", "3552*"))),
+        RecodingStep({"age": 1, "zip": 0}, (("30-39", "35510"),)),
+        RecodingStep({"age": 2, "zip": 1}, (("0-49", "3551*"), ("50-99", "3552*"))),
     ]
     assert Recoding.of(table, steps).assign(table).tolist() == [0, 0, 1, 1, -1]
-    any_class = [*steps, Step({"age": 3, "zip": 5})]
+    any_class = [*steps, RecodingStep({"age": 3, "zip": 5})]
     assert Recoding.of(table, any_class).assign(table).tolist() == [0, 0, 1, 1, 2]
 
 
@@ -69,7 +69,7 @@ def test_with_classes_states_what_the_rows_show(lab):
 def test_values_the_hierarchies_lack_are_counted_in_all_columns(lab):
     tree = hierarchies.Tree({"north": ["a"], "south": ["b"]})
     columns = {"p": Column("quasi", hierarchy=tree), "q": Column("quasi", hierarchy=tree)}
-    recoding = Recoding(columns, (Step({"p": 1, "q": 1}),))
+    recoding = Recoding(columns, (RecodingStep({"p": 1, "q": 1}),))
     new = Table(pa.table({"p": ["a", lab.CANARY, "b"], "q": [lab.CANARY, "y", "b"]}), Schema())
     with pytest.raises(HierarchyError) as caught:
         recoding.assign(new)

@@ -114,7 +114,7 @@ def test_unknown_kinds_and_folders_are_refused_without_a_trace(release, tmp_path
 def test_a_failed_write_leaves_the_old_file(lab, tmp_path):
     table = lab.people()
     nested = table.arrow.set_column(4, "weight", pa.array([[1], [2], [3], [4], [5]]))
-    release = seal(lab.candidate(dataclasses.replace(table, arrow=nested)))
+    release = seal(lab.candidate(dataclasses.replace(table, rows=nested)))
     path = tmp_path / "a.csv"
     path.write_text("old")
     with pytest.raises(InputError, match=r"\.parquet"):
@@ -175,13 +175,15 @@ def test_parameters_become_plain_values(lab):
 def test_an_unknown_version_is_said(monkeypatch):
     from importlib import metadata
 
-    from halfmask.release.document import versions
+    from halfmask.release.document import _versions, versions
 
     def missing(name):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
+    _versions.cache_clear()
     assert versions()["numba"] == "unknown"
+    _versions.cache_clear()
 
 
 def test_a_disk_that_refuses_is_an_input_error(release, tmp_path, monkeypatch):

@@ -8,16 +8,15 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.errors import InternalError, PrivacyError, SchemaError
-from halfmask.models.delta_presence import DeltaPresence
+from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.models.k_anonymity import KAnonymity
-from halfmask.models.k_map import KMap
 from halfmask.models.l_diversity import LDiversity
-from halfmask.models.personal_k_anonymity import PersonalKAnonymity
+from halfmask.models.personal import PersonalKAnonymity
+from halfmask.models.population import DeltaPresence, KMap
 from halfmask.models.verdict import Verdict
-from halfmask.release import Recoding, Step, seal
-from halfmask.release.seal import hold, require_declared
-from halfmask.table.incoming import incoming
+from halfmask.release import Recoding, RecodingStep, seal
+from halfmask.release.seal import published_columns, require_verdicts
+from halfmask.table.rows import incoming
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
 
@@ -110,7 +109,7 @@ def test_levels_that_do_not_exist_are_refused(lab, levels):
 
 def test_a_recoding_of_other_columns_is_refused(lab):
     table = lab.people()
-    recoding = Recoding({"age": table.schema.columns["age"]}, (Step({"age": 1}),))
+    recoding = Recoding({"age": table.schema.columns["age"]}, (RecodingStep({"age": 1}),))
     with pytest.raises(InternalError, match="all quasi-identifiers"):
         seal(lab.candidate(table, recoding=recoding))
 
@@ -157,10 +156,10 @@ def test_as_many_rows_may_go_as_were_allowed_and_no_more(lab):
 
 def test_a_promise_that_was_not_checked_on_all_rows_is_not_kept():
     kept = Verdict("k-anonymity", True, 2, 3, 0, 0, 2, rows=6)
-    hold([kept], expected=6)
+    require_verdicts([kept], expected=6)
     for wrong in (replace(kept, rows=5), replace(kept, holds=False, failing_classes=1)):
         with pytest.raises(InternalError, match="break k-anonymity"):
-            hold([kept, wrong], expected=6)
+            require_verdicts([kept, wrong], expected=6)
 
 
 def test_a_column_that_is_declared_and_not_there_is_named(lab):
@@ -183,7 +182,7 @@ def test_undeclared_columns_are_all_named(lab):
 def test_a_schema_without_quasi_identifiers_is_refused():
     table = Table(pa.table({"a": [1]}), Schema({"a": Column("other")}))
     with pytest.raises(SchemaError, match="quasi"):
-        require_declared(table)
+        published_columns(table)
 
 
 def test_no_model_and_no_row_are_refused(lab):
@@ -226,7 +225,7 @@ def test_rows_with_missing_values_form_classes_of_their_own(lab):
 def test_classes_of_two_steps_with_the_same_labels_are_one_class(lab):
     # "*" as the top of the hierarchy and "*" as a suppressed cell look the same to a reader.
     table = Table(pa.table({"a": ["x", "y"]}), Schema({"a": Column("quasi")}))
-    steps = [Step({"a": 1}, (("*",),)), Step({"a": 2})]
+    steps = [RecodingStep({"a": 1}, (("*",),)), RecodingStep({"a": 2})]
     release = seal(
         lab.candidate(
             table, recoding=Recoding.of(table, steps), step=lab.steps(0, 0), parameters={}
@@ -257,7 +256,7 @@ def test_the_population_is_recoded_alongside(lab):
 def test_people_of_the_population_whom_no_step_takes_are_counted(lab):
     table = Table(pa.table({"a": ["x", "x", "y"]}), Schema({"a": Column("quasi")}))
     population = Table(pa.table({"a": ["x", "x", "x", "y", "y", "z"]}), table.schema)
-    steps = [Step({"a": 0}, (("x",),)), Step({"a": 0}, (("y",),))]
+    steps = [RecodingStep({"a": 0}, (("x",),)), RecodingStep({"a": 0}, (("y",),))]
     given = {
         "recoding": Recoding.of(table, steps),
         "step": lab.steps(0, 0, 1),
@@ -304,3 +303,15 @@ def test_a_value_spelled_like_a_label_is_pointed_out():
     assert not hm.anonymize(table, hm.KAnonymity(3)).notes
     local = hm.anonymize(table, hm.KAnonymity(3), method="local")
     assert any("'a': 1 label(s) of different levels" in note for note in local.notes)
+
+
+def test_what_is_no_candidate_does_not_leave(lab):
+    with pytest.raises(ParameterError, match="a candidate"):
+        seal(lab.people())  # type: ignore[call-overload]
+
+
+def test_the_guarantee_says_what_was_checked(lab):
+    release = seal(lab.candidate())
+    assert release.guarantee.verdicts == release.verdicts
+    assert release.guarantee.models == release.models
+    assert release.guarantee.receipt is None

@@ -15,13 +15,14 @@ from halfmask.engines.duckdb import DuckDB
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.query.aggregate import aggregate
 from halfmask.query.collect import collect
-from halfmask.query.filter import Choice, choose, publish
-from halfmask.query.run import Session
-from halfmask.query.sealing import candidate_of
-from halfmask.release.seal_answer import _check_keys, _places, seal_answer
+from halfmask.query.final import Figures
+from halfmask.query.run import Session, candidate_of
+from halfmask.query.semantics import LevelChoice, choose, publish
+from halfmask.release import seal
+from halfmask.release.answer import _check_keys, _places
 
 if TYPE_CHECKING:
-    from halfmask.release.answer_candidate import AnswerCandidate
+    from halfmask.release.candidate import AnswerCandidate
 
 ROWS = pa.table(
     {
@@ -44,12 +45,14 @@ def candidate() -> AnswerCandidate:
         groups = collect(plan, session.engine)
         choice = choose(groups, "selective")
         published = publish(groups, choice)
-        rows = aggregate(plan, groups, published, session.engine)
-        return candidate_of(plan, groups, choice, published, rows, session.engine, second_look=True)
+        figures = Figures(aggregate(plan, groups, published, session.engine))
+        return candidate_of(
+            plan, groups, choice, published, figures, session.engine, second_look=True
+        )
 
 
 def test_a_right_candidate_leaves(candidate: AnswerCandidate) -> None:
-    answer = seal_answer(candidate)
+    answer = seal(candidate)
     assert sorted(answer.to_arrow()["n"].to_pylist()) == [3, 6, 9]
     assert all(v.holds for v in answer.verdicts)
 
@@ -119,7 +122,7 @@ def fewer_on_a_second_look(candidate: AnswerCandidate) -> AnswerCandidate:
 )
 def test_a_wrong_candidate_does_not(candidate: AnswerCandidate, spoil: Any) -> None:
     with pytest.raises(InternalError):
-        seal_answer(spoil(candidate))
+        seal(spoil(candidate))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_a_choice_below_the_guarantee_is_caught_before() -> None:
     for target in (np.zeros(len(groups), dtype=np.int64), np.full(len(groups), 1)):
         groups_ = replace(groups, thresholds=groups.thresholds + 100)
         with pytest.raises(InternalError):
-            publish(groups_, Choice(target))
+            publish(groups_, LevelChoice(target))
 
 
 def test_an_answer_is_made_by_the_door_only() -> None:
@@ -175,3 +178,18 @@ def test_an_answer_writes_and_converts(tmp_path: Any) -> None:
     assert len(answer.to_pandas()) == len(answer.to_polars()) == len(answer) == 3
     assert "Answer(3 rows" in repr(answer)
     assert "k>=3, l>=2" in answer.to_arrow()["guarantee"].to_pylist()
+
+
+@pytest.mark.parametrize("weaker", ["lower thresholds", "no people", "no values"])
+def test_a_promise_that_would_not_be_checked_stops_the_answer(
+    candidate: AnswerCandidate, weaker: str
+) -> None:
+    """The label says k >= 3, l >= 2: nothing less may be counted for it."""
+    promises = candidate.promises
+    if weaker == "lower thresholds":
+        promises = tuple(replace(p, thresholds=(0, 0)) for p in promises)
+    else:
+        left_out = {"no people": "people", "no values": "diversity"}[weaker]
+        promises = tuple(p for p in promises if p.what != left_out)
+    with pytest.raises(InternalError, match="is not what would be checked"):
+        seal(replace(candidate, promises=promises, counted=None))

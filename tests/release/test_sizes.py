@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.release.sizes import ClassSizes, SizeBin
+from halfmask.release.partition import ClassSizes, SizeBin
 
 
 def test_few_sizes_get_a_bin_each():

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.models.average_risk import AverageRisk
 from halfmask.models.k_anonymity import KAnonymity
+from halfmask.models.population import AverageRisk
 from halfmask.release import Candidate, Recoding, seal
 from halfmask.table import hierarchies
 from halfmask.table.schema import Column, Schema

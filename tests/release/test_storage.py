@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from halfmask.errors import InputError
-from halfmask.release import Recoding, Step, seal
+from halfmask.release import Recoding, RecodingStep, seal
 from halfmask.table import hierarchies
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
@@ -37,7 +37,7 @@ def test_a_hierarchy_file_travels_with_the_recoding(tmp_path):
 
 
 def test_a_local_recoding_keeps_its_classes_and_missing_labels(tmp_path):
-    steps = (Step({"a": 0}, (("x",), (None,))), Step({"a": 1}))
+    steps = (RecodingStep({"a": 0}, (("x",), (None,))), RecodingStep({"a": 1}))
     recoding = Recoding({"a": Column("quasi")}, steps)
     recoding.save(tmp_path / "r.json")
     assert Recoding.load(tmp_path / "r.json") == recoding

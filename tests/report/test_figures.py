@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfmask.report.figures import figure, percent, rows, score
+from halfmask.report.words import figure_text, percent_text, rows_text, score_text
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from halfmask.report.figures import figure, percent, rows, score
     ],
 )
 def test_shares(share, text):
-    assert percent(share) == text
+    assert percent_text(share) == text
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_shares(share, text):
     ],
 )
 def test_few_digits(value, text):
-    assert figure(value) == text
+    assert figure_text(value) == text
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_few_digits(value, text):
     ],
 )
 def test_scores(value, text):
-    assert score(value) == text
+    assert score_text(value) == text
 
 
 def test_one_row_is_a_row():
-    assert (rows(1), rows(0), rows(1234)) == ("1 row", "0 rows", "1,234 rows")
+    assert (rows_text(1), rows_text(0), rows_text(1234)) == ("1 row", "0 rows", "1,234 rows")

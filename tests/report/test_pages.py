@@ -13,8 +13,8 @@ from drawing import assert_drawn_quietly
 import halfmask as hm
 from halfmask.assessment.discriminate import discriminate
 from halfmask.report.discrimination import outcome, rate
-from halfmask.report.pages import estimate, render_page
-from halfmask.report.terms import TERMS
+from halfmask.report.page import estimate, render_page
+from halfmask.report.words import TERMS
 
 HOSTILE = "</script><script>alert(1)</script><b>&\"'"
 
@@ -147,7 +147,7 @@ def test_every_plot_has_its_place_and_its_words(pages, odd_pages):
 
 
 def test_the_page_says_nothing_that_the_document_does_not():
-    from halfmask.report.figures import count, percent, score
+    from halfmask.report.words import count_text, percent_text, score_text
 
     rows = {
         "age": [30, 30, 41, 42, 43, 43, 43, 50],
@@ -166,7 +166,9 @@ def test_the_page_says_nothing_that_the_document_does_not():
             for one in value:
                 walk(one)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            known.update({count(value), percent(value), score(value), f"{value:.0%}"})
+            known.update(
+                {count_text(value), percent_text(value), score_text(value), f"{value:.0%}"}
+            )
         elif isinstance(value, str):
             known.update(re.findall(r"\d[\d,.]*%?", value))
 
@@ -189,7 +191,8 @@ def test_three_verdicts_stand_first(pages):
 
 
 def test_contradicting_models_are_said_to_contradict():
-    from halfmask.report.population import agreement, outcome
+    from halfmask.report.population import agreement
+    from halfmask.report.population import uniqueness_outcome as outcome
 
     doubted = {"value": 0.05, "low": 0.04, "high": 0.06, "n": 9, "trusted": False, "reason": "why"}
     found = {"model": "pitman", "unique": doubted, "span": [0.05, 0.5], "agree": False,

@@ -8,11 +8,19 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.report import attacks, frontier_words, population
-from halfmask.report.comparison_plots import comparison
+from halfmask.assessment.comparison import COMPARED, Comparison, PeopleFound
+from halfmask.assessment.measure import describe
+from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.risk.differencing import Differencing
+from halfmask.metrics.risk.disclosure import Attribution, Disclosure
+from halfmask.metrics.risk.inference import Membership
+from halfmask.metrics.risk.linkage import Bands, Linkage
+from halfmask.report import frontier
 from halfmask.report.discrimination import need_lines
-from halfmask.report.pages import estimate, render_page
-from halfmask.report.sentences import (
+from halfmask.report.page import finding, render_page
+from halfmask.report.plots import comparison
+from halfmask.report.population import agreement, uniqueness_outcome
+from halfmask.report.words import (
     assessment_outcome,
     common_notes,
     comparison_outcome,
@@ -23,6 +31,7 @@ from halfmask.report.sentences import (
     style,
     verdicts,
 )
+from halfmask.table.document import plain
 
 
 def criterion(name, outcome, column=None, control=None, notes=()):
@@ -228,59 +237,66 @@ def estimated(**more):
 
 def test_a_guess_about_the_population_is_as_sure_as_it_is():
     doubted = figure(0.05, trusted=False)
-    assert population.outcome(estimated()).startswith("About 5.0% of the population are unique.")
-    assert "between 1.0% and 60.0% of it" in population.outcome(estimated())
-    assert "at most 60.0% of it" in population.outcome(estimated(bounds=[0.0, 0.6]))
-    few = population.outcome(estimated(unique=doubted))
+    assert uniqueness_outcome(estimated()).startswith("About 5.0% of the population are unique.")
+    assert "between 1.0% and 60.0% of it" in uniqueness_outcome(estimated())
+    assert "at most 60.0% of it" in uniqueness_outcome(estimated(bounds=[0.0, 0.6]))
+    few = uniqueness_outcome(estimated(unique=doubted))
     assert few.startswith("The best guess is 5.0%, on too few people to rely on.")
-    assert "do not sign on it" in population.outcome(estimated(unique=doubted, agree=False))
+    assert "do not sign on it" in uniqueness_outcome(estimated(unique=doubted, agree=False))
     counted = estimated(model="counted", bounds=[0.25, 0.25], span=[0.25, 0.25])
-    assert population.outcome(counted) == (
+    assert uniqueness_outcome(counted) == (
         "The table is the population: 25.0% of the people in it are unique."
     )
-    assert population.agreement(counted) == ""
+    assert agreement(counted) == ""
     alone = estimated(span=[0.05, 0.05])
-    assert "confirms it" in population.agreement(alone)
-    assert "nothing confirms it" in population.agreement(alone | {"agree": False})
+    assert "confirms it" in agreement(alone)
+    assert "nothing confirms it" in agreement(alone | {"agree": False})
 
 
 def attacked(**more):
-    unknown = figure(None, reason="why")
-    plain = {
-        "made_up": False,
-        "disclosures": [
-            {
-                "before": {"column": "ill", "homogeneity": 1.0, "background": 1.0,
-                           "skewness": 0.5, "similarity": None},
-                "after": {"column": "ill", "homogeneity": 0.25, "background": 0.5,
-                          "skewness": 0.125, "similarity": None},
-            }
-        ],
-        "linkage": {
-            "distance": figure(0.5), "assignment": figure(0.25), "probabilistic": figure(0.125),
-            "interval": unknown,
-            "bands": {"links": 9, "correct_links": 4, "possible": 7, "correct_possible": 2},
-        },
-        "membership": {"area": figure(0.6, 0.5, 0.7),
-                       "attribution": {"copies": 0.3, "ratio": 0.2}},
-        "minimality": figure(0.4),
-        "differencing": {"alone": figure(0.01), "smaller": figure(0.02),
-                         "disclosed": [{"column": "ill", "share": figure(0.03)}]},
-    }  # fmt: skip
-    return plain | more
+    """A comparison of which the attacks alone are known."""
+    before = disclosed(1.0, 1.0, 0.5)
+    figures = {
+        "rows": 10,
+        "suppressed": 0,
+        "finding": PeopleFound(found=0.1, highest=0.5, uncovered=0.0),
+        "disclosures": ((before, disclosed(0.25, 0.5, 0.125)),),
+        "linkage": linked(),
+        "membership": Membership(
+            Estimate(0.6, 0.5, 0.7, 20), exact(0.1, 20), Attribution(0.2, 0.3, 0.1)
+        ),
+        "minimality": exact(0.4, 10),
+        "differencing": Differencing(
+            2, 1, exact(0.02, 10), exact(0.01, 10), (("ill", exact(0.03, 10)),)
+        ),
+    }
+    found = Comparison(figures | more, 0.09, ())
+    return describe([one for one in COMPARED if one.name in figures], found)
 
 
-def figures_of(document):
-    return {(one["attack"], one["meaning"].split(",")[0].split(".")[0]): one["figure"]
-            for one in attacks.lines(document, estimate)}  # fmt: skip
+def disclosed(homogeneity, background, skewness):
+    return Disclosure("ill", homogeneity, background, skewness, 0.0, None, None, None, 0.0, 0.0)
+
+
+def linked(distance=None):
+    bands = Bands(1.0, 0.0, 9, 4, 7, 2, 0, 0)
+    found = distance or exact(0.5, 10)
+    near = failed("why")
+    return Linkage(found, near, exact(0.25, 10), near, exact(0.125, 10), bands, (), baseline=0.1)
+
+
+def figures_of(found):
+    lines = plain([one for one in found if one.section == "attacks"])
+    return {(one["name"], one["meaning"]): finding(one) for one in lines}
 
 
 def test_every_attack_has_its_own_figure_before_and_after():
     seen = figures_of(attacked())
-    assert seen["homogeneity: ill", "rows whose value is certain"] == "100.0% → 25.0%"
-    assert seen["background knowledge: ill", "rows whose value is then certain"] == "100.0% → 50.0%"
-    assert seen["skewness: ill", "largest gain of a value"] == "50.0% → 12.5%"
-    assert seen["similarity: ill", "rows whose values mean the same"].startswith("not known")
+    assert seen["homogeneity of ill", "rows whose value is certain"] == "100.0% → 25.0%"
+    then = "rows whose value is then certain"
+    assert seen["background knowledge of ill", then] == "100.0% → 50.0%"
+    assert seen["skewness of ill", "largest gain of a value"] == "50.0% → 12.5%"
+    assert seen["similarity of ill", "rows whose values mean the same"].startswith("not known")
     right = "rows matched rightly"
     assert seen["record linkage, by the nearest row", right] == "50.0%"
     assert seen["record linkage, in the best matching of all", right] == "25.0%"
@@ -293,16 +309,16 @@ def test_every_attack_has_its_own_figure_before_and_after():
     assert seen["attribution", "released rows that are left for this one"] == "20.0%"
     assert seen["differencing", "people left alone"] == "1.0%"
     assert seen["differencing", "people in smaller classes than in either release"] == "2.0%"
-    assert seen["differencing: ill", "people whose value becomes certain"] == "3.0%"
+    assert seen["differencing, ill", "people whose value becomes certain"] == "3.0%"
 
 
 def test_what_was_not_measured_is_not_said_to_be_nothing():
-    seen = figures_of(attacked(made_up=True, differencing=None))
-    assert seen["homogeneity: ill", "rows whose value is certain"] == "100.0% → not known"
+    nobody = PeopleFound(found=0.1, highest=0.5, uncovered=1.0)
+    seen = figures_of(attacked(finding=nobody, differencing=None))
+    assert seen["homogeneity of ill", "rows whose value is certain"] == "100.0% → not known"
     assert seen["differencing", ""].startswith("not measured")
-    unknown = attacked()["linkage"] | {"distance": figure(None, reason="why")}
-    linked = [one for key, one in figures_of(attacked(linkage=unknown)).items() if "link" in key[0]]
-    assert linked == ["not known: why"]
+    unknown = figures_of(attacked(linkage=linked(failed("why"))))
+    assert [one for key, one in unknown.items() if "link" in key[0]] == ["not known: why"]
 
 
 def settled(name, highest, loss, *, best=False, epsilon=None, risk=0.1, same_as=None):
@@ -319,19 +335,19 @@ def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
     document = {"points": points, "impossible": ["a"], "undecided": ["b", "c"], "risk": "highest",
                 "utility": "loss"}  # fmt: skip
     found = {one["people"]: one["point"] and one["point"]["name"]
-             for one in frontier_words.choices(document)}  # fmt: skip
+             for one in frontier.choices(document)}  # fmt: skip
     assert found == {5: "k = 5", 11: "k = 12", 20: None}
-    assert frontier_words.outcome(document) == (
+    assert frontier.outcome(document) == (
         "6 settings were tried; 2 not dominated: no other has less risk without more loss. "
         "1 more cannot be satisfied. 2 more were not decided within the time limit."
     )
     twice = [settled("a", 0.2, 0.3, best=True), settled("b", 0.2, 0.3, best=True, same_as="a")]
-    assert frontier_words.outcome(document | {"points": twice}).startswith(
+    assert frontier.outcome(document | {"points": twice}).startswith(
         "2 settings were tried and give 1 result; 1 not dominated: no other"
     )
-    (one,) = frontier_words.different(document | {"points": twice})
+    (one,) = frontier.different(document | {"points": twice})
     assert (one["name"], one["same"]) == ("a", ["b"])
-    nothing = frontier_words.outcome(document | {"points": []})
+    nothing = frontier.outcome(document | {"points": []})
     assert nothing.startswith("None of the 3 settings can be satisfied")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pyarrow.compute as pc
 import pytest
@@ -66,10 +64,3 @@ def test_age_disease_and_schooling_hang_together(table):
     high = np.nanmean(salary[adult & (school == "master")])
     low = np.nanmean(salary[adult & (school == "primary")])
     assert high > 1.4 * low
-
-
-@pytest.mark.slow
-def test_a_million_rows_take_seconds():
-    start = time.perf_counter()
-    assert people(1_000_000).num_rows == 1_000_000
-    assert time.perf_counter() - start < 20

@@ -109,6 +109,7 @@ def test_a_step_is_cancelled_and_started_again(page):
     shown.fill("#anonymize-time-limit", "600")
     shown.select_option("#anonymize-method", "exact")  # more rows than it can prove in a day
     shown.evaluate("document.querySelector('#anonymize-demands').checked = true")
+    shown.evaluate("document.querySelector('#promises-personal-k').checked = false")
     shown.fill("#promises-k", "3")
     shown.click("#anonymize-form button[type=submit]")
     shown.click("#cancel")

@@ -11,9 +11,8 @@ from serving import CANARY, PEOPLE, halfmask, served, settled_over_http, started
 import halfmask as hm
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.query.run import Session
-from halfmask.service.desk import Desk
-from halfmask.service.jobs import Jobs
-from halfmask.service.requests import Synthesize
+from halfmask.service.jobs import Jobs, StepRunner
+from halfmask.service.requests import SynthesizeRequest
 from halfmask.service.worker import Worker
 from halfmask.service.workspace import Workspace
 
@@ -132,28 +131,28 @@ def test_what_was_spent_is_on_record_when_a_step_is_cancelled(tmp_path):
     folder = tmp_path / "private"
     folder.mkdir()
     space, worker = Workspace(folder=folder), Worker(folder)
-    desk = Desk(space, worker, Jobs(worker.restart))
+    runner = StepRunner(space, worker, Jobs(worker.restart))
     people = tmp_path / "people.csv"
     lines = "\n".join(f"{i % 97},{i % 89},{i % 83},{i % 79}" for i in range(40_000))
     people.write_text(f"a,b,c,d\n{lines}\n")
     roles = dict.fromkeys("abcd", "quasi")
     try:
         space.become(worker.do("open_own", path=people, schema=roles))
-        space.books.grant("1", 0)
+        space.ledgers.grant("1", 0)
         domains = {name: list(range(97)) for name in "abcd"}
-        asked = Synthesize(epsilon="0.6", method="privbayes", domains=domains)
-        ledger = BudgetLedger.open(space.books.budget)
-        job = desk.begin("synthesize", asked)
+        asked = SynthesizeRequest(epsilon="0.6", method="privbayes", domains=domains)
+        ledger = BudgetLedger.open(space.ledgers.budget)
+        job = runner.begin("synthesize", asked)
         end = time.monotonic() + 60
         while not ledger.history() and job.state == "working" and time.monotonic() < end:
             time.sleep(0.005)
-        desk.jobs.cancel(job.id)
+        runner.jobs.cancel(job.id)
         while job.state == "working":
             time.sleep(0.01)
         assert str(ledger.spent()) == "epsilon = 0.6", job.result
         assert job.state == "cancelled"
         assert {path.name for path in folder.iterdir()} == {"ledgers", "temporary"}
-        again = desk.begin("synthesize", asked)
+        again = runner.begin("synthesize", asked)
         while again.state == "working":
             time.sleep(0.01)
         assert again.result["code"] == "privacy.budget"
@@ -179,8 +178,8 @@ def test_a_ledger_given_at_the_start_outlasts_the_service(tmp_path):
 
 def test_a_ledger_that_is_not_there_or_is_none_is_said_at_once(tmp_path):
     (tmp_path / "x.ledger").write_text("no ledger")
-    assert halfmask("--ledger", tmp_path / "gone.ledger", "--port", "0").returncode == 2
-    assert halfmask("--ledger", tmp_path / "x.ledger", "--port", "0").returncode == 2
+    assert halfmask("--ledger", tmp_path / "gone.ledger", "--port", "0").returncode == 1
+    assert halfmask("--ledger", tmp_path / "x.ledger", "--port", "0").returncode == 1
     assert halfmask("--grant", "1", "--port", "0").returncode == 1
 
 

@@ -171,7 +171,7 @@ def test_nothing_is_sent_to_collectors_whatever_the_environment_says(
     monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9/")
     rules = Rules(SECRET, ("127.0.0.1",), PORT, 1, 1)
-    app = make_app(service.desk, rules)
+    app = make_app(service.runner, rules)
     with caplog.at_level(logging.DEBUG), TestClient(app, base_url=f"http://127.0.0.1:{PORT}"):
         pass
     assert app.app._native_telemetry.enabled() is False

@@ -18,7 +18,7 @@ def held(opened, monkeypatch):
     """A service whose assessment waits until it is let go."""
     go, begun = threading.Event(), threading.Event()
 
-    def slow(bench, **given):
+    def slow(loaded, **given):
         begun.set()
         assert go.wait(20)
         return {"ok": True, "verb": "assess"}
@@ -76,7 +76,7 @@ def test_jobs_are_forgotten_in_order():
 
 @pytest.mark.parametrize("error", [ValueError(CANARY), KeyError(CANARY), SystemExit(CANARY)])
 def test_a_defect_tells_its_place_and_no_value(opened, monkeypatch, caplog, capfd, error):
-    def fails(bench, **given):
+    def fails(loaded, **given):
         raise error
 
     monkeypatch.setattr(steps, "assess", fails)
@@ -90,10 +90,10 @@ def test_a_defect_tells_its_place_and_no_value(opened, monkeypatch, caplog, capf
 
 
 def test_a_defect_outside_a_job_tells_no_more(opened, monkeypatch, caplog, capfd):
-    def fails(standing):
+    def fails(table_facts):
         raise ValueError(CANARY)
 
-    monkeypatch.setattr(steps, "described", fails)
+    monkeypatch.setattr(steps, "describe_table", fails)
     with caplog.at_level(logging.DEBUG):
         reply = opened.call("GET", "/api/schema")
     assert reply.status_code == 500

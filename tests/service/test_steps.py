@@ -12,7 +12,7 @@ import pytest
 from serving import CANARY, PEOPLE
 
 import halfmask as hm
-from halfmask.report.pages import render_page
+from halfmask.report.page import render_page
 
 
 def fetch(service, file, *, download=False):

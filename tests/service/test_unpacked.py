@@ -15,7 +15,7 @@ import pytest
 from serving import CANARY, PEOPLE
 
 from halfmask.errors import InputError, TooLargeError
-from halfmask.service.unpacked import require_unpacked
+from halfmask.service.files import require_unpacked
 
 MANY = 3_000_000
 

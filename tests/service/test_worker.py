@@ -13,18 +13,17 @@ from serving import CANARY, PEOPLE, served
 
 from halfmask.errors import ElsewhereError
 from halfmask.failure import failure
-from halfmask.service.desk import Desk
-from halfmask.service.jobs import Jobs
-from halfmask.service.requests import Anonymize, Assess, Compare
+from halfmask.service.jobs import Jobs, StepRunner
+from halfmask.service.requests import AnonymizeRequest, AssessRequest, CompareRequest
 from halfmask.service.worker import Worker
 from halfmask.service.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
+def runner(tmp_path_factory):
     space = Workspace(folder=tmp_path_factory.mktemp("private"))
     worker = Worker(space.folder)
-    yield Desk(space, worker, Jobs(worker.restart))
+    yield StepRunner(space, worker, Jobs(worker.restart))
     worker.close()
 
 
@@ -36,8 +35,8 @@ def settled(job):
     return job
 
 
-def folders(desk):
-    return {path.name for path in desk.space.folder.iterdir()}
+def folders(runner):
+    return {path.name for path in runner.space.folder.iterdir()}
 
 
 def used(number):
@@ -46,76 +45,76 @@ def used(number):
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_a_cancelled_step_frees_the_processor_and_leaves_no_file(desk):
-    opened = settled(desk.open_sample(2000))
+def test_a_cancelled_step_frees_the_processor_and_leaves_no_file(runner):
+    opened = settled(runner.open_sample(2000))
     assert opened.state == "done", opened.result
-    made = settled(desk.begin("anonymize", Anonymize(k=3)))
+    made = settled(runner.begin("anonymize", AnonymizeRequest(k=3)))
     assert made.state == "done", made.result
-    before, standing = folders(desk), desk.space.standing
-    job = desk.open_sample(1_000_000)
-    process = desk.worker._process
-    while folders(desk) == before or used(process.pid) < 0.5:
+    before, table_facts = folders(runner), runner.space.table_facts
+    job = runner.open_sample(1_000_000)
+    process = runner.worker._process
+    while folders(runner) == before or used(process.pid) < 0.5:
         time.sleep(0.02)
-    assert desk.jobs.cancel(job.id) is job
+    assert runner.jobs.cancel(job.id) is job
     assert settled(job).state == "cancelled"
     assert job.result["code"] == "service.cancelled"
     assert "can be started again" in job.result["message"]
     assert process.exitcode == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
-    assert folders(desk) == before
-    assert desk.space.standing is standing
-    assert desk.jobs.current is None
+    assert folders(runner) == before
+    assert runner.space.table_facts is table_facts
+    assert runner.jobs.current is None
     # What stood before still does, though the process that held it is gone.
-    compared = settled(desk.begin("compare", Compare(learn=False)))
+    compared = settled(runner.begin("compare", CompareRequest(learn=False)))
     assert compared.result["rows_released"] == 2000, compared.result
-    assert settled(desk.open_sample(30)).result["rows"] == 30
+    assert settled(runner.open_sample(30)).result["rows"] == 30
 
 
-def test_a_job_that_has_ended_is_not_cancelled(desk):
-    job = settled(desk.open_sample(20))
-    process = desk.worker._process
-    assert desk.jobs.cancel(job.id).state == "done"
-    assert desk.worker._process is process
+def test_a_job_that_has_ended_is_not_cancelled(runner):
+    job = settled(runner.open_sample(20))
+    process = runner.worker._process
+    assert runner.jobs.cancel(job.id).state == "done"
+    assert runner.worker._process is process
     assert process.is_alive()
 
 
-def test_a_job_that_is_cancelled_before_it_begins_does_not_begin(desk):
-    job = desk.jobs.claim("open")
-    desk.jobs.cancel(job.id)
-    place = desk.space.room("people.csv")
+def test_a_job_that_is_cancelled_before_it_begins_does_not_begin(runner):
+    job = runner.jobs.claim("open")
+    runner.jobs.cancel(job.id)
+    place = runner.space.room("people.csv")
     place.write_text(PEOPLE)
-    desk.open_sent(job, place, 1000, {})
+    runner.open_sent(job, place, 1000, {})
     assert settled(job).state == "cancelled"
     assert not place.parent.exists()
 
 
-def test_a_step_that_the_system_kills_is_told_as_a_want_of_memory(desk):
-    settled(desk.open_sample(20))
-    job = desk.open_sample(1_000_000)
-    while desk.worker._process is None or used(desk.worker._process.pid) < 0.2:
+def test_a_step_that_the_system_kills_is_told_as_a_want_of_memory(runner):
+    settled(runner.open_sample(20))
+    job = runner.open_sample(1_000_000)
+    while runner.worker._process is None or used(runner.worker._process.pid) < 0.2:
         time.sleep(0.02)
-    os.kill(desk.worker._process.pid, signal.SIGKILL)
+    os.kill(runner.worker._process.pid, signal.SIGKILL)
     assert settled(job).state == "failed"
     assert job.result["code"] == "engine.memory"
-    assert settled(desk.begin("assess", Assess())).state == "done"
+    assert settled(runner.begin("assess", AssessRequest())).state == "done"
 
 
-def test_a_failure_comes_back_as_it_was_told(desk, capfd):
-    place = desk.space.room("people.csv")
+def test_a_failure_comes_back_as_it_was_told(runner, capfd):
+    place = runner.space.room("people.csv")
     place.write_text(PEOPLE)
     with pytest.raises(ElsewhereError) as caught:
-        desk.worker.do(
+        runner.worker.do(
             "open_own", path=place, schema={"disease": {"role": "quasi", "kind": "date"}}
         )
     found = failure(caught.value)
     assert (found.code, found.exit_code) == ("input.schema", 1)
     assert found.details["faults"]
     with pytest.raises(ElsewhereError) as caught:
-        desk.worker.do("open_sent", path=[CANARY], unpacked_limit=1, how={})  # no path: a defect
+        runner.worker.do("open_sent", path=[CANARY], unpacked_limit=1, how={})  # no path: a defect
     assert failure(caught.value).code == "internal"
     assert CANARY not in str(caught.value) + "".join(capfd.readouterr())
-    desk.space.forget(place)
+    runner.space.forget(place)
 
 
 def test_an_upload_that_is_cancelled_on_its_way_is_dropped(tmp_path):

@@ -10,9 +10,8 @@ from serving import PEOPLE
 
 from halfmask.errors import SchemaError
 from halfmask.sample import write
-from halfmask.service.bench import Bench
-from halfmask.service.schema_change import changed_schema
-from halfmask.service.workspace import Workspace
+from halfmask.service.steps import LoadedTable
+from halfmask.service.workspace import Workspace, changed_schema
 from halfmask.table.schema import Schema
 
 BAD_NAMES = [
@@ -62,18 +61,18 @@ def test_the_folder_is_private_and_goes(space):
 def test_the_users_own_file_is_never_removed(space, tmp_path):
     own = tmp_path / "own.csv"
     own.write_text(PEOPLE)
-    bench = Bench()
-    space.become(bench.open(own))
-    space.become(bench.open(write(space.new_folder(), 20, seed=1)))
+    loaded = LoadedTable()
+    space.become(loaded.open(own))
+    space.become(loaded.open(write(space.new_folder(), 20, seed=1)))
     assert own.exists()
 
 
 def test_a_file_that_is_replaced_goes(service):
     service.upload(PEOPLE)
-    first = service.space.standing.path
+    first = service.space.table_facts.path
     service.upload(PEOPLE, "other.csv")
     assert not first.exists()
-    assert service.space.standing.name == "other.csv"
+    assert service.space.table_facts.name == "other.csv"
     assert len(list(service.space.folder.iterdir())) == 1
 
 
@@ -148,7 +147,7 @@ def test_what_is_sent_is_not_its_own_schema(space, monkeypatch):
     monkeypatch.setattr("halfmask.table.read._beside", lambda _: pytest.fail("looked beside it"))
     place = space.room("people.TOML")
     place.write_text(PEOPLE)
-    assert Bench().open_sent(place, 1000).proposed
+    assert LoadedTable().open_sent(place, 1000).proposed
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_the_rows_of_a_former_table_do_not_stay_in_memory(opened):
     import weakref
 
     opened.call("POST", "/api/links", json={"file": "schema.toml", "download": True})
-    table = weakref.ref(opened.bench.table(opened.space.standing))
+    table = weakref.ref(opened.loaded.table(opened.space.table_facts))
     opened.upload(PEOPLE, "other.csv")
     opened.call("POST", "/api/links", json={"file": "schema.toml"})
     gc.collect()

@@ -7,7 +7,7 @@ import pytest
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import budget
 from halfmask.dp.domain import public_domains
-from halfmask.dp.vault import vault
+from halfmask.dp.views import guarded_rows
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
@@ -50,7 +50,7 @@ def views(table: Table, domains, epsilon=1, delta=0, sampler=None, rows_per_pers
     promise = budget(epsilon, delta)
     allowance = Accountant(promise).allow(promise, "test", rows_per_person=rows_per_person)
     known = public_domains(table.arrow.column_names, domains)
-    return vault(table, known, allowance, sampler=sampler)
+    return guarded_rows(table, known, allowance, sampler=sampler)
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from halfmask.synthesize.beliefs import Beliefs, spread
-from halfmask.synthesize.draw import dealt, draw
-from halfmask.synthesize.fit import Target, fitted
-from halfmask.synthesize.junction import junction_tree
+from halfmask.synthesize.cocluster import draw, draw_values
+from halfmask.synthesize.inference import Beliefs, junction_tree, spread
+from halfmask.synthesize.marginals import Target, fit_beliefs
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}
 LOOP = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("a", "e")]
@@ -73,7 +72,7 @@ def test_fit_reaches_tables_that_can_be_met(beliefs: Beliefs) -> None:
         Target(("a", "b"), truth.sum(axis=(2, 3, 4)), 1.0),
         Target(("c", "d"), truth.sum(axis=(0, 1, 4)), 1.0),
     ]
-    found = fitted(beliefs.extended([t.columns for t in targets]), targets, 1000.0, steps=300)
+    found = fit_beliefs(beliefs.extended([t.columns for t in targets]), targets, 1000.0, steps=300)
     for target in targets:
         assert 1000 * found.marginal(target.columns) == pytest.approx(target.counts, abs=0.5)
 
@@ -98,16 +97,16 @@ def test_dealing_in_a_fixed_order_would_tie_columns() -> None:
             return np.arange(size) / size if size > 1 else np.array([0.5])
 
     even = np.ones((1, 5))
-    tied = [dealt(groups, even, InOrder()) for _ in range(2)]  # type: ignore[arg-type]
+    tied = [draw_values(groups, even, InOrder()) for _ in range(2)]  # type: ignore[arg-type]
     assert np.array_equal(*tied)
     random = np.random.default_rng(1)
-    free = [dealt(groups, even, random) for _ in range(2)]
+    free = [draw_values(groups, even, random) for _ in range(2)]
     assert 0.1 < (free[0] == free[1]).mean() < 0.3
 
 
 def test_groups_without_weight_deal_evenly() -> None:
     weights = np.array([[0.0, 0.0], [0.0, 1.0]])
-    values = dealt(np.repeat([0, 1], 100), weights, np.random.default_rng(1))
+    values = draw_values(np.repeat([0, 1], 100), weights, np.random.default_rng(1))
     assert np.bincount(values[:100]).tolist() == [50, 50]
     assert (values[100:] == 1).all()
 
@@ -116,6 +115,6 @@ def test_values_spread_evenly_beside_other_columns() -> None:
     """Inside one group, every other value gets its share of each dealt value, up to a few rows."""
     random = np.random.default_rng(4)
     other = np.repeat(np.arange(10), 100)
-    values = dealt(np.zeros(1000, np.int64), np.array([[1.0, 3.0]]), random, beside=other)
+    values = draw_values(np.zeros(1000, np.int64), np.array([[1.0, 3.0]]), random, beside=other)
     table = np.histogram2d(other, values, [10, 2])[0]
     assert np.abs(table[:, 0] - 25).max() <= 3

@@ -17,8 +17,9 @@ from halfmask.errors import (
     PrivacyError,
     UnsatisfiableError,
 )
-from halfmask.release.seal_synthetic import SyntheticDraft, seal_synthetic
-from halfmask.release.synthetic import SyntheticRelease
+from halfmask.release import seal
+from halfmask.release.candidate import SyntheticCandidate
+from halfmask.release.release import SealedGuarantee, SyntheticRelease
 
 IRIS = Path(__file__).parents[1] / "coclustering" / "iris.csv"
 COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
@@ -91,7 +92,7 @@ def test_people_held_out_are_the_control(iris):
 
 
 def test_a_person_is_held_out_with_all_rows():
-    from halfmask.synthesize.holdout import split
+    from halfmask.synthesize.cocluster import split
 
     rows = pa.table({"id": [0, 0, 1, 1, 2, 2, 3, 3], "a": list("aabbccdd")})
     table = hm.read(rows, {"table": {"person": "id"}, "columns": {"a": "quasi"}})
@@ -214,14 +215,14 @@ def test_unknown_methods_are_refused(iris):
 
 def test_only_the_door_makes_a_release(iris):
     with pytest.raises(PrivacyError, match="measured first"):
-        SyntheticRelease({}, "x", {}, {}, (), "arrow", iris.arrow, object())
+        SyntheticRelease(guarantee=SealedGuarantee(), method="x", _arrow=iris.arrow, door=object())
     codes = np.zeros((150, 5), dtype=np.int32)
-    draft = SyntheticDraft(iris, iris.arrow.select(["species"]), (codes, codes), "x")
+    draft = SyntheticCandidate(iris, iris.arrow.select(["species"]), (codes, codes), "x")
     with pytest.raises(InternalError, match="other columns"):
-        seal_synthetic(draft, np.random.default_rng(0))
-    draft = SyntheticDraft(iris, iris.arrow, (codes, codes[:10]), "x")
+        seal(draft)
+    draft = SyntheticCandidate(iris, iris.arrow, (codes, codes[:10]), "x")
     with pytest.raises(InternalError, match="do not match"):
-        seal_synthetic(draft, np.random.default_rng(0))
+        seal(draft)
 
 
 def test_dates_are_drawn_inside_their_intervals():

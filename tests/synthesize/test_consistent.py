@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.dp.noisy_views import Measured
-from halfmask.synthesize.consistent import rows_from, shrunk, simplex
-from halfmask.synthesize.grouping import joined, pooled
+from halfmask.dp.views import NoisyCounts
+from halfmask.synthesize.marginals import join_small, pool_small, rows_from, shrink, simplex
 
 
 def test_simplex_by_hand() -> None:
@@ -26,25 +25,25 @@ def test_clamping_invents_rows_and_the_simplex_does_not() -> None:
 
 
 def test_rows_are_weighted_by_precision() -> None:
-    good = Measured(("a",), np.array([50, 50]), 1.0)
-    poor = Measured(("b",), np.array([500, 500]), 10_000.0)
+    good = NoisyCounts(("a",), np.array([50, 50]), 1.0)
+    poor = NoisyCounts(("b",), np.array([500, 500]), 10_000.0)
     assert rows_from([good, poor]) == pytest.approx(100, abs=1)
-    assert rows_from([Measured((), np.array(-5), 1.0)]) == 1.0
+    assert rows_from([NoisyCounts((), np.array(-5), 1.0)]) == 1.0
 
 
 def test_shrinking_keeps_signal_and_drops_noise() -> None:
     random = np.random.default_rng(2)
     believed = np.full(400, 100.0)
     noise = random.normal(0, 50, 400)
-    assert np.abs(shrunk(believed + noise, believed, 2500.0) - believed).mean() < 10
+    assert np.abs(shrink(believed + noise, believed, 2500.0) - believed).mean() < 10
     signal = random.normal(0, 500, 400)
-    kept = shrunk(believed + signal + noise, believed, 2500.0)
+    kept = shrink(believed + signal + noise, believed, 2500.0)
     assert np.corrcoef(kept - believed, signal)[0, 1] > 0.98
 
 
 def test_groups_by_hand() -> None:
-    assert pooled(np.array([50.0, 1.0, 40.0, 2.0]), 10).tolist() == [0, 2, 1, 2]
-    assert pooled(np.array([50.0, 1.0, 40.0]), 10).tolist() == [0, 1, 2]
-    assert pooled(np.array([1.0, 1.0]), 10).tolist() == [0, 0]
-    assert joined(np.array([5.0, 5, 1, 9, 1]), 8).tolist() == [0, 0, 1, 1, 1]
-    assert joined(np.array([1.0, 1]), 10).tolist() == [0, 0]
+    assert pool_small(np.array([50.0, 1.0, 40.0, 2.0]), 10).tolist() == [0, 2, 1, 2]
+    assert pool_small(np.array([50.0, 1.0, 40.0]), 10).tolist() == [0, 1, 2]
+    assert pool_small(np.array([1.0, 1.0]), 10).tolist() == [0, 0]
+    assert join_small(np.array([5.0, 5, 1, 9, 1]), 8).tolist() == [0, 0, 1, 1, 1]
+    assert join_small(np.array([1.0, 1]), 10).tolist() == [0, 0]

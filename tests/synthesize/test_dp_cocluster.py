@@ -15,18 +15,18 @@ from halfmask.table.table import Table
 
 def test_two_phases_add_up_to_epsilon(people, domains, make_views) -> None:
     """The rows, phase 1 (columns, choices, pairs), then exactly one vector of blocks."""
-    vault = make_views(people, domains, 1)
-    dp_cocluster.learn(vault, ordered=["age"])
-    entries = vault.allowance.entries
+    guarded_rows = make_views(people, domains, 1)
+    dp_cocluster.learn(guarded_rows, ordered=["age"])
+    entries = guarded_rows.allowance.entries
     assert entries[0].view == "number of rows"
     assert entries[-1].view == "sex x job x age x ill"
     assert sum(" x job x age" in entry.view for entry in entries) == 1
-    vault.allowance.receipt().verify()
+    guarded_rows.allowance.receipt().verify()
 
 
 def test_the_level_follows_the_public_rule(people, domains, make_views) -> None:
-    vault = make_views(people, domains, 1)
-    coarse = dp_cocluster.learn(vault, ordered=["age"], first=Fraction(9, 10))
+    guarded_rows = make_views(people, domains, 1)
+    coarse = dp_cocluster.learn(guarded_rows, ordered=["age"], first=Fraction(9, 10))
     blocks = np.prod([int(part.max()) + 1 for part in coarse.parts.values()])
     # About 4,000 rows, noise of scale 1 / 0.099: at most 4000 * 0.099 / 5 = 79 blocks.
     assert 1 <= blocks <= 85
@@ -87,8 +87,8 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
 
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.domain import encoded, public_domains
-    from halfmask.dp.vault import vault
-    from halfmask.synthesize import histogram, privbayes
+    from halfmask.dp.views import guarded_rows
+    from halfmask.synthesize import private, privbayes
 
     columns = ["age", "workclass", "education", "relationship", "gender"]
     table = Table(pq.read_table(data / "adult" / "adult.parquet").select(columns), Schema())
@@ -110,7 +110,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
         found = []
         for seed in range(3):
             allowance = Accountant(Pure("0.1")).allow(Pure("0.1"), "test")
-            model = learn(vault(table, known, allowance), ordered=["age"])
+            model = learn(guarded_rows(table, known, allowance), ordered=["age"])
             drawn = cells(model.draw(model.rows, np.random.default_rng(seed)))
             hellinger = np.sqrt(((np.sqrt(truth) - np.sqrt(drawn)) ** 2).sum() / 2)
             apart = np.abs(queries @ drawn - exact) / np.maximum(exact, 0.001)
@@ -119,7 +119,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
 
     ours = errors(dp_cocluster.learn)
     assert ours[0] < 0.35
-    for other in (histogram.learn, privbayes.learn):
+    for other in (private.learn_histogram, privbayes.learn):
         assert (ours < errors(other)).all()
 
 

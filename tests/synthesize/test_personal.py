@@ -11,8 +11,7 @@ from noise import least_epsilon, repeatable
 
 import halfmask as hm
 from halfmask.dp import Pure
-from halfmask.dp.personal.levels import levels_of
-from halfmask.dp.personal.sampling import PersonalPlan, PersonalSample
+from halfmask.dp.personal import PersonalPlan, PersonalSample, levels_of
 from halfmask.errors import PrivacyError, SchemaError
 
 DOMAINS = {"job": ["a", "b", "c", "d"], "ill": ["no", "yes"]}
@@ -137,7 +136,7 @@ def test_without_a_declared_column_it_says_how() -> None:
 
 def _audit(make_views, own: float, *, broken: bool) -> float:
     """One person with an own epsilon joins others with 2; the histogram runs at 2."""
-    from halfmask.synthesize.histogram import learn
+    from halfmask.synthesize.private import learn_histogram
 
     def run(with_person: bool, times: int) -> np.ndarray:
         jobs, demands = ["a"] * 4 + ["b"] * with_person, [2.0] * 4 + [own] * with_person
@@ -155,7 +154,9 @@ def _audit(make_views, own: float, *, broken: bool) -> float:
         for _ in range(times):
             rows = table if broken else sample.draw(Fraction(2), sampler)
             plain = hm.Table(rows.arrow.select(["job"]), hm.Schema())
-            model = learn(make_views(plain, {"job": ["a", "b"]}, 2, 0, sampler), ordered=[])
+            model = learn_histogram(
+                make_views(plain, {"job": ["a", "b"]}, 2, 0, sampler), ordered=[]
+            )
             drawn = model.draw(model.rows, np.random.default_rng(0))
             found.append(float((drawn["job"] == 1).sum()))
         return np.array(found)

@@ -9,6 +9,7 @@ import pytest
 import halfmask as hm
 from halfmask.dp.budget import Approximate, Pure
 from halfmask.errors import BudgetExceededError, ParameterError, PrivacyError, SchemaError
+from halfmask.release.release import SealedGuarantee
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
@@ -136,4 +137,4 @@ def test_files_and_reports(people, domains, tmp_path) -> None:
 
 def test_nobody_else_makes_a_private_release() -> None:
     with pytest.raises(PrivacyError):
-        hm.PrivateRelease(None, (), "x", {}, {}, (), "arrow", None, object())
+        hm.PrivateRelease(guarantee=SealedGuarantee(), method="x", _arrow=None, door=object())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 from noise import least_epsilon, repeatable
@@ -17,7 +15,7 @@ METHODS = sorted(PRIVATE)
 
 
 def learn(method: str):
-    return importlib.import_module(PRIVATE[method]).learn
+    return PRIVATE[method]
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
@@ -125,7 +123,7 @@ def test_audit_of_neighbors(method, make_views, monkeypatch) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_audit_fails_where_the_noise_is_broken(method, make_views, monkeypatch) -> None:
     """A vault that forgets most of its noise must be caught: else the audit sees nothing."""
-    from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
+    from halfmask.dp.mechanisms import DiscreteLaplace
     from halfmask.synthesize import dp_cocluster
 
     honest = DiscreteLaplace.apply

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.classes import classes_of, distinct
-from halfmask.table.histogram import value_facts
-from halfmask.table.population import widen
+from halfmask.table.classes import classes_of, distinct, value_facts
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
+from halfmask.table.weights import widen
 
 SCHEMA = Schema({"a": Column("quasi"), "b": Column("quasi"), "s": Column("sensitive")}, person="p")
 QUASI = ["a", "b"]
@@ -60,7 +60,7 @@ def expected(rows, key):
 @given(data)
 def test_classes_are_the_distinct_tuples(rows):
     table = tabulate(rows)
-    classes, ids = distinct(table, QUASI, columns=["s"])
+    classes, ids = distinct(Tuples.of(table), QUASI, columns=["s"])
     names = labels(table, classes)
     count, people, values = expected(rows, lambda a, b: (a, b))
     assert dict(zip(names, classes.rows.tolist(), strict=True)) == count
@@ -76,7 +76,7 @@ def test_classes_are_the_distinct_tuples(rows):
 @given(data)
 def test_coarser_classes_are_those_of_the_coarser_rows(rows):
     table = tabulate(rows)
-    classes = classes_of(table, QUASI, columns=["s"])
+    classes = classes_of(Tuples.of(table), QUASI, columns=["s"])
     top = table.hierarchy("b").maps[1]
     merged = classes.coarsen([1], [top])
     count, people, values = expected(rows, lambda a, _: a)
@@ -92,7 +92,7 @@ def test_coarser_classes_are_those_of_the_coarser_rows(rows):
 @given(data, st.data())
 def test_selected_classes_are_those_of_the_rows_that_stay(rows, draw):
     table = tabulate(rows)
-    classes, ids = distinct(table, QUASI, columns=["s"])
+    classes, ids = distinct(Tuples.of(table), QUASI, columns=["s"])
     mask = np.array(
         draw.draw(st.lists(st.booleans(), min_size=len(classes), max_size=len(classes)))
     )
@@ -111,7 +111,7 @@ def test_population_counts_stand_beside_the_rows(rows, everybody):
     a, b = (list(column) for column in zip(*everybody, strict=True))
     population = Table(pa.table({"a": a, "b": b}), Schema())
     table = widen(tabulate(rows), population, QUASI)
-    classes, ids = distinct(table, QUASI, columns=["s"], population=population)
+    classes, ids = distinct(Tuples.of(table), QUASI, columns=["s"], population=population)
     names = labels(table, classes)
     count = Counter((a, b) for a, b, _, _ in rows)
     outside = Counter(everybody)
@@ -127,7 +127,7 @@ def test_population_counts_stand_beside_the_rows(rows, everybody):
 def test_a_table_that_was_not_widened_is_refused():
     population = Table(pa.table({"a": ["new"], "b": [1]}), Schema())
     with pytest.raises(InternalError, match="widened"):
-        distinct(tabulate([("x", 1, 0, 0)]), QUASI, population=population)
+        distinct(Tuples.of(tabulate([("x", 1, 0, 0)])), QUASI, population=population)
 
 
 def test_widening_leaves_the_table_itself_alone():
@@ -162,6 +162,6 @@ def test_facts_of_values():
 def test_many_columns_take_more_than_one_word():
     wide = {f"c{i}": list(range(40)) for i in range(15)}
     table = Table(pa.table(wide), Schema({name: Column("quasi") for name in wide}))
-    classes = classes_of(table, list(wide))
+    classes = classes_of(Tuples.of(table), list(wide))
     assert classes.keys.shape == (40, 2)
     assert classes.rows.tolist() == [1] * 40

@@ -7,7 +7,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import HierarchyError, ParameterError, SchemaError
-from halfmask.table.decimal_comma import are_comma_numbers
+from halfmask.table.values import are_comma_numbers
 
 TEXT = "weight;price;code;zip;born;size\n" + "\n".join(
     f"{60 + i},{i % 10};{1 + i % 3}.234,50;{i % 3},{i % 2}x;0{1000 + i};2020-01-{i:02};{i}.500"
@@ -35,8 +35,8 @@ def test_a_comma_is_part_of_a_number_where_it_is_said(file):
 
 def test_without_a_word_such_numbers_stay_text_and_are_named(file):
     assert pa.types.is_dictionary(hm.read(file).arrow["weight"].type)
-    with pytest.raises(SchemaError, match="decimal comma"):
-        hm.read(file, {"weight": {"role": "quasi", "kind": "numeric"}})
+    declared = hm.read(file, {"weight": {"role": "quasi", "kind": "numeric"}})
+    assert declared.arrow["weight"].to_pylist()[:2] == [61.1, 62.2]  # the mark is found
     table = hm.read(file, {"weight": {"role": "quasi", "hierarchy": {"intervals": [5, 10]}}})
     with pytest.raises(HierarchyError, match="decimal comma"):
         hm.anonymize(hm.read(table.arrow.select(["weight"]), table.schema), hm.KAnonymity(2))
@@ -61,9 +61,9 @@ def test_an_engine_reads_the_same(file):
         "table": {"decimal": ","},
         "columns": {"weight": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}}},
     }
-    counted = hm.check(file, hm.KAnonymity(2), schema=schema, engine="duckdb")
+    counted = hm.check(hm.read(file, schema=schema, engine="duckdb"), hm.KAnonymity(2))
     assert counted == hm.check(hm.read(file, schema), hm.KAnonymity(2))
-    found = hm.assess(file, schema=schema, engine="duckdb")
+    found = hm.assess(hm.read(file, schema=schema, engine="duckdb"))
     assert found.columns == hm.assess(hm.read(file, schema)).columns
 
 
@@ -109,6 +109,11 @@ def test_a_release_is_compared_whichever_mark_it_has(mark, engine, tmp_path):
         "table": {"decimal": ","},
         "columns": {"weight": {"role": "quasi", "kind": "numeric"}, "ill": "sensitive"},
     }
-    found = hm.compare(original, release, schema=schema, engine=engine, learn=False, attacks=20)
+    found = hm.compare(
+        hm.read(original, schema=schema, engine=engine),
+        hm.read(release, engine=engine),
+        learn=False,
+        attacks=20,
+    )
     assert not any("taken as new values" in note for note in found.notes)
     assert found.loss == pytest.approx(0.25)

@@ -13,10 +13,10 @@ import pytest
 
 import halfmask as hm
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
-from halfmask.table.proposals.kinds import nice_widths
+from halfmask.table.proposals import nice_widths
 
 if TYPE_CHECKING:
-    from halfmask.table.description import Description
+    from halfmask.table.describe import Description
 
 N = 400
 CANARY = "Zanzibar-Canary-77"
@@ -124,3 +124,41 @@ def test_adult_is_described_from_its_file(adult_table: hm.Table) -> None:
     assert roles["salary-class"] == "sensitive"
     assert set(roles.values()) == {"quasi", "sensitive"}
     assert ("age",) in found.quasi_identifiers
+
+
+def test_columns_of_demands_are_proposed_as_policy_though_some_state_none(tmp_path):
+    rows = pa.table(
+        {
+            "age": [30, 40, 50, 60],
+            "k_i": pa.array([3, None, 2, 1], pa.int64()),
+            "l_i": pa.array([2.0, None, None, 3.0]),
+            "t_i": pa.array([None, 0.2, 1.0, None]),
+            "epsilon_i": pa.array([0.5, None, None, 20.0]),
+            "own_k": [1, 2, 3, 4],
+            "mine": [5, 5, 6, 6],
+            "t": [0, 1, 0, 1],
+        }
+    )
+    found = hm.describe(rows)
+    own = {"k": "k_i", "l": "l_i", "t": "t_i", "epsilon": "epsilon_i"}
+    assert found.policy == own
+    roles = {column.name: column.role for column in found.columns}
+    assert {roles[name] for name in own.values()} == {"policy"}
+    assert roles["own_k"] == "identifier"  # a second k: it must not leave
+    assert (roles["mine"], roles["t"]) == ("quasi", "quasi")
+    declared = {"policy": {"k": "mine", "columns": {"age": {"k": "own_k"}}}}
+    again = hm.describe(hm.read(rows, declared))
+    assert again.policy == {**own, "k": "mine"}
+    assert again.to_schema().policy_columns == {"age": {"k": "own_k"}}
+    assert "k_i" in again.to_schema().private
+
+
+def test_the_command_line_proposes_the_policy_of_the_schema_beside_the_file(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "p.csv").write_text("age,mine\n30,2\n40,\n")
+    (tmp_path / "p.toml").write_text('[policy]\nk = "mine"\n[columns.age]\nrole = "quasi"\n')
+    command = [sys.executable, "-m", "halfmask", "describe", str(tmp_path / "p.csv"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert '"k": "mine"' in done.stdout

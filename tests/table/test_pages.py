@@ -32,5 +32,5 @@ def test_examples_run(page: str) -> None:
 def test_schema_files_are_valid() -> None:
     files = blocks("schema", "toml")
     assert len(files) == 2
-    assert hm.Schema.from_dict(tomllib.loads(files[0])).quasi == ("age", "health")
+    assert hm.Schema.from_dict(tomllib.loads(files[0])).quasi == ("age", "health", "born")
     assert hm.Schema.from_dict(tomllib.loads(files[1])).policy_file == "policies.csv"

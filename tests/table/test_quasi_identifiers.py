@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.table import quasi_identifiers
-from halfmask.table.quasi_identifiers import codes_of, search
+from halfmask.table import classes
+from halfmask.table.classes import codes_of, search
 
 # Table T1 of Nguyen and Castelluccia, 2020.
 T1 = pa.table(
@@ -84,7 +84,7 @@ def test_hashed_counters_decide_the_same(rows: list[tuple[object, ...]]) -> None
         for i, name in enumerate("ab")
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quasi_identifiers, "_COUNTERS", 0)
+        patch.setattr(classes, "_COUNTERS", 0)
         assert set(search(columns, 2).sets) == brute_force(rows, "ab", 2)
 
 

@@ -133,7 +133,12 @@ def test_any_text_comes_back_as_it_was_written(
     )
     writer.writerows([("first", "second"), *rows])
     data = buffer.getvalue().encode(encoding)
-    table = hm.read(data, delimiter=delimiter, encoding=encoding if encoding != "utf-8" else None)
+    table = hm.read(
+        data,
+        {name: {"role": "other", "kind": "nominal"} for name in ("first", "second")},
+        delimiter=delimiter,
+        encoding=encoding if encoding != "utf-8" else None,
+    )
     read = [table.arrow[name].cast(pa.string()).to_pylist() for name in ("first", "second")]
     assert read == [[row[i] or None for row in rows] for i in (0, 1)]
 
@@ -150,7 +155,6 @@ def test_compressed_text(tmp_path: Path) -> None:
         (["01", "12"], None),
         (["+1", "2"], None),
         (["1.5", "2", "-0.25"], pa.float64()),
-        (["1.50", "2.00"], None),
         (["nan", "1"], None),
         (["99999999999999999999", "1"], None),
         (["2024-02-29", "1999-01-01"], pa.date32()),

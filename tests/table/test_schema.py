@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, SchemaError
-from halfmask.table import toml
+from halfmask.table import schema as schema_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ PLAIN = st.recursive(
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), PLAIN, max_size=4))
 def test_any_plain_value_comes_back_from_toml(data: dict[str, object]) -> None:
-    text = toml.section("a.b", data, "A comment\nof two lines")
+    text = schema_file.section("a.b", data, "A comment\nof two lines")
     assert tomllib.loads(text) == {"a": {"b": data}}
 
 

@@ -7,18 +7,20 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from halfmask.table.sets import Members
+from halfmask.table.labels import LabelReader
 
-WORDS = Members(["a", "b", "a | b", None], pa.array(["a", "b", "a | b", None]))
-NUMBERS = Members(["1", "2", "5", "7.5", None], pa.array([1.0, 2.0, 5.0, 7.5, None]))
-DAYS = Members(["2024-01-02", "2024-03-01"], pa.array([19724, 19783], pa.int32()).cast(pa.date32()))
+WORDS = LabelReader(["a", "b", "a | b", None], pa.array(["a", "b", "a | b", None]))
+NUMBERS = LabelReader(["1", "2", "5", "7.5", None], pa.array([1.0, 2.0, 5.0, 7.5, None]))
+DAYS = LabelReader(
+    ["2024-01-02", "2024-03-01"], pa.array([19724, 19783], pa.int32()).cast(pa.date32())
+)
 
-PRICES = Members(
+PRICES = LabelReader(
     ["1.50", "2.00", "3310.70"],
     pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("3310.70")], pa.decimal128(12, 2)),
 )
-CODES = Members(["34999", "35510", "35520", None], pa.array(["34999", "35510", "35520", None]))
-TRUTHS = Members(["false", "true"], pa.array([False, True]))
+CODES = LabelReader(["34999", "35510", "35520", None], pa.array(["34999", "35510", "35520", None]))
+TRUTHS = LabelReader(["false", "true"], pa.array([False, True]))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from math import floor, isfinite
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from planted import TREE, change_all, change_one, change_planted, make_world
 from questions import Grammar
 
 import halfmask as hm
+from halfmask.engines.duckdb import DuckDB
 from halfmask.errors import HalfmaskError, InternalError
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class Count:
     """How many questions were asked, what became of them, and what was found."""
 
     asked: int = 0
+    answers: int = 0
     answered: int = 0
     with_rows: int = 0
     with_figures: int = 0
@@ -161,7 +163,8 @@ class Count:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {
-            "questions": self.asked,
+            "comparisons": self.asked,
+            "answers": self.answers,
             "answered": self.answered,
             "with_rows": self.with_rows,
             "with_figures": self.with_figures,
@@ -224,7 +227,12 @@ def compare_world(
     with ExitStack() as stack:
         sides = []
         for one in worlds:
-            made = engine if isinstance(engine, str) else stack.enter_context(engine(one.arrow))
+            made = engine
+            if engine == "duckdb" and seed % 2:
+                # Half of the worlds stay open, half are opened anew for each question.
+                made = stack.enter_context(closing(DuckDB(one.arrow)))
+            elif not isinstance(engine, str):
+                made = stack.enter_context(engine(one.arrow))
             sides.append(Side(one, made))
         _ask(sides, seed, questions, count)
 
@@ -240,6 +248,7 @@ def _ask(sides: list[Side], seed: int, questions: int, count: Count) -> None:
                 side.ledger = hm.Ledger()
         sql = grammar.question()
         first, *rest = [side.see(sql) for side in sides]
+        count.answers += len(sides)
         plans = [side.explain(sql) for side in sides] if r.random() < 0.15 else []
         for i, seen in enumerate(rest, start=1):
             count.note(first)
@@ -268,6 +277,7 @@ def compare_one(seed: int, questions: int, *, count: Count) -> None:
     for _ in range(questions):
         sql, keys, rules = grammar.plain()
         seen = [side.see(sql) for side in sides]
+        count.answers += len(seen)
         count.note(seen[0])
         if "level" in str(seen[0].get("types")) and "level" in str(seen[1].get("types")):
             last = None if "complete" not in sql else rules[-1]
@@ -313,14 +323,16 @@ def _within(shown: str, top: str, last: tuple[str, object], now: tuple[str, obje
     return shown == top or shown in TREE.get(top, ()) or top == "*"
 
 
-def compare_noisy(seed: int, questions: int, *, count: Count) -> None:
+def compare_noisy(seed: int, questions: int, *, changes: int = 1, count: Count) -> None:
     """Ask noisy questions in worlds whose rows are all different."""
     world = make_world(seed)
-    sides = Side(world), Side(change_all(world, seed))
+    sides = [Side(world), *(Side(change_all(world, seed * 100 + n)) for n in range(changes))]
     grammar = Grammar(world, seed)
     for _ in range(questions):
         sql = grammar.noisy()
-        a, b = (side.see_noisy(sql) for side in sides)
-        count.note(a)
-        if differs := differences(a, b):
-            count.found.append(Interference(seed, 0, sql, (), differs))
+        first, *rest = (side.see_noisy(sql) for side in sides)
+        count.answers += len(sides)
+        for i, seen in enumerate(rest, start=1):
+            count.note(first)
+            if differs := differences(first, seen):
+                count.found.append(Interference(seed, i, sql, (), differs))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 UNMEETABLE = 1_000_000
 BIG = 2**63 - 1
+BATCH = 7
 CITIES = ("Arras", "Bourges", "Lille", "Zoë-sur-Mer", "日本橋", "O'Brien")
 TREE = {"north": ["Arras", "Lille", "日本橋"], "south": ["Bourges", "Zoë-sur-Mer", "O'Brien"]}
 DISEASES = ("flu", "asthma", "none", "ÉPI", "")
@@ -150,9 +151,11 @@ class World:
             types = dict(TYPES[name])
             if "salary" in types:
                 types["salary"] = SALARIES[self.salary]
-            found[name] = pa.table(
+            table = pa.table(
                 {c: pa.array([row[c] for row in rows], type=t) for c, t in types.items()}
             )
+            # Few rows a batch: threads read them side by side and add up in any order.
+            found[name] = pa.Table.from_batches(table.to_batches(max_chunksize=BATCH), table.schema)
         return found
 
     @property
@@ -168,7 +171,10 @@ class World:
         """Demands beside those of the schema's columns."""
         if self.demand == "file":
             # People below the floor state what they stated in the columns.
-            people = {str(row["id"]): {"k": row["k_i"]} for row in self.rows["people"]}
+            people: dict[str, dict[str, Any]] = {}
+            for row in self.rows["people"]:
+                known = people.setdefault(str(row["id"]), {"k": 1})
+                known["k"] = max(known["k"], row["k_i"])
             people |= {str(who): {"k": UNMEETABLE} for who in self.planted}
             return {"people": people}
         if self.demand == "column":
@@ -192,10 +198,13 @@ def make_world(seed: int, *, people: int = 36) -> World:
     salary = r.choice([*SALARIES, "integer"])
     gaps = r.choice([0.0, 0.05])
     found: dict[str, list[dict[str, Any]]] = {"people": [], "visits": []}
+    mild = random.Random(f"{seed} mild").random() < 0.5
     for who in range(people):
         stated = _stated(r, demand, hopeless=who in planted)
-        for _ in range(r.choice([1, 2, 3]) if several else 1):
+        for i in range(r.choice([1, 2, 3]) if several else 1):
             row = {"id": who, **_mild(r, "people", gaps), **stated}
+            if i and mild:  # of somebody's rows one states the demand, the others ask for little
+                row |= {"k_i": 1, "l_i": 1, "k_salary": 1}
             found["people"].append(row)
         for _ in range(r.randint(1, visits)):
             found["visits"].append({"id": who, **_mild(r, "visits", gaps)})
@@ -233,7 +242,7 @@ def _value(r: random.Random, column: str, form: Form, gaps: float = 0.0) -> Any:
 
 
 def change_planted(world: World, seed: int) -> World:
-    """The same world in which the planted people have other values."""
+    """The same world in which the planted people have other values, and stand elsewhere."""
     r = random.Random(seed)
     form: Form = r.choice(["mild", "odd", "odd", "missing"])
     share = r.choice([1.0, 0.5, 0.15])
@@ -246,7 +255,20 @@ def change_planted(world: World, seed: int) -> World:
             else row
             for row in old
         ]
+        if r.random() < 0.5:
+            rows[table] = _moved(r, rows[table], world.planted)
     return replace(world, rows=rows, tables={})
+
+
+def _moved(
+    r: random.Random, rows: list[dict[str, Any]], planted: frozenset[int]
+) -> list[dict[str, Any]]:
+    """The rows in which those of planted people stand first, last or anywhere."""
+    theirs = [row for row in rows if row.get("id") in planted]
+    found = [row for row in rows if row.get("id") not in planted]
+    for row in theirs:
+        found.insert(r.choice([0, len(found), r.randint(0, len(found))]), row)
+    return found
 
 
 def change_one(world: World, seed: int) -> tuple[World, dict[str, Any], dict[str, Any]]:

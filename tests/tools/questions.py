@@ -145,11 +145,19 @@ class Grammar:
                     f"people {side}JOIN visits USING (id)",
                     f"people p {side}JOIN visits v ON p.id = v.id",
                     f"people p {side}JOIN visits v ON v.id = p.id AND p.id = v.id",
+                    f"people p {side}JOIN visits v ON v.id = p.id AND p.disease = v.ward",
                 ]
             )
             return Source("", joined, both, everything, bound=several)
         if drawn < 0.66:
-            joined = f"visits {side}JOIN people USING (id)"
+            # The row that states the demand may be absent, or one of several.
+            joined = r.choice(
+                [
+                    f"visits {side}JOIN people USING (id)",
+                    "visits v LEFT JOIN people p ON p.id = v.id AND p.city = v.ward",
+                    f"visits v {side}JOIN people p ON p.id = v.id AND p.score = v.nights",
+                ]
+            )
             return Source("", joined, both, everything, bound=self.world.several)
         if drawn < 0.74:
             joined = f"people {side}JOIN towns ON city = town"
@@ -266,6 +274,9 @@ class Grammar:
                 call = f"{verb}({self._argument(source)})"
             else:
                 inner = self._argument(source) if r.random() < 0.5 else self._text(source, 1)
+                if r.random() < 0.2:  # some or all of the dates leave the calendar
+                    days = r.choice([1, 2_913_000, 2_920_000, 2_925_000, -700_000])
+                    inner = f"{r.choice(source.secret['date'])} + INTERVAL '{days}' DAY"
                 call = f"{r.choice(['COUNT(', 'COUNT(DISTINCT ', 'MIN('])}{inner})"
             if r.random() < 0.12:
                 call += f" FILTER (WHERE {self._condition(source, 1)})"

@@ -16,10 +16,9 @@ from urllib.parse import urlsplit
 from halfmask.errors import ElsewhereError
 from halfmask.failure import Failure
 from halfmask.service.app import make_app
-from halfmask.service.bench import Bench
-from halfmask.service.desk import Desk
 from halfmask.service.guard import TOKEN, Rules
-from halfmask.service.jobs import Jobs
+from halfmask.service.jobs import Jobs, StepRunner
+from halfmask.service.steps import LoadedTable
 from halfmask.service.worker import perform
 from halfmask.service.workspace import Workspace
 
@@ -40,10 +39,10 @@ PEOPLE = "\n".join(["age,city,disease", *LINES])
 class Here:
     """The steps in this process, where a test can reach them; what it gives is told as there."""
 
-    bench: Bench
+    loaded: LoadedTable
 
     def do(self, command: str, job: Any = None, **given: Any) -> Any:
-        found = perform(self.bench, command, given)
+        found = perform(self.loaded, command, given)
         if isinstance(found, Failure):
             raise ElsewhereError(found)
         return found
@@ -54,16 +53,16 @@ class Service:
     """What a test talks to."""
 
     client: TestClient
-    desk: Desk
-    bench: Bench
+    runner: StepRunner
+    loaded: LoadedTable
 
     @property
     def space(self) -> Workspace:
-        return self.desk.space
+        return self.runner.space
 
     @property
     def jobs(self) -> Jobs:
-        return self.desk.jobs
+        return self.runner.jobs
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         headers = {TOKEN: SECRET, **options.pop("headers", {})}
@@ -86,11 +85,11 @@ class Service:
 def served(folder):
     """A service in this process, over a workspace in ``folder``."""
     folder.mkdir(mode=0o700)
-    bench = Bench()
-    desk = Desk(Workspace(folder=folder), Here(bench), Jobs())
+    loaded = LoadedTable()
+    runner = StepRunner(Workspace(folder=folder), Here(loaded), Jobs())
     rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, 100_000, 1_000_000)
-    with TestClient(make_app(desk, rules), base_url=f"http://127.0.0.1:{PORT}") as client:
-        yield Service(client, desk, bench)
+    with TestClient(make_app(runner, rules), base_url=f"http://127.0.0.1:{PORT}") as client:
+        yield Service(client, runner, loaded)
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""What personal demands gain: against one k for everybody, and against deleting the demanding.
+"""What a comparison of policies found: ratios with intervals, population by population.
+
+What personal demands gain: against one k for everybody, and against deleting the demanding.
 
 Definition: with DBIL(k_i) the loss when everybody gets their own k, the gains are
 DBIL(k_m) / DBIL(k_i) (scenario 1: people may raise or lower a common k_m),
@@ -10,36 +12,129 @@ Source: Michel, "Personalizing privacy constraints in generalization-based anony
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
-from importlib import import_module
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.anonymize.gains import Gain, PolicyComparison, PolicyGain
 from halfmask.anonymize.partition.run import METHODS, loss
-from halfmask.anonymize.partition.task import Task, task_of
+from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
 from halfmask.models.needs import prepare
+from halfmask.release.files import report_kind, whole_file
 from halfmask.sample.policies import CONCERNS, demands, generate
 from halfmask.table.demands import states
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from os import PathLike
 
-    from halfmask.anonymize.partition.division import Division
-    from halfmask.sample.policies import Shares
+    from halfmask.sample.policies import ConcernShares
     from halfmask.table.table import Table
+
+
+FORMAT = "halfmask.policies/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One ratio over several seeds: above 1 personal demands lose less.
+
+    Attributes:
+        mean: the mean over the seeds.
+        low: the lower end of the interval that holds the true mean in 95 of 100 cases (normal
+            errors assumed), or the mean itself where all runs agree.
+        high: the upper end.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Sequence[float]) -> Gain:
+        """The mean and its interval, by Student's t."""
+        n, mean = len(ratios), math.fsum(ratios) / len(ratios)
+        if len(set(ratios)) == 1:
+            return cls(ratios[0], ratios[0], ratios[0])
+        spread = math.sqrt(math.fsum((r - mean) ** 2 for r in ratios) / (n - 1) / n)
+        wide = spread * _STUDENT[min(n - 1, len(_STUDENT)) - 1]
+        return cls(mean, mean - wide, mean + wide)
+
+
+# The 97.5% quantiles of Student's t for 1, 2, ... degrees of freedom.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGain:
+    """The gains for one population.
+
+    Attributes:
+        concern: the population.
+        k: what people with a low, medium and high concern demand.
+        people: how many people have each concern.
+        personal: the mean loss per row with everybody's own k.
+        over_moderate: scenario 1, against k_m for everybody.
+        over_uniform: scenario 2, against k_c for everybody.
+        over_deleting: scenario 3, against k_m for all but the demanding, who are deleted.
+    """
+
+    concern: str
+    k: tuple[int, int, int]
+    people: tuple[int, int, int]
+    personal: float
+    over_moderate: Gain
+    over_uniform: Gain
+    over_deleting: Gain
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyComparison:
+    """What personal demands gain, population by population.
+
+    Attributes:
+        rows: how many rows the table has.
+        columns: how many quasi-identifiers it has.
+        method: how rows were divided.
+        correlated: the columns that demands grow with; none: dealt at random.
+        seeds: how many times demands were dealt.
+        gains: one entry per population.
+    """
+
+    rows: int
+    columns: int
+    method: str
+    correlated: tuple[str, ...]
+    seeds: int
+    gains: tuple[PolicyGain, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write the comparison as ``.json`` or as an ``.html`` page with a plot."""
+        if report_kind(path) == ".json":
+            text = json.dumps(self.to_dict(), indent=2) + "\n"
+        else:
+            from halfmask.report import render_policies
+
+            text = render_policies(self.to_dict())
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
 
 OWN = "as stated"
 
 
 def compare_policies(
     table: Table,
-    concerns: Sequence[str | Shares] | None = None,
+    concerns: Sequence[str | ConcernShares] | None = None,
     *,
     k: Sequence[int] = (3, 5, 7),
     correlated: Sequence[str] | None = None,
@@ -67,7 +162,7 @@ def compare_policies(
         >>> found.gains[0].people
         (33, 7, 0)
     """
-    require_table(table)
+    table = require_table(table)
     if method not in METHODS:
         raise ParameterError("method", method, "one of " + ", ".join(METHODS))
     if not seeds:
@@ -108,12 +203,11 @@ class _Runs:
     """
 
     def __init__(self, method: str) -> None:
-        module = import_module(METHODS[method])
-        self.divide: Callable[[Task], Division] = module.divide
-        self.draws = bool(getattr(module, "DRAWS", False))
+        self.divide = METHODS[method].divide
+        self.draws = METHODS[method].draws
         self._known: dict[tuple[int, int | None], float] = {}
 
-    def loss(self, task: Task) -> float:
+    def loss(self, task: PartitionTask) -> float:
         """The loss of a division, after a check that it is one."""
         ids = self.divide(replace(task, models=())).ids
         sizes = np.bincount(ids)
@@ -121,14 +215,14 @@ class _Runs:
             raise InternalError("A division does not meet its demands.")
         return loss(task, ids)
 
-    def uniform(self, task: Task, k: int) -> float:
+    def uniform(self, task: PartitionTask, k: int) -> float:
         """The loss when everybody demands ``k``."""
         key = (k, task.seed if self.draws else None)
         if key not in self._known:
             self._known[key] = self.loss(_same(task, k))
         return self._known[key]
 
-    def deleting(self, task: Task, k: tuple[int, int, int]) -> float:
+    def deleting(self, task: PartitionTask, k: tuple[int, int, int]) -> float:
         """The loss when the demanding are deleted, each at the price of all columns."""
         stay = np.flatnonzero(task.demands.k < k[2]) if k[2] > k[1] else np.arange(len(task))
         if len(stay) == len(task):
@@ -156,7 +250,7 @@ def _gain(
             continue
         given = tables[min(i, len(tables) - 1)]
         task = task_of(prepare(given, models), models, seed=seed, options=options)
-        asked = k if name != OWN else _stated(task)
+        asked = k if name != OWN else _demand_range(task)
         own = runs.loss(task)
         others = runs.uniform(task, asked[1]), runs.uniform(task, asked[2])
         ratios = (_share(one, own) for one in (*others, runs.deleting(task, asked)))
@@ -169,13 +263,13 @@ def _gain(
     return PolicyGain(name, asked, people, personal.mean, *gains)
 
 
-def _stated(task: Task) -> tuple[int, int, int]:
+def _demand_range(task: PartitionTask) -> tuple[int, int, int]:
     """The lowest, the median and the highest demand."""
     own = np.sort(task.demands.k)
     return int(own[0]), int(own[len(own) // 2]), int(own[-1])
 
 
-def _same(task: Task, k: int) -> Task:
+def _same(task: PartitionTask, k: int) -> PartitionTask:
     """The task where everybody demands ``k``."""
     return replace(task, demands=task.demands._replace(k=np.full(len(task), k, dtype=np.int64)))
 

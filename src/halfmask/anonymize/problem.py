@@ -1,4 +1,10 @@
-"""One anonymization task: a table's statistics, the models, a metric and a limit.
+"""What one combination of levels gives.
+
+What every method gives back: level combinations, and which one each distinct tuple takes.
+
+The refusal when nothing satisfies the models: what came closest, and what to relax.
+
+One anonymization task: a table's statistics, the models, a metric and a limit.
 
 ``Problem.evaluate`` tells what one combination of levels would cost. Classes that fail a model are
 suppressed; where a model compares a class with the whole table, this is repeated on the rows that
@@ -8,28 +14,121 @@ remain until all remaining classes pass on their own, so that a release can be v
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from halfmask.anonymize.groupings import Groupings
-from halfmask.anonymize.outcome import Outcome
-from halfmask.errors import SchemaError
-from halfmask.metrics.cost.metric import CellMetric, Grouping
+from halfmask.errors import SchemaError, UnsatisfiableError
+from halfmask.metrics.cost import CellMetric, Grouping
+from halfmask.release.demands import SET_ASIDE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.cost.metric import ClassMetric, Metric
+    from halfmask.metrics.cost import ClassMetric, Metric
     from halfmask.models.verdict import Model
     from halfmask.table.classes import Classes
     from halfmask.table.hierarchy import Hierarchy
 
 
-class Problem:
+TOLERANCE = 1e-12  # values closer than this are ties
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeOutcome:
+    """What one combination of levels gives.
+
+    Attributes:
+        levels: the level of each column.
+        value: the metric, suppressed rows included.
+        suppressed: how many rows would not leave.
+        feasible: whether the models hold within the suppression limit.
+        hopeless: whether no finer combination can be feasible either.
+        penalty: per column, what every finer combination pays for rows it must suppress too.
+        kept: per class, whether it leaves.
+        classes: the classes, in the order of ``kept``.
+    """
+
+    levels: tuple[int, ...]
+    value: float
+    suppressed: int
+    feasible: bool
+    hopeless: bool
+    penalty: NDArray[np.float64] | None
+    kept: NDArray[np.bool_]
+    classes: Classes
+
+    @property
+    def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
+        """The order of preference: value, fewer suppressed rows, lower levels, column order."""
+        return (round(self.value / TOLERANCE), self.suppressed, sum(self.levels), self.levels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """A recoding of distinct tuples.
+
+    Attributes:
+        steps: the levels of each step, in the order in which they are tried; None if nothing
+            satisfies the models.
+        tuple_step: per distinct tuple, the index of its step; -1 where its rows are suppressed.
+        value: the metric that was reached.
+        gap: the proven distance to the optimum; None for a heuristic.
+        closest: where nothing satisfies the models, the outcome that came closest.
+        notes: what a reader of the release should know.
+    """
+
+    steps: Sequence[Sequence[int]] | None
+    tuple_step: NDArray[np.int32]
+    value: float
+    gap: float | None
+    closest: NodeOutcome | None = None
+    notes: Sequence[str] = ()
+
+
+def unsatisfiable(
+    closest: NodeOutcome, problem: RecodingProblem, quasi: Sequence[str]
+) -> UnsatisfiableError:
+    """Return the error that explains ``closest``."""
+    verdicts = [model.check(closest.classes) for model in problem.models]
+    people = int(closest.classes.people.sum())
+    advice = []
+    for model, verdict in zip(problem.models, verdicts, strict=True):
+        if verdict.holds:
+            continue
+        if words := model.shortfall(closest.classes):
+            advice.append(f"{verdict.model}: {words}")
+        else:
+            of = f" of column {verdict.column!r}" if verdict.column else ""
+            advice.append(
+                f"{verdict.model}{of}: {verdict.required} is required, the closest recoding "
+                f"achieves {verdict.achieved} ({verdict.failing_rows} of {verdict.rows} rows fail);"
+                " ask for no more than that"
+            )
+    if closest.suppressed < problem.rows:
+        share = -(-closest.suppressed * 10_000 // problem.rows) / 10_000
+        advice.append(f"or allow suppression = {share} or more")
+    else:
+        advice.append(f"the table holds {people} people in all")
+    if any(model.policy and not v.holds for model, v in zip(problem.models, verdicts, strict=True)):
+        advice.append(f"or {SET_ASIDE}")
+    if (problem.heights[: len(quasi)] == 0).any():
+        advice.append("or give every quasi-identifier a hierarchy that ends in one label")
+    return UnsatisfiableError(
+        "No recoding satisfies the models within the suppression limit.",
+        verdicts=verdicts,
+        levels=dict(zip(quasi, closest.levels, strict=True)),
+        suppressed=closest.suppressed,
+        advice=advice,
+    )
+
+
+class RecodingProblem:
     """What is to be minimized over all combinations of levels."""
 
     def __init__(
@@ -39,7 +138,7 @@ class Problem:
         models: Sequence[Model],
         metric: Metric,
         *,
-        suppression: float = 0.0,
+        suppression: float | Fraction = 0.0,
         weights: Sequence[float] | None = None,
     ) -> None:
         self.groupings = Groupings(tuples, hierarchies)
@@ -58,13 +157,13 @@ class Problem:
         self._prepare_costs(tuples)
         self._promise(models, suppression)
 
-    def under(self, models: Sequence[Model], suppression: float) -> Problem:
+    def under(self, models: Sequence[Model], suppression: float) -> RecodingProblem:
         """The same task under other models; groupings and costs are shared, not made again."""
         other = copy(self)
         other._promise(models, suppression)  # noqa: SLF001 - it is one of us
         return other
 
-    def _promise(self, models: Sequence[Model], suppression: float) -> None:
+    def _promise(self, models: Sequence[Model], suppression: float | Fraction) -> None:
         self.models = tuple(models)
         self.limit = int(Fraction(str(suppression)) * self.rows)
         self.evaluations = 0
@@ -103,7 +202,7 @@ class Problem:
             grouping = self._grouping([0] * columns, tuples, everyone, 0)
             self.least = cast("ClassMetric", self.metric).value(grouping)
 
-    def evaluate(self, levels: Sequence[int]) -> Outcome:
+    def evaluate(self, levels: Sequence[int]) -> NodeOutcome:
         """Return what generalizing column c to ``levels[c]`` gives."""
         self.evaluations += 1
         classes = self.groupings.at(levels)
@@ -126,7 +225,9 @@ class Problem:
             penalty = self._penalty(levels, classes, sound) if lost else None
         elif not lost:
             penalty = None
-        return Outcome(tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes)
+        return NodeOutcome(
+            tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes
+        )
 
     @property
     def columns(self) -> int:
@@ -154,7 +255,7 @@ class Problem:
         """Tell for each class whether it satisfies all models that look at single classes."""
         return self._pass(self._single, classes)
 
-    def members(self, outcome: Outcome) -> NDArray[np.bool_]:
+    def members(self, outcome: NodeOutcome) -> NDArray[np.bool_]:
         """Which distinct tuples belong to classes that ``outcome`` keeps."""
         maps = [h.maps[level] for h, level in zip(self.hierarchies, outcome.levels, strict=True)]
         ids, _, _ = self.groupings.tuples.regroup(range(len(maps)), maps)
@@ -196,8 +297,7 @@ class Problem:
 
     def _unavoidable(self, classes: Classes) -> int:
         """A lower bound of the rows that any finer combination has to suppress."""
-        bounds = [getattr(model, "unavoidable", None) for model in self._fragile]
-        return max((int(b(classes, self.limit)) for b in bounds if b is not None), default=0)
+        return max((m.unavoidable(classes, self.limit) for m in self._fragile), default=0)
 
     def _value(
         self,

@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from halfmask.anonymize import local, optimal
+from halfmask.anonymize.partition.methods import METRIC
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
-from halfmask.anonymize.partition.run import METRIC, Settings
+from halfmask.anonymize.partition.run import Settings
 from halfmask.anonymize.partition.run import candidate as divided
-from halfmask.anonymize.problem import Problem
-from halfmask.anonymize.unsatisfiable import unsatisfiable
+from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
+from halfmask.anonymize.remaining import search_remaining
 from halfmask.errors import ParameterError
-from halfmask.metrics.cost.metric import CellMetric, ClassMetric
-from halfmask.metrics.cost.registry import METRICS, metric_named
-from halfmask.models.exact import require_number, require_whole
-from halfmask.models.needs import demanded, prepare, require_models, statistics
-from halfmask.models.verdict import Model
+from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
+from halfmask.models.needs import (
+    KEYWORDS,
+    demanded,
+    prepare,
+    refuse_contradiction,
+    refuse_keywords,
+    require_models,
+    statistics,
+)
+from halfmask.models.verdict import Model, require_number, require_whole
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import refuse_diversity, statement
-from halfmask.release.recoding import Recoding, Step
-from halfmask.release.seal import require_declared, seal
+from halfmask.release.recoding import Recoding, RecodingStep
+from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
-from halfmask.table.hierarchies.auto import settled
-from halfmask.table.hierarchies.check import check_hierarchies
+from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.tree import check_hierarchies
 from halfmask.table.table import require_table
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.solution import Solution
-    from halfmask.metrics.cost.metric import Metric
-    from halfmask.release.demands import Choice
+    from halfmask.anonymize.problem import Solution
+    from halfmask.metrics.cost import Metric
+    from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
-# Methods that find levels: a module with ``solve(problem) -> Solution``; one line here each.
-# Those that divide the rows into classes stand in ``halfmask.anonymize.partition.run``.
-RECODINGS = {
-    "optimal": "halfmask.anonymize.optimal",
-    "local": "halfmask.anonymize.local",
-}
-# A perturbing method is a module with ``anonymize(table, models, ...) -> Release`` and the names of
-# its ``OPTIONS``: labels may be false for some rows, so that it goes out through a door of its own.
-PERTURBING = dict.fromkeys(
-    ("cocluster", "cocluster-sets", "cocluster-mode"), "halfmask.anonymize.coclustering"
-)
+# Methods that find levels, one line each; those that divide the rows into classes stand in
+# ``halfmask.anonymize.partition.run``.
+RECODINGS = {"optimal": optimal.solve, "local": local.solve}
+# Labels of a perturbing method may be false for some rows.
+PERTURBING = ("cocluster", "cocluster-sets", "cocluster-mode")
 METHODS = (*RECODINGS, *PARTITIONS, *PERTURBING)
-_EFFORT = ("suppression", "seed", "time_limit", "demands")
+_EFFORT = ("suppression", "seed", "time_limit")
 
 
 def anonymize(
@@ -62,7 +65,7 @@ def anonymize(
     seed: int | None = None,
     time_limit: float | None = None,
     policies: object = None,
-    demands: Choice = "keep",
+    demands: DemandsChoice = "keep",
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -105,9 +108,11 @@ def anonymize(
         >>> hm.anonymize(people, hm.KAnonymity(2)).levels
         {'age': 1, 'sex': 0}
     """
+    refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
     if models:
         require_models(models)
     table = with_policies(require_table(table), policies)
+    refuse_contradiction(models, demands)
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
@@ -119,37 +124,44 @@ def anonymize(
         name, value = next(iter(options.items()))
         raise ParameterError(name, value, "it only with " + ", ".join((*PARTITIONS, *PERTURBING)))
     effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
-    if method in PERTURBING:
-        return _perturbed(table, models, method, metric, {**effort, "demands": demands, **options})
-    table = prepare(settled(table), models)
-    check_hierarchies(table)
-    if method in PARTITIONS:
-        name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
-        found = divided(table, models, Settings(method, name, seed, time_limit, options))
-    else:
-        found = _recoded(table, models, method, "loss" if metric is None else metric, effort)
+
+    def search(rows: Table, share: float | Fraction) -> Candidate:
+        given = {**effort, "suppression": share}
+        if method in PERTURBING:
+            return _perturb(rows, models, method, metric, {**given, **options})
+        rows = prepare(settled(rows), models)
+        check_hierarchies(rows)
+        if method in PARTITIONS:
+            name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
+            return divided(rows, models, Settings(method, name, seed, time_limit, options))
+        return _recode(rows, models, method, "loss" if metric is None else metric, given)
+
+    unmet = options.get("on_infeasible", "error")
+    found = search_remaining(table, models, search, suppression=suppression, unmet=unmet)
     return seal(replace(found, demands=demands))
 
 
-def _perturbed(
+def _perturb(
     table: Table,
     models: Sequence[Model],
     method: str,
     metric: str | Metric | None,
     given: dict[str, Any],
-) -> Release:
-    """The release of a method whose labels may be false for some rows."""
+) -> Candidate:
+    """The candidate of a method whose labels may be false for some rows."""
     if metric is not None:
         name = metric if isinstance(metric, str) else metric.name
         raise ParameterError("metric", name, f"none: {method} minimizes the cost of its grid")
-    module = importlib.import_module(PERTURBING[method])
-    unknown = [name for name in given if name not in (*_EFFORT, *module.OPTIONS)]
+    from halfmask.anonymize import coclustering  # loads the search of grids
+
+    known = (*_EFFORT, *coclustering.OPTIONS)
+    unknown = [name for name in given if name not in known]
     if unknown:
         raise ParameterError(
-            "option", unknown[0], f"one of {', '.join(module.OPTIONS)} with {method}"
+            "option", unknown[0], f"one of {', '.join(coclustering.OPTIONS)} with {method}"
         )
-    release: Release = module.anonymize(table, models, method=method, **given)
-    return release
+    settings = coclustering.GroupingSettings(method, **given)
+    return coclustering.group(table, models, settings)
 
 
 def _default(models: Sequence[Model], metric: str | Metric | None, suppression: float) -> str:
@@ -159,7 +171,7 @@ def _default(models: Sequence[Model], metric: str | Metric | None, suppression: 
     return "personal" if fits and not any(m.whole or m.population for m in models) else "optimal"
 
 
-def _recoded(
+def _recode(
     table: Table,
     models: Sequence[Model],
     method: str,
@@ -194,8 +206,8 @@ def _solve(
     table: Table, models: Sequence[Model], metric: Metric, method: str, parameters: dict[str, Any]
 ) -> tuple[Solution, NDArray[np.int32]]:
     """Search on the distinct tuples; what that needs is given back before rows are touched."""
-    tuples, row_tuple = statistics(table, models)
-    problem = Problem(
+    tuples, row_tuple = statistics(Tuples.of(table), models)
+    problem = RecodingProblem(
         tuples,
         [table.hierarchy(name) for name in table.schema.quasi],
         models,
@@ -203,8 +215,7 @@ def _solve(
         suppression=parameters["suppression"],
         weights=list(parameters["weights"].values()),
     )
-    solve = importlib.import_module(RECODINGS[method]).solve
-    solution: Solution = solve(
+    solution = RECODINGS[method](
         problem, seed=parameters["seed"], time_limit=parameters["time_limit"]
     )
     if solution.closest is not None:
@@ -212,8 +223,8 @@ def _solve(
     return solution, solution.tuple_step[row_tuple]
 
 
-def _step(quasi: Sequence[str], levels: Sequence[int]) -> Step:
-    return Step({name: int(level) for name, level in zip(quasi, levels, strict=True)})
+def _step(quasi: Sequence[str], levels: Sequence[int]) -> RecodingStep:
+    return RecodingStep({name: int(level) for name, level in zip(quasi, levels, strict=True)})
 
 
 def _metric(metric: Metric) -> Metric:
@@ -233,4 +244,4 @@ def _require(
         require_whole("seed", seed, 0)
     if time_limit is not None:
         require_number("time_limit", time_limit, 0, open_low=True)
-    require_declared(table)
+    published_columns(table)  # else the search would run in vain

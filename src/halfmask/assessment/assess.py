@@ -5,51 +5,350 @@ All figures but the population estimates are counted on all rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.assessment.advice import advice, way
-from halfmask.assessment.assessment import Assessment, ColumnRisk
-from halfmask.assessment.notes import notes
-from halfmask.assessment.parameters import (
+from halfmask.assessment.measure import Measure, Measured
+from halfmask.assessment.settings import (
     known_fraction,
     require_everybody,
     require_fraction,
     require_limit,
     require_weights_within,
 )
-from halfmask.assessment.table_criteria import table_criteria
-from halfmask.engines.counted import Counted, counted
-from halfmask.engines.source import Source
+from halfmask.engines.read import as_rows, as_table
+from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import ranked
-from halfmask.metrics.discrimination.inflation import inflation
-from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
-from halfmask.metrics.risk.column_sets import ColumnSet, column_sets
-from halfmask.metrics.risk.criterion import LIMIT
+from halfmask.metrics.discrimination.rate import inflation
+from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
+from halfmask.metrics.estimate import exact
+from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge
+from halfmask.metrics.risk.column_sets import ColumnSet, column_sets, special_uniques
 from halfmask.metrics.risk.disclosure import disclosure
-from halfmask.metrics.risk.intrusion import by_class, intrusion
-from halfmask.metrics.risk.rarity import rarity
+from halfmask.metrics.risk.individual import rarity, survey_risk
+from halfmask.metrics.risk.inference import by_class, intrusion
 from halfmask.metrics.risk.reidentification import reidentification
-from halfmask.metrics.risk.special_uniques import special_uniques
-from halfmask.metrics.risk.survey import survey_risk
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
-from halfmask.models.exact import require_whole
+from halfmask.models.verdict import require_whole
 from halfmask.table.classes import distinct
-from halfmask.table.population import widen
-from halfmask.table.read import rows_of
+from halfmask.table.document import Result
+from halfmask.table.values import HINT, are_comma_numbers, is_text
+from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.discrimination.set_walk import SetRate
+    from halfmask.metrics.discrimination.column_sets import SetRate
+    from halfmask.metrics.risk.attack import AttackOutcome
+    from halfmask.metrics.risk.column_sets import ColumnSet, SpecialUniques
+    from halfmask.metrics.risk.disclosure import Disclosure
+    from halfmask.metrics.risk.individual import SurveyRisk
+    from halfmask.metrics.risk.inference import Intrusion
+    from halfmask.metrics.risk.reidentification import Reidentification
+    from halfmask.table.classes import Classes
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
+
+
+FORMAT = "halfmask.assessment/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRisk:
+    """How much one quasi-identifier tells by itself."""
+
+    name: str
+    distinct: int
+    missing: int
+    unique_rows: int
+    unique_share: float
+    separation: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Assessment(Measured):
+    """The risk in one table; the attributes are those of ``ASSESSED``."""
+
+    format: ClassVar[str] = "halfmask.assessment/1"
+
+    def __repr__(self) -> str:
+        return (
+            f"Assessment({self.rows:,} rows, {self.unique_rows:,} alone; highest risk "
+            f"{self.highest_risk:.3f}, mean {self.mean_risk:.3f})"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Options:
+    """What is assessed by; the attributes are explained where ``assess`` takes them."""
+
+    population: Table | None
+    fraction: float | None
+    size: int
+    k: int
+    limit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Assessing:
+    """A table while it is assessed: rows, or distinct tuples with counts."""
+
+    held: Tuples
+    options: Options
+
+    @cached_property
+    def table(self) -> Table:
+        """The table, with the values of the population among those of its hierarchies."""
+        table, population = self.held.table, self.options.population
+        return table if population is None else widen(table, population, table.schema.quasi)
+
+    @cached_property
+    def grouped(self) -> tuple[Classes, NDArray[np.int32]]:
+        """The classes of the table and its population, and the class of each row."""
+        schema, population = self.table.schema, self.options.population
+        held = replace(self.held, table=self.table)
+        found = distinct(held, schema.quasi, columns=schema.sensitive, population=population)
+        if population is not None:
+            require_everybody(found[0], len(population))
+        if self.held.weights is not None:
+            require_weights_within(self.held.weights, population, self.options.fraction)
+        return found
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The classes that hold rows of the table."""
+        return self.grouped[0].select(self.grouped[0].rows > 0)
+
+    @cached_property
+    def alone(self) -> int:
+        """Rows whose class holds nobody else."""
+        return _alone(self.classes)
+
+    @cached_property
+    def people(self) -> int:
+        """People in classes; who is in two counts twice."""
+        return int(self.classes.people.sum())
+
+    @cached_property
+    def population(self) -> Table | None:
+        """Everybody, if that is known."""
+        return self.options.population
+
+    @cached_property
+    def survey(self) -> SurveyRisk | None:
+        """The risk by sampling weights, if there are any."""
+        weights = self.held.weights
+        limits = (self.options.limit,)
+        return None if weights is None else survey_risk(weights, *self.grouped, limits)
+
+    @cached_property
+    def fraction(self) -> float | None:
+        """The share of the population that is in the table, as stated or as it follows."""
+        how = self.options
+        return known_fraction(how.fraction, self.grouped[0], how.population, self.held.weights)
+
+    @cached_property
+    def size(self) -> int:
+        """The largest column sets that can be looked at."""
+        return affordable(len(self.table.schema.quasi), self.options.size)
+
+    @cached_property
+    def sets(self) -> tuple[ColumnSet, ...]:
+        """The column sets that tell people apart, the most telling first."""
+        return column_sets(self.held, self.held.table.schema.quasi, size=self.size)
+
+    @cached_property
+    def special(self) -> SpecialUniques:
+        """Who stands out through how few columns."""
+        return special_uniques(self.held, self.held.table.schema.quasi, size=self.size)
+
+    @cached_property
+    def disclosures(self) -> tuple[Disclosure, ...]:
+        """What the classes give away, per sensitive column."""
+        return tuple(
+            disclosure(self.classes, name, original_blocks(self.table, name, meaning))
+            for name in self.table.schema.sensitive
+            for meaning in [meaning_of(self.table, name)]
+        )
+
+
+_TUPLES = 100_000
+_STEPS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Advice(Result):
+    """What generalizing one column would change.
+
+    Attributes:
+        column: the column.
+        unique_rows: rows alone in their class as things stand.
+        one_level: the same if the column went up one level of its hierarchy.
+        removed: the same if the column were removed.
+        levels: how many levels its hierarchy has beyond the values; 1 means: all or nothing.
+    """
+
+    column: str
+    unique_rows: int
+    one_level: int
+    removed: int
+    levels: int
+
+
+def advice(table: Table, classes: Classes) -> tuple[Advice, ...]:
+    """Try each quasi-identifier alone; the most helpful first."""
+    now = _alone(classes)
+    out = []
+    for place, name in enumerate(table.schema.quasi):
+        maps = table.hierarchy(name).maps
+        coarser = _alone(classes.coarsen([place], [maps[min(1, len(maps) - 1)]]))
+        nothing = maps[-1] * 0
+        gone = _alone(classes.coarsen([place], [nothing]))
+        out.append(Advice(name, now, coarser, gone, len(maps) - 1))
+    return tuple(sorted(out, key=lambda one: (one.one_level, one.removed, one.column)))
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Result):
+    """One step of a way to fewer unique people: which column goes up, and who is alone then."""
+
+    column: str
+    level: int
+    unique_rows: int
+
+
+def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, ...]:
+    """Generalize the column that helps most, again and again, until few people are alone.
+
+    A greedy way, not the best: it shows which columns matter. Nothing for very large tables.
+    """
+    if len(classes) > _TUPLES:
+        return ()
+    quasi = table.schema.quasi
+    maps = [table.hierarchy(name).maps for name in quasi]
+    levels = [0] * len(quasi)
+    now, alone = classes, _alone(classes)
+    limit = share * int(classes.rows.sum())
+    out: list[Step] = []
+    while alone > limit and len(out) < _STEPS:
+        tries = []
+        for place, levels_of in enumerate(maps):
+            if levels[place] + 1 < len(levels_of):
+                step = table.hierarchy(quasi[place]).step(levels[place], levels[place] + 1)
+                coarser = now.coarsen([place], [step])
+                # Among equal counts the step that leaves fewer classes is on its way further.
+                tries.append((_alone(coarser), len(coarser), place, coarser))
+        if not tries:
+            break
+        alone, _, place, now = min(tries, key=lambda one: one[:3])
+        levels[place] += 1
+        out.append(Step(quasi[place], levels[place], alone))
+    return tuple(out)
+
+
+def _alone(classes: Classes) -> int:
+    return int(classes.rows[(classes.people == 1)].sum())
+
+
+def notes(case: Assessing) -> tuple[str, ...]:
+    """What goes with the figures."""
+    held, classes = case.held, case.classes
+    said = [held.note] if held.note else []
+    if classes.owners is not None:
+        said.append(
+            "People have several rows. Who is alone is counted by people: a row is alone where "
+            "nobody else shares its values. What is learned of sensitive columns counts rows."
+        )
+    commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
+    if commas:
+        said.append(f"Read as text: {', '.join(commas)}.{HINT}")
+    if case.size < len(held.table.schema.quasi):
+        said.append(
+            f"Column sets of up to {case.size} columns were looked at; larger ones tell more."
+        )
+    if case.fraction is None:
+        said.append(
+            "Nothing is said about the population: give the share of it that is in the table "
+            "(fraction), a table of it (population), or the column of sampling weights (weights)."
+        )
+    return (*said, *_strangers(classes), *_unequal_weights(case.survey))
+
+
+def _with_commas(table: Table, name: str) -> bool:
+    values = table.encode(name).values
+    return is_text(values.type) and are_comma_numbers(values.drop_null())
+
+
+def _strangers(classes: Classes) -> tuple[str, ...]:
+    """What is to be said where the population does not hold everybody of the table."""
+    if classes.population is None:
+        return ()
+    few = classes.population < classes.people
+    if not few.any():
+        return ()
+    return (
+        f"The population holds fewer people than the table in {int(few.sum()):,} classes of the "
+        f"table, with {int(classes.people[few].sum()):,} people: it is not everybody. There, the "
+        "journalist's risk is that of the table alone.",
+    )
+
+
+def _unequal_weights(survey: SurveyRisk | None) -> tuple[str, ...]:
+    """What is to be said of models beside weights."""
+    if survey is None or survey.equal:
+        return ()
+    return (
+        "The weights differ, so that people were not drawn with the same chance. The models of the "
+        "population and DIS take them to be; the risks by weights do not.",
+    )
+
+
+def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
+    """The three criteria for a table that would be published as it stands."""
+    rows, people, limit = int(case.classes.rows.sum()), case.people, case.options.limit
+    nothing = exact(0.0, rows)
+    out = [
+        judge(
+            "singling out",
+            "The attacker looks for a combination of quasi-identifiers that fits one person only.",
+            exact(case.alone / rows, rows),
+            None,
+            nothing,
+            limit=limit,
+        ),
+        judge(
+            "linkability",
+            "The attacker has a file with names and the same quasi-identifiers, and joins each "
+            "person to a row that fits.",
+            exact(len(case.classes) / people, people),
+            None,
+            exact(1 / people, people),
+            limit=limit,
+        ),
+    ]
+    out += [
+        judge(
+            "inference",
+            f"The attacker knows the quasi-identifiers of a person and guesses {one.column} "
+            "as the likeliest value among the rows that fit.",
+            exact(one.best_guess, rows),
+            None,
+            exact(one.prior_guess, rows),
+            limit=limit,
+            column=one.column,
+        )
+        for one in case.disclosures
+    ]
+    return tuple(out)
+
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _SHUFFLED = 2_000_000  # rows that are shuffled in all to see what chance gives one column set
@@ -58,12 +357,6 @@ _SHUFFLED = 2_000_000  # rows that are shuffled in all to see what chance gives 
 def assess(
     table: Table | str | PathLike[str],
     *,
-    schema: object = None,
-    engine: str | None = None,
-    source_table: str | None = None,
-    memory_limit: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     population: Table | None = None,
     fraction: float | None = None,
     weights: str | None = None,
@@ -74,16 +367,8 @@ def assess(
     """Measure who stands out in ``table`` by its quasi-identifiers.
 
     Args:
-        table: rows with a schema that names the quasi-identifiers; or the name of a file, or the
-            address of a PostgreSQL database, whose rows stay where they are if ``engine`` says so
-            or the file is large.
-        schema: the schema of a file or database, as for ``read``.
-        engine: ``"duckdb"`` counts a CSV or Parquet file or a DuckDB database within
-            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads it.
-        source_table: which table of a database.
-        memory_limit: how much memory DuckDB may take.
-        delimiter: what stands between the fields of a text file; ``None``: detected.
-        encoding: the character encoding of a text file; ``None``: detected.
+        table: rows with a schema that names the quasi-identifiers, wherever they are (see
+            ``read``); or the name of a file with a schema beside it.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
         weights: a column that says how many people of the population each row stands for.
@@ -101,9 +386,13 @@ def assess(
     require_fraction(fraction)
     require_whole("size", size, 1)
     require_whole("k", k, 1)
-    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
-    held = counted(source, _read, weights=weights)
-    return _assessed(held, population, fraction, size, k, limit)
+    held = count_tuples(as_table(table), _read, weights=weights)
+    held.table.schema.require_quasi()
+    if not len(held.table):
+        raise InputError("The table has no rows: there is nothing to assess.")
+    everybody = None if population is None else as_rows(population)
+    case = Assessing(held, Options(everybody, fraction, size, k, limit))
+    return Assessment.of("assess", ASSESSED, case, notes(case))
 
 
 def _read(schema: Schema) -> list[str]:
@@ -113,89 +402,14 @@ def _read(schema: Schema) -> list[str]:
     return names if schema.person is None else [*names, schema.person]
 
 
-def _assessed(
-    held: Counted,
-    population: Table | None,
-    fraction: float | None,
-    size: int,
-    k: int,
-    limit: float,
-) -> Assessment:
-    """Measure rows, or distinct tuples with counts."""
-    table, counts = held.table, held.counts
-    _require(table)
-    population = None if population is None else rows_of(population)
-    quasi, sensitive = table.schema.quasi, table.schema.sensitive
-    ready = table if population is None else widen(table, population, quasi)
-    classes, of_row = distinct(
-        ready, quasi, columns=sensitive, population=population, counts=counts
-    )
-    if population is not None:
-        require_everybody(classes, len(population))
-    survey = None
-    if held.weights is not None:
-        require_weights_within(held.weights, population, fraction)
-        survey = survey_risk(held.weights, classes, of_row, (limit,))
-    fraction = known_fraction(fraction, classes, population, held.weights)
-    own = classes.select(classes.rows > 0)
-    size = affordable(len(quasi), size)
-    sets = column_sets(table, quasi, size=size, counts=counts)
-    single = {one.columns[0]: one for one in sets if len(one.columns) == 1}
-    special = special_uniques(table, quasi, size=size, counts=counts)
-    scores = by_class(classes, special.scores, of_row)[classes.rows > 0]
-    disclosures = tuple(
-        disclosure(own, name, original_blocks(ready, name, meaning_of(ready, name)))
-        for name in sensitive
-    )
-    rows, people = own.rows, own.people
-    alone = int(rows[people == 1].sum())
-    smallest = int(people.min())
-    return Assessment(
-        rows=held.rows,
-        people=int(people.sum()),
-        classes=len(own),
-        smallest=smallest,
-        unique_rows=alone,
-        unique_share=alone / held.rows,
-        highest_risk=1 / smallest,
-        mean_risk=len(own) / int(people.sum()),
-        sizes=_sizes(people, rows),
-        columns=tuple(_column(held, name, single[name]) for name in quasi),
-        reidentification=reidentification(classes.rows, classes.people, classes.population),
-        rarity=None if population is None else rarity(classes),
-        uniqueness=None if fraction is None else uniqueness(people, fraction, k=k),
-        survey=survey,
-        special=special,
-        intrusion=None if fraction is None else intrusion(own, scores, len(quasi), fraction),
-        sets=sets[:10],
-        minimal=tuple(sorted((s.columns for s in sets if s.minimal), key=len))[:20],
-        disclosures=disclosures,
-        discrimination=tuple((name, _ranked(held, name, size)) for name in sensitive[:5]),
-        criteria=table_criteria(own, alone, disclosures, limit),
-        advice=advice(ready, own),
-        way=way(ready, own),
-        limit=limit,
-        notes=notes(held, own, size, fraction, survey),
-    )
-
-
-def _ranked(held: Counted, target: str, size: int) -> tuple[SetRate, ...]:
+def _ranked(case: Assessing, target: str) -> tuple[SetRate, ...]:
     """The column sets that tell most about ``target``, beside what chance would give them."""
-    table, counts = held.table, held.counts
-    found = ranked(table, target, table.schema.quasi, size=size, counts=counts)[:5]
-    times = max(3, min(10, _SHUFFLED // held.rows))
+    found = ranked(case.held, target, case.held.table.schema.quasi, size=case.size)[:5]
+    times = max(3, min(10, _SHUFFLED // case.held.rows))
     return tuple(
-        replace(
-            one, inflation=inflation(table, target, one.columns, permutations=times, counts=counts)
-        )
+        replace(one, inflation=inflation(case.held, target, one.columns, permutations=times))
         for one in found
     )
-
-
-def _require(table: Table) -> None:
-    table.schema.require_quasi()
-    if not len(table):
-        raise InputError("The table has no rows: there is nothing to assess.")
 
 
 def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[str, int, int], ...]:
@@ -211,13 +425,19 @@ def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[st
     return tuple(out)
 
 
-def _column(held: Counted, name: str, alone: ColumnSet) -> ColumnRisk:
+def _columns(case: Assessing) -> tuple[ColumnRisk, ...]:
+    """Each quasi-identifier by itself."""
+    single = {one.columns[0]: one for one in case.sets if len(one.columns) == 1}
+    return tuple(_column(case.held, name, single[name]) for name in case.table.schema.quasi)
+
+
+def _column(held: Tuples, name: str, alone: ColumnSet) -> ColumnRisk:
     encoded = held.table.encode(name)
     distinct, missing = len(encoded.values), 0
     if encoded.values.null_count:  # the missing value is the last
         distinct -= 1
         mine = encoded.codes == distinct
-        missing = int(mine.sum() if held.counts is None else held.counts[mine].sum())
+        missing = int(held.counts[mine].sum())
     return ColumnRisk(
         name,
         distinct,
@@ -226,3 +446,105 @@ def _column(held: Counted, name: str, alone: ColumnSet) -> ColumnRisk:
         alone.unique_rows / held.rows,
         alone.separation,
     )
+
+
+def _reidentification(case: Assessing) -> Reidentification:
+    classes = case.grouped[0]
+    return reidentification(classes.rows, classes.people, classes.population)
+
+
+def _intrusion(case: Assessing) -> Intrusion:
+    classes, of_row = case.grouped
+    scores = by_class(classes, case.special.scores, of_row)[classes.rows > 0]
+    assert case.fraction is not None  # noqa: S101 - the measure needs it
+    return intrusion(case.classes, scores, len(case.table.schema.quasi), case.fraction)
+
+
+ASSESSED: tuple[Measure, ...] = (
+    Measure("rows", "How many rows has the table?", lambda case: case.held.rows),
+    Measure(
+        "people", "How many people stand in its classes (a person in two classes counts twice)?",
+        lambda case: case.people,
+    ),
+    Measure(
+        "classes", "How many classes do its quasi-identifiers form?",
+        lambda case: len(case.classes),
+    ),
+    Measure(
+        "smallest", "How many people does the smallest class hold?",
+        lambda case: int(case.classes.people.min()),
+    ),
+    Measure(
+        "unique_rows", "How many rows are alone in their class?", lambda case: case.alone,
+    ),
+    Measure(
+        "unique_share", "Which share of all rows is that?",
+        lambda case: case.alone / case.held.rows,
+    ),
+    Measure(
+        "highest_risk", "What is the prosecutor's risk, 1 / smallest?",
+        lambda case: 1 / int(case.classes.people.min()),
+    ),
+    Measure(
+        "mean_risk", "What is the marketer's risk, the expected share found by guessing?",
+        lambda case: len(case.classes) / case.people,
+    ),
+    Measure(
+        "sizes", "How many classes and rows are there by people in the class?",
+        lambda case: _sizes(case.classes.people, case.classes.rows),
+        parts=("people", "classes", "rows"),
+    ),
+    Measure("columns", "How much does each quasi-identifier tell by itself?", _columns),
+    Measure(
+        "reidentification", "How likely do prosecutor, journalist and marketer find people?",
+        _reidentification,
+    ),
+    Measure(
+        "rarity", "Who is unique here and in the population?",
+        lambda case: rarity(case.grouped[0]), needs="population",
+    ),
+    Measure(
+        "uniqueness", "How many people of the population are unique?",
+        lambda case: uniqueness(case.classes.people, case.fraction, k=case.options.k),
+        needs="fraction",
+    ),
+    Measure(
+        "survey", "How likely are people found in the population, by sampling weights?",
+        lambda case: case.survey,
+    ),
+    Measure(
+        "special", "Who stands out through how few columns?", lambda case: case.special,
+        written="special_uniques",
+    ),
+    Measure(
+        "intrusion", "How likely is a row that alone fits somebody the right one (DIS, DIS-SUDA)?",
+        _intrusion, needs="fraction",
+    ),
+    Measure(
+        "sets", "Which column sets tell most people apart?", lambda case: case.sets[:10],
+        written="column_sets",
+    ),
+    Measure(
+        "minimal", "Which column sets begin to single people out?",
+        lambda case: tuple(sorted((s.columns for s in case.sets if s.minimal), key=len))[:20],
+        written="minimal_quasi_identifiers",
+    ),
+    Measure(
+        "disclosures", "What do the classes give away, per sensitive column?",
+        lambda case: case.disclosures,
+    ),
+    Measure(
+        "discrimination", "Which column sets tell most about each sensitive column?",
+        lambda case: tuple((n, _ranked(case, n)) for n in case.table.schema.sensitive[:5]),
+        parts=("target", "sets"),
+    ),
+    Measure("criteria", "Are the criteria of the data protection authorities met?", table_criteria),
+    Measure(
+        "advice", "What would generalizing each column change?",
+        lambda case: advice(case.table, case.classes),
+    ),
+    Measure(
+        "way", "Which steps of generalization leave few people alone?",
+        lambda case: way(case.table, case.classes),
+    ),
+)  # fmt: skip

@@ -7,93 +7,172 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from halfmask.assessment.comparison import Comparison, Finding
-from halfmask.assessment.opened import How, open_sides
-from halfmask.assessment.parameters import require_limit
-from halfmask.errors import InputError
-from halfmask.metrics.discrimination.meaning import (
-    meaning_of,
-    original_blocks,
-    released_blocks,
+from halfmask.assessment.comparison import (
+    COMPARED,
+    ComparedTables,
+    Comparing,
+    Comparison,
+    Options,
 )
-from halfmask.metrics.discrimination.need import Need, need_met
-from halfmask.metrics.discrimination.needs_file import stated_needs
-from halfmask.metrics.discrimination.partition_file import stated_partitions
-from halfmask.metrics.discrimination.release_rates import release_rates
-from halfmask.metrics.partition_measures import published_measures
-from halfmask.metrics.risk.control import same_people
-from halfmask.metrics.risk.criterion import LIMIT
-from halfmask.metrics.risk.differencing import differencing, singling_out_together
-from halfmask.metrics.risk.disclosure import disclosure
-from halfmask.metrics.risk.doubts import doubts
-from halfmask.metrics.risk.inference import inference
-from halfmask.metrics.risk.linkability import linkability, linkability_by_names
-from halfmask.metrics.risk.linkage import linkage
-from halfmask.metrics.risk.membership import membership
-from halfmask.metrics.risk.minimality import minimality
-from halfmask.metrics.risk.reidentification import reidentification
-from halfmask.metrics.risk.several_rows import chance_of_people, released_people
-from halfmask.metrics.risk.singling_out import singling_out
-from halfmask.metrics.risk.targets import targets as whom
-from halfmask.metrics.sides import sides
-from halfmask.metrics.utility import learning
-from halfmask.metrics.utility.association import pairs_of
-from halfmask.metrics.utility.classes import class_utility
-from halfmask.metrics.utility.distributions import column_distance, joint_distances
-from halfmask.metrics.utility.likeness import likeness
-from halfmask.metrics.utility.moments import class_mean_error, moments
-from halfmask.metrics.utility.prediction import predict
-from halfmask.metrics.utility.queries import counting_queries
-from halfmask.metrics.utility.regression import regress
-from halfmask.metrics.utility.sql_queries import columns_named, sql_queries, statements
-from halfmask.metrics.weighted import mean
-from halfmask.models.exact import require_whole
-from halfmask.table.classes import classes_of
-from halfmask.table.schema import Column, Schema
+from halfmask.assessment.settings import require_limit
+from halfmask.engines.read import as_table, read
+from halfmask.engines.tuples import count_tuples
+from halfmask.errors import InputError
+from halfmask.metrics.discrimination.need import Need, stated_needs
+from halfmask.metrics.discrimination.partition import stated_partitions
+from halfmask.metrics.risk.attack import LIMIT
+from halfmask.metrics.sides import MISSING, ReleasedRows, require_word, star_suppressed
+from halfmask.metrics.utility.queries import (
+    columns_named,
+    statements,
+)
+from halfmask.models.verdict import require_whole
+from halfmask.table.demands import without_policies
+from halfmask.table.rows import normalize
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
+from halfmask.table.values import labels_with_points
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
-    from halfmask.engines.counted import Counted
-    from halfmask.metrics.discrimination.release_rates import ReleaseRates
-    from halfmask.metrics.risk.reidentification import Reidentification
-    from halfmask.metrics.risk.several_rows import People
-    from halfmask.metrics.risk.targets import Targets
-    from halfmask.metrics.sides import Published, Sides
-    from halfmask.metrics.utility.prediction import Prediction
-    from halfmask.metrics.utility.regression import Regression
-    from halfmask.metrics.weighted import Counts
+    Given = Table | ReleasedRows | str | PathLike[str]
 
-_PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
-_FITTED = 3  # numeric sensitive columns that are fitted without being named
+
+def read_tables(
+    given: tuple[Given, Given, Given | None, Given | None, Given | None],
+    more: Sequence[str],
+    suppressed: str | None,
+) -> ComparedTables:
+    """Take or count the original, the release, the control, the earlier and the weaker release.
+
+    Args:
+        given: these five.
+        more: columns that are compared though they have no role.
+        suppressed: what stands for a suppressed cell in releases, if it is not ``*``.
+
+    Raises:
+        SchemaError: the original names no quasi-identifier.
+    """
+    original = count_tuples(as_table(given[0]), _columns_counted, more)
+    held = original.table.schema
+    names = [name for name in [*_columns_counted(held), *more] if name not in original.private]
+    release, earlier, weaker = (
+        None if one is None else _read_release(one, names, held, suppressed)
+        for one in (given[1], given[3], given[4])
+    )
+    assert release is not None  # noqa: S101 - it is always given
+    control = None if given[2] is None else _read_control(given[2], names, held)
+    found = ComparedTables(original, release, control, earlier, weaker)
+    notes = (
+        *_engine_notes(found),
+        *_uncounted_notes(original, release),
+        *_suppression_notes(held, suppressed),
+    )
+    return replace(found, notes=notes)
+
+
+def _read_release(
+    given: Given, names: list[str], held: Schema, suppressed: str | None
+) -> ReleasedRows | Tuples:
+    """A release, of which those columns count that the original has too.
+
+    It has ``*`` where its quasi-identifiers are suppressed, and its numbers have points.
+    """
+    release = given if _is_release(given) else _count_others(read(given), names)
+    if suppressed is None and held.decimal != ",":
+        return release
+    if not isinstance(release, Tuples):
+        release = Tuples.of(Table(normalize(release.to_arrow(), ()), Schema()))
+    rows = release.table.arrow
+    if held.decimal == ",":
+        rows = labels_with_points(rows)
+    if suppressed is not None:
+        rows = star_suppressed(rows, held.quasi, suppressed)
+    return replace(release, table=Table(rows, release.table.schema))
+
+
+def _read_control(given: Given, names: list[str], held: Schema) -> Tuples:
+    """The rows of other people, read as those of the original are."""
+    if _is_release(given):
+        raise InputError("A release is no control: give a table of people who are not in it.")
+    return _count_others(read(given, _control_schema(held, names)), names)
+
+
+def _is_release(given: object) -> TypeGuard[ReleasedRows]:
+    return isinstance(given, ReleasedRows) and not hasattr(given, "__arrow_c_stream__")
+
+
+def _count_others(table: Table, names: list[str]) -> Tuples:
+    return count_tuples(table, lambda _: [], names)
+
+
+def _suppression_notes(held: Schema, suppressed: str | None) -> list[str]:
+    if suppressed is None:
+        return []
+    cells = "Missing cells" if suppressed == MISSING else "Cells with the stated text"
+    return [f"{cells} of the release are read as suppressed in {', '.join(held.quasi)}."]
+
+
+def _columns_counted(schema: Schema) -> list[str]:
+    """The columns that everything is counted from; people count one by one."""
+    schema.require_quasi()
+    names = [*schema.quasi, *schema.sensitive]
+    return names if schema.person is None else [*names, schema.person]
+
+
+def _control_schema(schema: Schema, names: Sequence[str]) -> Schema:
+    """What the schema says of some columns, for other people's rows."""
+    columns = {name: column for name, column in schema.columns.items() if name in names}
+    return without_policies(replace(schema, columns=columns, person=None))
+
+
+def _engine_notes(found: ComparedTables) -> list[str]:
+    sides = (found.original, found.release, found.control, found.earlier, found.weaker)
+    names = ("original", "release", "control", "earlier release", "weaker release")
+    return [
+        f"The rows of the {name} were counted by {one.engine}: {len(one.table):,} distinct tuples "
+        f"stand for {one.rows:,} rows. Figures without an interval are counted on all rows."
+        for name, one in zip(names, sides, strict=True)
+        if isinstance(one, Tuples) and one.engine
+    ]
+
+
+def _uncounted_notes(original: Tuples, release: ReleasedRows | Tuples) -> list[str]:
+    """Columns that both tables may share and that were not counted."""
+    uncounted, there = set(original.left_out), None
+    if isinstance(release, Tuples):
+        uncounted |= set(release.left_out)
+        there = set(release.columns)
+    names = [
+        name
+        for name in original.columns
+        if name in uncounted and name not in original.private and (there is None or name in there)
+    ]
+    if not names:
+        return []
+    return [
+        f"Not compared, as they are neither quasi-identifiers nor sensitive: {', '.join(names)}. "
+        "Give them a role in the schema to have them counted too."
+    ]
 
 
 def compare(
     original: Table | str | PathLike[str],
-    release: Published | Table | Any,
+    release: ReleasedRows | Table | Any,
     *,
-    schema: object = None,
-    engine: str | None = None,
-    source_table: str | None = None,
-    release_table: str | None = None,
-    control_table: str | None = None,
-    earlier_table: str | None = None,
-    weaker_table: str | None = None,
-    memory_limit: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     control: Table | Any | None = None,
-    earlier: Published | Table | Any | None = None,
+    earlier: ReleasedRows | Table | Any | None = None,
     suppressed: str | None = None,
     same_order: bool = False,
     targets: Sequence[str] | None = None,
     needs: Sequence[Need] | str | PathLike[str] = (),
     partition: object = None,
-    weaker: Published | Table | str | PathLike[str] | None = None,
+    weaker: ReleasedRows | Table | str | PathLike[str] | None = None,
     queries: str | PathLike[str] | None = None,
     learn: bool | None = None,
     attacks: int = 500,
@@ -103,22 +182,9 @@ def compare(
     """Measure what ``release`` lost against ``original`` and what it still gives away.
 
     Args:
-        original: the rows it was made from; its schema and hierarchies count. Each of the tables
-            may also be the name of a file or the address of a PostgreSQL database, whose rows stay
-            where they are if ``engine`` says so or the file is large.
+        original: the rows it was made from; its schema and hierarchies count. The rows of each
+            table may be anywhere (see ``read``), and each may be the name of a file.
         release: a release, or a table or frame of its rows.
-        schema: the schema of an original that is a file or stands in a database, as for ``read``.
-        engine: ``"duckdb"`` counts CSV and Parquet files and DuckDB databases within
-            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads them.
-        source_table: which table of a database the original is.
-        release_table: the same for the release.
-        control_table: the same for the control.
-        earlier_table: the same for the earlier release.
-        weaker_table: the same for the weaker release.
-        memory_limit: how much memory DuckDB may take.
-        delimiter: what stands between the fields of an original that is a text file; ``None``:
-            detected, as it is for the other tables.
-        encoding: the character encoding of that file; ``None``: detected.
         control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
         suppressed: what stands for a suppressed quasi-identifier in the releases, if it is not
@@ -146,184 +212,30 @@ def compare(
     require_whole("attacks", attacks, 1)
     require_whole("seed", seed, 0)
     require_limit(limit)
+    require_word(suppressed)
     targets = [targets] if isinstance(targets, str) else targets
-    asked = [] if queries is None else statements(queries)
-    wishes, meanings = stated_needs(needs), stated_partitions(partition)
+    asked = () if queries is None else tuple(statements(queries))
+    wishes = tuple(stated_needs(needs))
     if not all(isinstance(wish, Need) for wish in wishes):
         raise InputError(
             "A need is written as Need(target, keys): what is to be learned from what."
         )
-    more = [*columns_named(asked), *_spoken_of(targets, wishes)]
-    how = How(engine, memory_limit, suppressed)
-    opened = open_sides(
+    named = [*(targets or ()), *(name for one in wishes for name in (one.target, *one.keys))]
+    tables = read_tables(
         (original, release, control, earlier, weaker),
-        (source_table, release_table, control_table, earlier_table, weaker_table),
-        schema=schema,
-        more=more,
-        how=how,
-        delimiter=delimiter,
-        encoding=encoding,
+        [*columns_named(asked), *named],
+        suppressed,
     )
-    paired = sides(opened.original, opened.release)
-    attacked = whom(
-        opened.original, opened.release, opened.control, attacks=attacks, seed=seed, known=paired
-    )
-    wanted = learning.available() if learn is None else learn
-    sensitive = [c.name for c in paired.sensitive]
-    # Without a sensitive column, one that others may know is guessed from the rest of them.
-    secrets = sensitive or [c.name for c in paired.quasi[1:][-1:]]
-    released, seen = _released(paired), doubts(paired, opened.original, opened.release)
-    seen = replace(seen, unseen=(*seen.unseen, *same_people(attacked)))
-    before = _classes(paired.original, paired, paired.original_counts)
-    after = _classes(released, paired, paired.released_counts)
-    linked = linkage(paired, attacked.people, same_order=same_order, seed=seed)
-    controlled = len(attacked.control) > 0
-    both = None
-    if opened.earlier is not None:
-        both = differencing(paired, sides(opened.original, opened.earlier))
-    return Comparison(
-        rows=paired.before,
-        rows_released=paired.after,
-        suppressed=max(0, paired.before - paired.after),
-        utility=class_utility(paired),
-        partition=published_measures(paired, pairs=_PAIRS),
-        distances=tuple(column_distance(c, paired.after) for c in paired.columns.values()),
-        joint=joint_distances(paired),
-        pairs=pairs_of(paired),
-        moments=moments(paired),
-        class_means=tuple(
-            (c.name, class_mean_error(paired, c.name))
-            for c in paired.sensitive
-            if c.numbers is not None
-        ),
-        counting=counting_queries(paired, seed=seed, scaled=paired.after > paired.before),
-        queries=sql_queries(paired, asked, seed=seed, memory_limit=memory_limit) if asked else (),
-        needs=tuple(need_met(need, paired) for need in wishes),
-        predictions=_predictions(attacked, targets, wanted=wanted, seed=seed),
-        regressions=_regressions(paired, targets, wanted=learn is not False, seed=seed),
-        likeness=likeness(paired, seed=seed) if wanted else None,
-        before=reidentification(before.rows, before.people),
-        after=_risk_after(after, paired, attacked.people),
-        finding=_finding(paired, attacked.people),
-        disclosures=tuple(
-            (
-                disclosure(before, name, original_blocks(paired.original, name, meaning)),
-                disclosure(after, name, released_blocks(paired, released, name, meaning)),
-            )
-            for name in sensitive
-            for meaning in [meaning_of(paired.original, name, meanings.get(name))]
-        ),
-        discrimination=_rates(
-            paired,
-            meanings,
-            None if opened.weaker is None else sides(opened.original, opened.weaker),
-            same_order=same_order,
-        ),
-        criteria=seen.judge(
-            (
-                singling_out(attacked, limit=limit),
-                singling_out(attacked, known=False, limit=limit),
-                *singling_out_together(both, controlled=controlled, limit=limit),
-                linkability(attacked, limit=limit),
-                *linkability_by_names(linked, attacked, limit=limit),
-                *(inference(attacked, name, limit=limit) for name in secrets),
-            )
-        ),
-        membership=membership(attacked),
-        minimality=minimality(paired),
-        linkage=linked,
-        differencing=both,
+    options = Options(
+        same_order=same_order,
+        targets=None if targets is None else tuple(targets),
+        needs=wishes,
+        meanings=stated_partitions(partition),
+        queries=asked,
+        learn=learn,
+        attacks=attacks,
+        seed=seed,
         limit=limit,
-        notes=(
-            *opened.notes,
-            *seen.all,
-            *paired.notes,
-            *_coverage(paired),
-            *_seen(opened.control, wanted=wanted),
-        ),
     )
-
-
-def _predictions(
-    attacked: Targets, names: Sequence[str] | None, *, wanted: bool, seed: int
-) -> tuple[Prediction, ...]:
-    paired = attacked.sides
-    if names:
-        learning.require()
-    elif not wanted or len(paired.columns) < 2:
-        return ()
-    chosen = list(names) if names else [c.name for c in paired.sensitive[:1]]
-    inside = attacked.size if len(attacked.control) else None
-    return tuple(one for name in chosen for one in predict(paired, name, inside=inside, seed=seed))
-
-
-def _regressions(
-    paired: Sides, names: Sequence[str] | None, *, wanted: bool, seed: int
-) -> tuple[Regression, ...]:
-    numeric = [column.name for column in paired.sensitive if column.numbers is not None]
-    return regress(paired, names or (numeric[:_FITTED] if wanted else ()), seed=seed)
-
-
-def _released(paired: Sides) -> Table:
-    """The released rows with the roles of the original."""
-    schema = paired.original.schema
-    columns = {
-        name: Column(column.role)
-        for name, column in schema.columns.items()
-        if name in paired.columns
-    }
-    return Table(paired.rows.select(list(paired.columns)), Schema(columns))
-
-
-def _classes(table: Table, paired: Sides, counts: Counts) -> Any:
-    quasi = [c.name for c in paired.quasi]
-    return classes_of(table, quasi, columns=[c.name for c in paired.sensitive], counts=counts)
-
-
-def _risk_after(after: Any, paired: Sides, people: People | None) -> Reidentification:
-    """The risk of the release's classes, by people where the original says whose rows are whose."""
-    if people is None:
-        return reidentification(after.rows, after.people)
-    return reidentification(*released_people(paired, people))
-
-
-def _finding(paired: Sides, people: People | None) -> Finding:
-    chance, rows = chance_of_people(paired, people), paired.original_counts
-    return Finding(mean(chance, rows), float(chance.max()), mean(chance == 0, rows))
-
-
-def _spoken_of(targets: Sequence[str] | None, needs: Sequence[Need]) -> list[str]:
-    """Columns that are compared whatever their role."""
-    return [*(targets or ()), *(name for one in needs for name in (one.target, *one.keys))]
-
-
-def _rates(
-    paired: Sides,
-    meanings: Mapping[str, object],
-    weaker: Sides | None,
-    *,
-    same_order: bool,
-) -> ReleaseRates:
-    own = release_rates(paired, meanings, same_order=same_order)
-    if weaker is None:
-        return own
-    return own.than(release_rates(weaker, meanings))
-
-
-def _seen(control: Counted | None, *, wanted: bool) -> tuple[str, ...]:
-    if control is not None or not wanted:
-        return ()
-    return (
-        "Models were tested on people who are in the tables they were trained on: their scores "
-        "lean upward on both sides. Rows of other people (control) would mend it.",
-    )
-
-
-def _coverage(paired: Sides) -> tuple[str, ...]:
-    if paired.before == paired.after:
-        return ()
-    return (
-        f"The release holds {paired.after:,} rows and the original {paired.before:,}: figures of "
-        "single values are not comparable, those of columns are."
-        + (" Random counts were scaled." if paired.after > paired.before else ""),
-    )
+    case = Comparing(tables, options)
+    return Comparison.of("compare", COMPARED, case, case.notes)

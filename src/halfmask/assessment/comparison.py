@@ -1,37 +1,70 @@
-"""What a comparison holds: every figure of an original beside its release."""
+"""What a comparison finds: the measures of an original and its release, and what follows."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
-from halfmask.assessment.write import write
-from halfmask.release.document import plain, versions
+from halfmask.assessment.measure import Finding, Measure, Measured, counted
+from halfmask.metrics.discrimination.need import need_met
+from halfmask.metrics.discrimination.release_rates import (
+    meaning_of,
+    original_blocks,
+    release_rates,
+    released_blocks,
+)
+from halfmask.metrics.partition_measures import published_measures
+from halfmask.metrics.risk.attack import Doubts, doubts
+from halfmask.metrics.risk.attack import targets as whom
+from halfmask.metrics.risk.differencing import differencing, singling_out_together
+from halfmask.metrics.risk.disclosure import disclosure, minimality
+from halfmask.metrics.risk.inference import inference, membership
+from halfmask.metrics.risk.linkability import linkability, linkability_by_names
+from halfmask.metrics.risk.linkage import chance_of_people, linkage, released_people
+from halfmask.metrics.risk.reidentification import reidentification
+from halfmask.metrics.risk.singling_out import same_people, singling_out
+from halfmask.metrics.sides import sides
+from halfmask.metrics.utility import prediction
+from halfmask.metrics.utility.distributions import (
+    column_distance,
+    joint_distances,
+    likeness,
+    pairs_of,
+)
+from halfmask.metrics.utility.prediction import predict, regress
+from halfmask.metrics.utility.queries import counting_queries, sql_queries
+from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
+from halfmask.metrics.weighted import weighted_mean
+from halfmask.report.words import percent_text
+from halfmask.table.classes import classes_of
+from halfmask.table.document import Result
+from halfmask.table.schema import Column, Schema
+from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Iterator, Mapping
 
-    from halfmask.metrics.discrimination.need import NeedMet
+    from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.partition_measures import PartitionMeasures
-    from halfmask.metrics.risk.criterion import Criterion
+    from halfmask.metrics.risk.attack import AttackOutcome, Targets
     from halfmask.metrics.risk.differencing import Differencing
     from halfmask.metrics.risk.disclosure import Disclosure
+    from halfmask.metrics.risk.inference import Membership
     from halfmask.metrics.risk.linkage import Linkage
-    from halfmask.metrics.risk.membership import Membership
     from halfmask.metrics.risk.reidentification import Reidentification
-    from halfmask.metrics.utility.association import Pair
-    from halfmask.metrics.utility.classes import ClassUtility, GeneralizedColumn
-    from halfmask.metrics.utility.distributions import ColumnDistance, JointDistance
-    from halfmask.metrics.utility.likeness import Likeness
-    from halfmask.metrics.utility.moments import Moment
-    from halfmask.metrics.utility.prediction import Prediction
-    from halfmask.metrics.utility.queries import CountingQueries
-    from halfmask.metrics.utility.regression import Regression
-    from halfmask.metrics.utility.sql_queries import QueryError
+    from halfmask.metrics.sides import ReleasedRows, Sides
+    from halfmask.metrics.utility.distributions import Likeness
+    from halfmask.metrics.utility.prediction import Prediction, Regression
+    from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
+    from halfmask.metrics.utility.tables import ClassUtility, GeneralizedColumn
+    from halfmask.table.classes import Classes
 
-FORMAT = "halfmask.comparison/1"
+_PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
+_FITTED = 3  # numeric sensitive columns that are fitted without being named
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +76,7 @@ class KeptColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PeopleFound(Result):
     """How an attacker who holds original rows finds people in the release.
 
     Attributes:
@@ -58,65 +91,138 @@ class Finding:
     uncovered: float
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison:
-    """An original and its release, side by side.
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparedTables:
+    """What is compared.
 
     Attributes:
-        rows: rows of the original; ``rows_released`` of the release; ``suppressed`` the difference.
-        utility: what is left of classes and labels.
-        partition: losses of the classes as a division of the rows (DBIL, SBIL, EBIL ...).
-        distances: per column, how far its distribution moved.
-        joint: the same for sets of columns.
-        pairs: two-way tables and associations.
-        moments: means, covariances and correlations of numeric columns.
-        class_means: per numeric sensitive column, how far class means are from people's numbers.
-        counting: random counting queries.
-        queries: the user's own queries.
-        needs: discrimination rates before and after, and whether they are as asked.
-        predictions: models trained on the release and tested on the original.
-        regressions: per numeric target, how far the coefficients of a linear model agree.
-        likeness: how well the tables can be told apart; None where nothing was trained.
-        before: the risk of the original; ``after`` that of the release's own classes.
-        finding: how many people are found in the release by their original values.
-        disclosures: per sensitive column, before and after.
-        discrimination: attacks scored by discrimination rates, and the overall loss.
-        criteria: the three criteria of the data protection authorities.
-        membership: whether presence can be told.
-        minimality: what the way it was made gives away.
-        linkage: how many rows are matched back to their people.
-        differencing: what it tells together with an earlier release; None where none is given.
-        notes: what a reader should know.
+        original: the rows or tuples it was made from.
+        release: its rows or tuples; ``earlier`` another release, ``control`` other people.
+        weaker: a release under a weaker promise.
+        notes: who counted what, and which columns were left out.
     """
 
-    rows: int
-    rows_released: int
-    suppressed: int
-    utility: ClassUtility
-    partition: PartitionMeasures
-    distances: tuple[ColumnDistance, ...]
-    joint: tuple[JointDistance, ...]
-    pairs: tuple[Pair, ...]
-    moments: tuple[Moment, ...]
-    class_means: tuple[tuple[str, Estimate], ...]
-    counting: CountingQueries
-    queries: tuple[QueryError, ...]
-    needs: tuple[NeedMet, ...]
-    predictions: tuple[Prediction, ...]
-    regressions: tuple[Regression, ...]
-    likeness: Likeness | None
-    before: Reidentification
-    after: Reidentification
-    finding: Finding
-    disclosures: tuple[tuple[Disclosure, Disclosure | None], ...]
-    discrimination: ReleaseRates
-    criteria: tuple[Criterion, ...]
-    membership: Membership
-    minimality: Estimate
-    linkage: Linkage
-    differencing: Differencing | None
+    original: Tuples
+    release: ReleasedRows | Tuples
+    control: Tuples | None
+    earlier: ReleasedRows | Tuples | None
+    weaker: ReleasedRows | Tuples | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How it is compared; the attributes are explained where ``compare`` takes them."""
+
+    same_order: bool
+    targets: tuple[str, ...] | None
+    needs: tuple[Need, ...]
+    meanings: Mapping[str, object]
+    queries: tuple[str, ...]
+    learn: bool | None
+    attacks: int
+    seed: int
     limit: float
-    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparing:
+    """An original and its release while they are compared; what several measures need once."""
+
+    tables: ComparedTables
+    options: Options
+
+    @cached_property
+    def sides(self) -> Sides:
+        """Both on common ground."""
+        return sides(self.tables.original, self.tables.release)
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Whom attacks are tried on."""
+        given, how = self.tables, self.options
+        return whom(given.original, given.release, given.control, attacks=how.attacks,
+                    seed=how.seed, known=self.sides)  # fmt: skip
+
+    @cached_property
+    def learn(self) -> bool:
+        """Whether models are trained."""
+        return prediction.available() if self.options.learn is None else self.options.learn
+
+    @cached_property
+    def earlier(self) -> Sides | None:
+        """The original and the earlier release."""
+        given = self.tables
+        return None if given.earlier is None else sides(given.original, given.earlier)
+
+    @cached_property
+    def differencing(self) -> Differencing | None:
+        """What both releases tell together."""
+        return None if self.earlier is None else differencing(self.sides, self.earlier)
+
+    @cached_property
+    def linkage(self) -> Linkage:
+        """How many rows are matched back to their people."""
+        how = self.options
+        people = self.targets.people
+        return linkage(self.sides, people, same_order=how.same_order, seed=how.seed)
+
+    @cached_property
+    def doubts(self) -> Doubts:
+        """What attacks could not see."""
+        seen = doubts(self.sides, self.tables.original, self.tables.release)
+        return replace(seen, unseen=(*seen.unseen, *same_people(self.targets)))
+
+    @cached_property
+    def released(self) -> Table:
+        """The released rows with the roles of the original."""
+        known = self.sides.original.schema.columns
+        columns = {n: Column(c.role) for n, c in known.items() if n in self.sides.columns}
+        return Table(self.sides.rows.select(list(self.sides.columns)), Schema(columns))
+
+    @cached_property
+    def before(self) -> Classes:
+        """The classes of the original."""
+        return self._classes(self.sides.original_tuples)
+
+    @cached_property
+    def after(self) -> Classes:
+        """The classes of the release."""
+        return self._classes(Tuples(self.released, self.sides.released_counts))
+
+    def _classes(self, tuples: Tuples) -> Classes:
+        quasi = [column.name for column in self.sides.quasi]
+        secret = [column.name for column in self.sides.sensitive]
+        return classes_of(tuples, quasi, columns=secret)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        before, after = self.sides.before, self.sides.after
+        out = [*self.tables.notes, *self.doubts.all, *self.sides.notes]
+        if before != after:
+            out.append(
+                f"The release holds {after:,} rows and the original {before:,}: figures of "
+                "single values are not comparable, those of columns are."
+                + (" Random counts were scaled." if after > before else "")
+            )
+        if self.learn and self.tables.control is None:
+            out.append(
+                "Models were tested on people who are in the tables they were trained on: their "
+                "scores lean upward on both sides. Rows of other people (control) would mend it."
+            )
+        return tuple(out)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Measured):
+    """An original and its release, side by side; the attributes are those of ``COMPARED``."""
+
+    format: ClassVar[str] = "halfmask.comparison/1"
+    derived: ClassVar[tuple[str, ...]] = (
+        "made_up", "loss", "classes", "classes_released", "mean_class", "mean_class_released",
+        "generalized", "kept", "score",
+    )  # fmt: skip
 
     def __repr__(self) -> str:
         loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
@@ -132,12 +238,13 @@ class Comparison:
         Known by people who fit no released row although nobody was left out. Classes of the
         release then hold rows, not these people.
         """
-        return self.finding.uncovered > self.suppressed / self.rows + 1e-9
+        return bool(self.finding.uncovered > self.suppressed / self.rows + 1e-9)
 
     @property
     def loss(self) -> float | None:
         """The geometric aggregate of the columns' losses, 0 to 1; None where values are new."""
-        return self.utility.loss
+        found: float | None = self.utility.loss
+        return found
 
     @property
     def score(self) -> float | None:
@@ -148,85 +255,417 @@ class Comparison:
     @property
     def generalized(self) -> tuple[GeneralizedColumn, ...]:
         """The quasi-identifiers."""
-        return self.utility.columns
+        columns: tuple[GeneralizedColumn, ...] = self.utility.columns
+        return columns
 
     @property
     def classes(self) -> int:
         """Classes of the original."""
-        return self.utility.classes
+        return int(self.utility.classes)
 
     @property
     def classes_released(self) -> int:
         """Classes of the release."""
-        return self.utility.classes_released
+        return int(self.utility.classes_released)
 
     @property
     def mean_class(self) -> float:
         """Mean rows per class before."""
-        return self.utility.mean_class
+        return float(self.utility.mean_class)
 
     @property
     def mean_class_released(self) -> float:
         """Mean rows per class after."""
-        return self.utility.mean_class_released
+        return float(self.utility.mean_class_released)
 
     @property
     def kept(self) -> tuple[KeptColumn, ...]:
         """The columns that are no quasi-identifiers, and how far they moved."""
         return tuple(KeptColumn(d.name, d.variation) for d in self.distances if d.role != "quasi")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values."""
-        document: dict[str, Any] = plain(
-            {
-                "format": FORMAT,
-                "rows": self.rows,
-                "rows_released": self.rows_released,
-                "suppressed": self.suppressed,
-                "made_up": self.made_up,
-                "loss": self.loss,
-                "classes": self.classes,
-                "classes_released": self.classes_released,
-                "mean_class": self.mean_class,
-                "mean_class_released": self.mean_class_released,
-                "limit": self.limit,
-                "generalized": [asdict(one) for one in self.generalized],
-                "kept": [asdict(one) for one in self.kept],
-                "utility": self.utility.to_dict(),
-                "partition": self.partition.to_dict(),
-                "distances": [asdict(one) for one in self.distances],
-                "joint": [one.to_dict() for one in self.joint],
-                "pairs": [one.to_dict() for one in self.pairs],
-                "moments": [one.to_dict() for one in self.moments],
-                "class_means": [
-                    {"column": name, "error": error.to_dict()} for name, error in self.class_means
-                ],
-                "counting": self.counting.to_dict(),
-                "queries": [one.to_dict() for one in self.queries],
-                "needs": [one.to_dict() for one in self.needs],
-                "predictions": [one.to_dict() for one in self.predictions],
-                "regressions": [one.to_dict() for one in self.regressions],
-                "likeness": None if self.likeness is None else self.likeness.to_dict(),
-                "before": self.before.to_dict(),
-                "after": self.after.to_dict(),
-                "finding": asdict(self.finding),
-                "disclosures": [
-                    {"before": a.to_dict(), "after": None if b is None else b.to_dict()}
-                    for a, b in self.disclosures
-                ],
-                "discrimination": self.discrimination.to_dict(),
-                "criteria": [one.to_dict() for one in self.criteria],
-                "membership": self.membership.to_dict(),
-                "minimality": self.minimality.to_dict(),
-                "linkage": self.linkage.to_dict(),
-                "differencing": None if self.differencing is None else self.differencing.to_dict(),
-                "score": self.score,
-                "notes": list(self.notes),
-                "versions": versions(),
-            }
-        )
-        return document
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the comparison as ``.json`` or as a self-contained ``.html`` page."""
-        write(self.to_dict(), path)
+def _class_means(case: Comparing) -> tuple[tuple[str, Estimate], ...]:
+    numeric = [c.name for c in case.sides.sensitive if c.numbers is not None]
+    return tuple((name, class_mean_error(case.sides, name)) for name in numeric)
+
+
+def _counting(case: Comparing) -> CountingQueries:
+    paired = case.sides
+    return counting_queries(paired, seed=case.options.seed, scaled=paired.after > paired.before)
+
+
+def _queries(case: Comparing) -> tuple[QueryDeviation, ...]:
+    how = case.options
+    if not how.queries:
+        return ()
+    given = (case.tables.original, case.tables.release)
+    stored = [one.source for one in given if isinstance(one, Tuples) and one.source]
+    limit = next((one.memory_limit for one in stored if one.memory_limit), None)
+    return sql_queries(case.sides, list(how.queries), seed=how.seed, memory_limit=limit)
+
+
+def _predictions(case: Comparing) -> tuple[Prediction, ...]:
+    names = case.options.targets
+    if names:
+        prediction.require()
+    elif not case.learn or len(case.sides.columns) < 2:
+        return ()
+    paired = case.targets.sides  # the control's rows are tested on
+    chosen = names or [column.name for column in paired.sensitive[:1]]
+    inside = case.targets.size if len(case.targets.control) else None
+    seed = case.options.seed
+    return tuple(p for name in chosen for p in predict(paired, name, inside=inside, seed=seed))
+
+
+def _regressions(case: Comparing) -> tuple[Regression, ...]:
+    how = case.options
+    numeric = [column.name for column in case.sides.sensitive if column.numbers is not None]
+    fitted = numeric[:_FITTED] if how.learn is not False else ()
+    return regress(case.sides, how.targets or fitted, seed=how.seed)
+
+
+def _risk_after(case: Comparing) -> Reidentification:
+    """By people where the original says whose rows are whose."""
+    people = case.targets.people
+    if people is None:
+        return reidentification(case.after.rows, case.after.people)
+    return reidentification(*released_people(case.sides, people))
+
+
+def _people_found(case: Comparing) -> PeopleFound:
+    chance, rows = chance_of_people(case.sides, case.targets.people), case.sides.original_counts
+    return PeopleFound(
+        weighted_mean(chance, rows), float(chance.max()), weighted_mean(chance == 0, rows)
+    )
+
+
+def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
+    out, original = [], case.sides.original
+    for name in (column.name for column in case.sides.sensitive):
+        meaning = meaning_of(original, name, case.options.meanings.get(name))
+        blocks = released_blocks(case.sides, case.released, name, meaning)
+        first = disclosure(case.before, name, original_blocks(original, name, meaning))
+        out.append((first, disclosure(case.after, name, blocks)))
+    return tuple(out)
+
+
+def _discrimination(case: Comparing) -> ReleaseRates:
+    given, how = case.tables, case.options
+    own = release_rates(case.sides, how.meanings, same_order=how.same_order)
+    if given.weaker is None:
+        return own
+    return own.than(release_rates(sides(given.original, given.weaker), how.meanings))
+
+
+def _criteria(case: Comparing) -> tuple[AttackOutcome, ...]:
+    limit, attacked = case.options.limit, case.targets
+    controlled = len(attacked.control) > 0
+    # Without a sensitive column, one that others may know is guessed from the rest of them.
+    secrets = case.sides.sensitive or case.sides.quasi[1:][-1:]
+    return case.doubts.judge(
+        (
+            singling_out(attacked, limit=limit),
+            singling_out(attacked, known=False, limit=limit),
+            *singling_out_together(case.differencing, controlled=controlled, limit=limit),
+            linkability(attacked, limit=limit),
+            *linkability_by_names(case.linkage, attacked, limit=limit),
+            *(inference(attacked, column.name, limit=limit) for column in secrets),
+        )
+    )
+
+
+def _show_rows(_: int, found: Comparison) -> Iterator[Finding]:
+    yield Finding("rows", found.rows, counted(found.rows_released), form="count")
+
+
+def _show_utility(one: ClassUtility, _: Comparison) -> Iterator[Finding]:
+    yield Finding(
+        "classes", one.classes, counted(one.classes_released), form="count", section="sizes"
+    )
+    size = counted(one.mean_class_released)
+    yield Finding("mean class size", one.mean_class, size, form="figure", section="sizes")
+    for column, share in one.classification:
+        yield Finding(
+            f"classification metric of {column}",
+            after=counted(share),
+            meaning="rows whose value is not the majority of their class",
+        )
+    if one.precision is not None:
+        yield Finding("precision", after=counted(one.precision), meaning="1 - level / height")
+
+
+_LOSSES = (
+    ("dbil", "diameters of classes"),
+    ("sbil", "widths of columns"),
+    ("tbil", "heights of common labels"),
+    ("ebil", "bits of entropy inside classes"),
+    ("wcss", "squared distances to the middle"),
+    ("ctbil", "cells of one- and two-way tables that differ, in rows"),
+)
+
+
+def _show_partition(one: PartitionMeasures, found: Comparison) -> Iterator[Finding]:
+    yield Finding("smallest class", after=counted(one.k), meaning="rows", form="count")
+    yield Finding(
+        "C_AVG",
+        after=counted(one.average_class),
+        meaning="average class as a multiple of the smallest",
+        form="figure",
+    )
+    alike = percent_text(found.utility.discernibility)
+    yield Finding(
+        "discernibility",
+        after=counted(one.discernibility),
+        sentence=f"The chance that two rows cannot be told apart is {alike}.",
+        form="count",
+    )
+    for name, meaning in _LOSSES:
+        after = counted(getattr(one, name))
+        yield Finding(name.upper(), None, after, meaning, _unknown(one, name, after), "figure")
+
+
+def _unknown(one: PartitionMeasures, name: str, after: Estimate | None) -> str:
+    """What is known of a loss where labels do not tell which row stands in which class."""
+    if after is not None:
+        return ""
+    low, high = getattr(one, f"{name}_low", None), getattr(one, f"{name}_high", None)
+    if low is None or high is None:
+        return (
+            "not known: labels do not tell which row stands in which class, or there are too many "
+            "pairs of rows"
+        )
+    return f"between {low:,.1f} and {high:,.1f}: labels do not tell which row stands where"
+
+
+def _show_class_means(one: tuple[tuple[str, Estimate], ...], _: Comparison) -> Iterator[Finding]:
+    for column, error in one:
+        meaning = f"how far the mean {column} of a person's class is from the person's own"
+        yield Finding(f"class means of {column}", after=error, meaning=meaning)
+
+
+def _show_counting(one: CountingQueries, _: Comparison) -> Iterator[Finding]:
+    yield Finding("random counts", after=one.error, meaning="mean relative error")
+
+
+def _show_queries(one: tuple[QueryDeviation, ...], _: Comparison) -> Iterator[Finding]:
+    for each in one:
+        name = f"query {each.query} of the file"
+        yield Finding(name, after=each.error, meaning="mean relative error")
+
+
+def _show_predictions(one: tuple[Prediction, ...], _: Comparison) -> Iterator[Finding]:
+    for each in one:
+        name = f"{each.measure} of {each.target}, {each.model}"
+        yield Finding(name, each.original.value, each.release)
+
+
+def _show_regressions(one: tuple[Regression, ...], _: Comparison) -> Iterator[Finding]:
+    for each in one:
+        total = each.coefficients + each.lost
+        known = each.overlap.value is not None
+        yield Finding(
+            f"linear model of {each.target}",
+            after=each.overlap,
+            meaning="overlap of intervals"
+            + (f" ({each.coefficients} of {total} coefficients)" if known else ""),
+            form="score",
+        )
+
+
+def _show_likeness(one: Likeness | None, _: Comparison) -> Iterator[Finding]:
+    if one is not None:
+        yield Finding("telling apart", after=one.area, meaning="0.5 is perfect", form="score")
+        yield Finding("clusters", after=one.clusters, meaning="1 is the same", form="score")
+        yield Finding("propensity (pMSE)", after=one.pmse, form="score")
+
+
+def _show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
+    """Risks by the release's own classes, where they hold the original's people."""
+    for words, name in (("highest risk (prosecutor)", "prosecutor"),
+                        ("mean risk (marketer)", "marketer")):  # fmt: skip
+        known = None if found.made_up else counted(getattr(one, name))
+        yield Finding(words, getattr(found.before, name), known)
+
+
+_KNOWS = "knows the quasi-identifiers of a person"
+_LEARNED = (
+    ("homogeneity", "homogeneity", f"{_KNOWS}; all rows that fit hold one value",
+     "rows whose value is certain"),
+    ("background knowledge", "background",
+     f"{_KNOWS}, and can rule out one value of the rows that fit",
+     "rows whose value is then certain"),
+    ("skewness", "skewness", f"{_KNOWS}; a value is likelier among the rows that fit",
+     "largest gain of a value"),
+    ("similarity", "similarity", f"{_KNOWS}; the values that fit differ but mean the same",
+     "rows whose values mean the same"),
+)  # fmt: skip
+
+
+def _show_disclosures(
+    one: tuple[tuple[Disclosure, Disclosure], ...], found: Comparison
+) -> Iterator[Finding]:
+    for before, after in one:
+        for name, key, attacker, meaning in _LEARNED:
+            known = None if found.made_up else counted(getattr(after, key))
+            first = getattr(before, key)
+            why = "not known: nothing says which values are alike" if first is None else ""
+            yield Finding(
+                f"{name} of {before.column}", first, known, meaning, why, attacker=attacker
+            )
+
+
+def _show_membership(one: Membership, _: Comparison) -> Iterator[Finding]:
+    yield Finding("membership", after=one.area, meaning="right answers (50 % is guessing)")
+    yield Finding(
+        "copies",
+        after=counted(one.attribution.copies),
+        meaning="released rows that equal an original one",
+        attacker="looks for rows of real people",
+    )
+    yield Finding(
+        "attribution",
+        after=counted(one.attribution.ratio),
+        meaning="released rows that are left for this one",
+        attacker="knows everybody's row but one",
+    )
+
+
+def _show_minimality(one: Estimate, _: Comparison) -> Iterator[Finding]:
+    yield Finding(
+        "minimality", after=one, meaning="rows generalized more than their class size needs"
+    )
+
+
+def _show_linkage(one: Linkage, _: Comparison) -> Iterator[Finding]:
+    right = "rows matched rightly"
+    if one.distance.value is None:
+        yield Finding("record linkage", after=one.distance, meaning=right)
+        return
+    yield Finding("record linkage, by the nearest row", after=one.distance, meaning=right)
+    yield Finding("record linkage, in the best matching of all", None, one.assignment, right)
+    agree = "record linkage, by where rows agree (Fellegi and Sunter)"
+    yield Finding(agree, after=one.probabilistic, meaning=right)
+    if one.interval.value is not None:
+        yield Finding(
+            "interval disclosure",
+            after=one.interval,
+            meaning="numbers that are right",
+            attacker="takes each released number as the true one, give or take a tenth of the "
+            "spread",
+        )
+    if one.bands is not None:
+        said = (
+            f"{one.bands.links:,} links, {one.bands.correct_links:,} of them right; "
+            f"{one.bands.possible:,} possible, {one.bands.correct_possible:,} of them right"
+        )
+        name = "record linkage, with a person who decides"
+        yield Finding(name, meaning="pairs of rows", sentence=said)
+
+
+def _show_differencing(one: Differencing | None, _: Comparison) -> Iterator[Finding]:
+    if one is None:
+        said = "not measured: give the earlier release (--earlier), if there is one"
+        yield Finding("differencing", sentence=said)
+        return
+    yield Finding("differencing", after=one.alone, meaning="people left alone")
+    smaller = "people in smaller classes than in either release"
+    yield Finding("differencing", after=one.smaller, meaning=smaller)
+    for column, share in one.disclosed:
+        certain = "people whose value becomes certain"
+        yield Finding(f"differencing, {column}", after=share, meaning=certain)
+
+
+COMPARED: tuple[Measure, ...] = (
+    Measure("rows", "How many rows has the original?", lambda case: case.sides.before),
+    Measure(
+        "rows_released", "How many rows has the release?", lambda case: case.sides.after,
+        _show_rows, "sizes",
+    ),
+    Measure(
+        "suppressed", "How many rows fewer has the release?",
+        lambda case: max(0, case.sides.before - case.sides.after),
+    ),
+    Measure(
+        "utility", "What is left of classes and labels?",
+        lambda case: class_utility(case.sides), _show_utility, "classes",
+    ),
+    Measure(
+        "partition", "What do the classes lose as a division of the rows (DBIL, SBIL, EBIL ...)?",
+        lambda case: published_measures(case.sides, pairs=_PAIRS), _show_partition, "classes",
+    ),
+    Measure(
+        "distances", "How far did the distribution of each column move?",
+        lambda case: tuple(
+            column_distance(c, case.sides.after) for c in case.sides.columns.values()
+        ),
+    ),
+    Measure(
+        "joint", "How far did the distributions of sets of columns move?",
+        lambda case: joint_distances(case.sides),
+    ),
+    Measure(
+        "pairs", "What is left of two-way tables and associations?",
+        lambda case: pairs_of(case.sides),
+    ),
+    Measure(
+        "moments", "How far are means, covariances and correlations off?",
+        lambda case: moments(case.sides),
+    ),
+    Measure(
+        "class_means", "How far are class means of sensitive numbers from people's own?",
+        _class_means, _show_class_means, parts=("column", "error"),
+    ),
+    Measure("counting", "How far are random counts off?", _counting, _show_counting),
+    Measure("queries", "How far are the user's own queries off?", _queries, _show_queries),
+    Measure(
+        "needs", "Are discrimination rates as somebody asked for?",
+        lambda case: tuple(need_met(need, case.sides) for need in case.options.needs),
+    ),
+    Measure(
+        "predictions", "How well do models predict that were trained on the release?",
+        _predictions, _show_predictions,
+    ),
+    Measure(
+        "regressions", "How far do the coefficients of linear models agree?",
+        _regressions, _show_regressions,
+    ),
+    Measure(
+        "likeness", "How well can the tables be told apart?",
+        lambda case: likeness(case.sides, seed=case.options.seed), _show_likeness, needs="learn",
+    ),
+    Measure(
+        "before", "How likely are people found in the original?",
+        lambda case: reidentification(case.before.rows, case.before.people),
+    ),
+    Measure(
+        "after", "How likely are people found in the release, by its own classes?",
+        _risk_after, _show_risk, "sizes",
+    ),
+    Measure("finding", "How many people are found by their original values?", _people_found),
+    Measure(
+        "disclosures", "What do the classes give away, per sensitive column?",
+        _disclosures, _show_disclosures, "attacks", _KNOWS, parts=("before", "after"),
+    ),
+    Measure("discrimination", "How far do attacks tell a column?", _discrimination),
+    Measure("criteria", "Are the criteria of the data protection authorities met?", _criteria),
+    Measure(
+        "membership", "Can presence in the original be told?",
+        lambda case: membership(case.targets), _show_membership, "attacks",
+        "knows a whole row and asks whether its person was in the original",
+    ),
+    Measure(
+        "minimality", "What does the way it was made give away?",
+        lambda case: minimality(case.sides), _show_minimality, "attacks",
+        "knows that the method loses as little as it can",
+    ),
+    Measure(
+        "linkage", "How many rows are matched back to their people?",
+        lambda case: case.linkage, _show_linkage, "attacks",
+        "has a file with names and the original quasi-identifiers, and matches it by row",
+    ),
+    Measure(
+        "differencing", "What does it tell together with an earlier release?",
+        lambda case: case.differencing, _show_differencing, "attacks",
+        "has both releases, and keeps what fits a person in both", needs="earlier",
+    ),
+)  # fmt: skip

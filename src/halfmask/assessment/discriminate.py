@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.assessment.write import write
+from halfmask.assessment.measure import Document
 from halfmask.errors import ParameterError
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.discrimination.rate import discrimination_rate
-from halfmask.release.document import plain, versions
+from halfmask.table.document import plain, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from halfmask.metrics.discrimination.column_sets import SetRate
     from halfmask.metrics.discrimination.columns import Suppressed
-    from halfmask.metrics.discrimination.result import Discrimination
-    from halfmask.metrics.discrimination.set_walk import SetRate
+    from halfmask.metrics.discrimination.rate import Discrimination
     from halfmask.table.table import Table
 
-FORMAT = "halfmask.discrimination/1"
 SIZE = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Discriminated:
+class Discriminated(Document):
     """What was measured of one target.
 
     Attributes:
@@ -37,31 +36,19 @@ class Discriminated:
         notes: what a reader should know.
     """
 
+    format: ClassVar[str] = "halfmask.discrimination/1"
+
     target: str
     rate: Discrimination | None
     sets: tuple[SetRate, ...]
     suppressed: Suppressed
-    values: bool
+    values: bool = field(metadata=written(hidden=True))
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        document: dict[str, Any] = plain(
-            {
-                "format": FORMAT,
-                "target": self.target,
-                "suppressed": self.suppressed,
-                "rate": None if self.rate is None else self.rate.to_dict(values=self.values),
-                "sets": [one.to_dict() for one in self.sets],
-                "notes": list(self.notes),
-                "versions": versions(),
-            }
-        )
-        return document
-
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write it as ``.json`` or as a page."""
-        write(self.to_dict(), path)
+    def figures_as_values(self) -> dict[str, Any]:
+        """What stands in the document: the values of the keys too, if they are told."""
+        rate = None if self.rate is None else plain(self.rate.to_dict(values=self.values))
+        return Document.figures_as_values(self) | {"rate": rate}
 
 
 def discriminate(
@@ -74,13 +61,12 @@ def discriminate(
     partition: object = None,
     suppressed: Suppressed = "keep",
     permutations: int = 0,
-    **how: Any,
 ) -> Discriminated:
     """Measure ``keys`` together; without them, or with ``size``, rank all sets of columns."""
     if keys is not None and size is None:
         found = discrimination_rate(
             table, target, keys, partition, values=True, suppressed=suppressed,
-            permutations=permutations, **how,
+            permutations=permutations,
         )  # fmt: skip
         assert not isinstance(found, float)  # noqa: S101 - values were asked for
         told = found if values else replace(found, details=(), _places={})
@@ -91,6 +77,6 @@ def discriminate(
         raise ParameterError("suppressed", suppressed, "keep, or keys and no size")
     sets = rank_column_sets(
         table, target, keys, size=SIZE if size is None else size, partition=partition,
-        permutations=permutations, **how,
+        permutations=permutations,
     )  # fmt: skip
     return Discriminated(target, None, sets, suppressed, values, ())

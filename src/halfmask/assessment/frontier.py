@@ -6,46 +6,378 @@ tables are made, measured and forgotten. Nothing is released.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from halfmask.assessment.dominance import marked, require_axes, utility_of
-from halfmask.assessment.drawn import private_point
-from halfmask.assessment.figures import Measure
-from halfmask.assessment.finished import Effort, divided_point, given_point
-from halfmask.assessment.frontier_source import (
-    by_value,
-    columns_read,
-    require,
-    require_no_rows,
-    require_tables,
+import numpy as np
+
+from halfmask.anonymize import local, optimal
+from halfmask.anonymize.groupings import SharedGroupings
+from halfmask.anonymize.optimal import LatticeBounds
+from halfmask.anonymize.partition.run import Settings, candidate
+from halfmask.anonymize.problem import RecodingProblem
+from halfmask.anonymize.run import PERTURBING, anonymize
+from halfmask.assessment.points import (
+    FigureReader,
+    Figures,
+    Frontier,
+    Point,
+    level_map,
+    mark_best,
+    require_axes,
+    utility_of,
 )
-from halfmask.assessment.points import Frontier, Point
-from halfmask.assessment.settings import chains, require_effort
-from halfmask.assessment.shared_search import SharedSearch
-from halfmask.engines.counted import counted
-from halfmask.engines.source import Source
-from halfmask.errors import ParameterError
-from halfmask.models.exact import require_whole
-from halfmask.models.needs import demanded, prepare
-from halfmask.release.demands import statement, told_first
-from halfmask.table.classes import classes_of
-from halfmask.table.hierarchies.auto import settled
-from halfmask.table.hierarchies.check import check_hierarchies
+from halfmask.assessment.settings import (
+    at_least,
+    chains,
+    columns_read,
+    needs_rows,
+    require_effort,
+    require_people,
+    require_tables,
+    sort_tuples,
+)
+from halfmask.engines.read import as_table
+from halfmask.engines.tuples import add_policies, count_tuples
+from halfmask.errors import ParameterError, UnsatisfiableError
+from halfmask.metrics.cost import metric_named
+from halfmask.metrics.estimate import mean
+from halfmask.metrics.sides import ReleasedTuples, finding_chance, sides, tightest_class
+from halfmask.metrics.utility.distributions import column_distance
+from halfmask.metrics.utility.tables import class_utility
+from halfmask.metrics.weighted import pairs
+from halfmask.models.needs import (
+    demanded,
+    prepare,
+    refuse_contradiction,
+    refuse_keywords,
+    statistics,
+)
+from halfmask.models.verdict import require_whole
+from halfmask.release.demands import order_notes, statement
+from halfmask.release.partition import RowPartition, table_loss
+from halfmask.table.classes import classes_of, distinct
+from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.tree import check_hierarchies
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
+    from numpy.typing import NDArray
+
+    from halfmask.anonymize.groupings import Groupings
+    from halfmask.anonymize.optimal import SearchOutcome
+    from halfmask.anonymize.problem import Solution
     from halfmask.assessment.settings import Setting
-    from halfmask.engines.counted import Counted
-    from halfmask.metrics.sides import Published
+    from halfmask.metrics.common_ground import SharedColumn
+    from halfmask.metrics.estimate import Estimate
+    from halfmask.metrics.sides import ReleasedRows, Sides
     from halfmask.models.verdict import Model
-    from halfmask.release.demands import Choice
+    from halfmask.release.demands import DemandsChoice
+    from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
     Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How every setting is tried.
+
+    Attributes:
+        seed: for methods that draw at random.
+        time_limit: seconds for each search.
+        demands: whether people's own demands are kept; the models of the settings hold them then.
+    """
+
+    seed: int = 0
+    time_limit: float | None = None
+    demands: DemandsChoice = "keep"
+
+
+def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Point | None:
+    """Divide the rows into classes; None where nothing satisfies the models. Nothing is sealed."""
+    table = measure.table
+    try:
+        if setting.method in PERTURBING:
+            made = anonymize(
+                table,
+                *setting.models,
+                method=setting.method,
+                suppression=setting.suppression,
+                seed=effort.seed,
+                time_limit=effort.time_limit,
+                demands=effort.demands,
+            )
+            return Point.of(setting, finished_figures(table, made), made.gap)
+        how = Settings(setting.method, seed=effort.seed, time_limit=effort.time_limit)
+        found = candidate(table, setting.models, how)
+    except UnsatisfiableError:
+        return None
+    assert isinstance(found.recoding, RowPartition)  # noqa: S101 - divisions make nothing else
+    return Point.of(setting, measure.of_classes(found.recoding, found.step), found.gap)
+
+
+def given_point(table: Table, name: str, release: ReleasedRows | Table) -> Point:
+    """A finished table as a point."""
+    figures = finished_figures(table, release)
+    stated = {key: getattr(figures, key) for key in figures.__slots__}
+    return Point(name=name, method="given", suppression=0.0, models=(), **stated)
+
+
+def finished_figures(
+    table: Table, release: ReleasedRows | Table, *, made_up: bool | None = None
+) -> Figures:
+    """The figures of released rows.
+
+    Where some people fit no released row although nobody was left out, rows are made up or
+    perturbed: then people are looked for among the rows that fit their original values, guesses
+    are held against their true values, and loss is not known.
+    """
+    both = sides(table, release)
+    released = ReleasedTuples(both.quasi)
+    chance = finding_chance(both.quasi)
+    left = 0.0 if made_up else max(0.0, 1 - both.after / both.before)
+    if made_up is None:
+        made_up = float((chance == 0).mean()) > left + 1e-9
+    distance = [column_distance(column, both.after).hellinger for column in both.quasi]
+    gains = [_gain(both, column, released, made_up=made_up) for column in both.sensitive]
+    known = [gain for gain in gains if gain is not None]
+    return Figures(
+        risk=float(chance.mean()) if made_up else len(released) / both.before,
+        highest_risk=float(chance.max()) if made_up else 1 / float(released.rows.min()),
+        inference=max(known) if known else None,
+        loss=None if made_up else _loss(both),
+        distance=float(np.mean(distance)),
+        suppressed=left,
+        classes=len(released),
+    )
+
+
+def _loss(both: Sides) -> float | None:
+    columns = class_utility(both).columns
+    losses = {column.name: column.loss for column in columns if column.loss is not None}
+    if len(losses) < len(columns):
+        return None
+    weights = {name: both.original.schema.columns[name].weight for name in losses}
+    return table_loss(losses, weights)
+
+
+def _gain(
+    both: Sides, column: SharedColumn, released: ReleasedTuples, *, made_up: bool
+) -> float | None:
+    """How much better than guessing one sensitive column can be told; None: all are equal."""
+    owner, labels, counts = pairs(
+        released.ids, column.after, column.labels, len(released), column.after_counts
+    )
+    totals = np.bincount(column.after, minlength=column.labels)
+    if made_up:
+        return _true_gain(both, column, _likeliest(owner, labels, counts, len(released)), totals)
+    starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    right, prior = int(np.maximum.reduceat(counts, starts).sum()), int(totals.max())
+    return None if prior == both.after else (right - prior) / (both.after - prior)
+
+
+def _likeliest(
+    owner: NDArray[np.int64], labels: NDArray[np.int64], counts: NDArray[np.int64], classes: int
+) -> NDArray[np.int64]:
+    """The most frequent label of each class, the first of several."""
+    order = np.lexsort((labels, -counts, owner))
+    first = np.searchsorted(owner[order], np.arange(classes))
+    return np.asarray(labels[order][first])
+
+
+def _true_gain(
+    both: Sides,
+    column: SharedColumn,
+    likeliest: NDArray[np.int64],
+    totals: NDArray[np.int64],
+) -> float | None:
+    """The same, held against people's true values; who fits no row is guessed as everybody."""
+    home = tightest_class(both.quasi)
+    usual = int(totals.argmax())
+    guess = np.where(home >= 0, likeliest[home], usual)
+    right, prior = _covers(column, guess), _covers(column, np.full(len(home), usual))
+    if prior == len(home):
+        return None
+    return (right - prior) / (len(home) - prior)
+
+
+def _covers(column: SharedColumn, labels: NDArray[np.int64]) -> int:
+    """How many original rows hold a value that is under the label guessed for them."""
+    return int(column.covers(labels, column.before).sum())
+
+
+_DRAWN = ("risk", "highest_risk", "inference", "distance")
+
+
+def private_point(table: Table, epsilon: float, method: str, domains: Any, draws: int) -> Point:
+    """The means over ``draws`` private tables, each with the whole of ``epsilon``.
+
+    One draw may be lucky. The figures of such a point are the means over its draws, with their
+    intervals. All of them are read from the original.
+    """
+    from halfmask.synthesize.run import synthesize
+
+    used, seen = method, []
+    for _ in range(draws):
+        made: Any = synthesize(table, method, epsilon=epsilon, domains=domains)
+        used = made.method
+        seen.append(finished_figures(table, made, made_up=True))
+    means = {name: _mean(seen, name) for name in _DRAWN}
+    return Point(
+        name=f"epsilon = {epsilon:g}; {used}",
+        method=used,
+        suppression=0.0,
+        models=(),
+        risk=_value(means["risk"]),
+        highest_risk=_value(means["highest_risk"]),
+        inference=means["inference"].value,
+        loss=None,
+        distance=_value(means["distance"]),
+        suppressed=0.0,
+        classes=round(sum(one.classes for one in seen) / draws),
+        epsilon=float(epsilon),
+        draws=draws,
+        intervals={name: _interval(name, one) for name, one in means.items() if one.n > 1},
+    )
+
+
+def _mean(seen: Sequence[Figures], name: str) -> Estimate:
+    values = [getattr(one, name) for one in seen]
+    return mean([value for value in values if value is not None])
+
+
+def _value(one: Estimate) -> float:
+    assert one.value is not None  # noqa: S101 - every draw has this figure
+    return one.value
+
+
+def _interval(name: str, one: Estimate) -> tuple[float, float]:
+    """The interval of a figure up to 1; a guess may be worse than none, others are not below 0."""
+    assert one.low is not None  # noqa: S101 - only such are asked for
+    assert one.high is not None  # noqa: S101
+    return one.low if name == "inference" else max(0.0, one.low), min(1.0, one.high)
+
+
+_STARTS = 4  # optima of earlier settings that a search begins at
+
+
+class SharedSearch:
+    """What all settings have in common: the table's distinct tuples and groupings of them.
+
+    The rows are grouped once; every setting is then searched on the same distinct tuples, groupings
+    and costs, goes on from what weaker settings have ruled out, and begins at what they have found.
+    """
+
+    def __init__(
+        self,
+        rows: Tuples,
+        models: Sequence[Model],
+        metric: str,
+    ) -> None:
+        self.rows, self.table = rows, rows.table
+        table = rows.table
+        tuples, _ = statistics(rows, models)
+        quasi = table.schema.quasi
+        hierarchies = [table.hierarchy(name) for name in quasi]
+        weights = [table.schema.columns[name].weight for name in quasi]
+        chosen = metric_named(metric)
+        self._problem = RecodingProblem(tuples, hierarchies, models, chosen, weights=weights)
+        self._problem.groupings = SharedGroupings(tuples, hierarchies)
+        self._published = self._with_sensitive(tuples)
+        self.measure = FigureReader(table, self._published.tuples)
+        self._optima: list[tuple[int, ...]] = []
+        self._ruled_out: list[tuple[Setting, NDArray[np.uint8]]] = []
+        self._figures: dict[tuple[tuple[int, ...], bytes], Figures] = {}
+
+    def run(
+        self, chain: Sequence[Setting], time_limit: float | None
+    ) -> Iterator[tuple[Setting, Figures | None, float | None]]:
+        """Per setting of a chain its figures and gap; no figures where nothing satisfies it.
+
+        An infinite gap says that time was up before anything was found.
+        """
+        bounds: LatticeBounds | None = None
+        previous: Setting | None = None
+        failed = False
+        for setting in chain:
+            stronger = previous is not None and at_least(setting, previous)
+            if failed and stronger:
+                yield setting, None, 0.0
+                continue
+            problem = self._problem.under(setting.models, setting.suppression)
+            if setting.method == "local":
+                solution = local.solve(problem, seed=None, time_limit=time_limit)
+                figures = None if solution.steps is None else self._measured(solution)
+                gap = solution.gap
+            else:
+                if optimal.listable(problem):
+                    bounds = self._learned(setting, bounds if stronger else LatticeBounds(problem))
+                found = optimal.search(
+                    problem,
+                    time_limit=time_limit,
+                    bounds=bounds,
+                    starts=self._optima[-_STARTS:],
+                )
+                figures, gap = self._read(found), found.gap
+                if bounds is not None:
+                    self._ruled_out.append((setting, bounds.ruled_out))
+            failed, previous = figures is None and gap == 0.0, setting
+            yield setting, figures, gap
+
+    def _learned(self, setting: Setting, bounds: LatticeBounds | None) -> LatticeBounds:
+        """Bounds with all that weaker settings, in whatever chain, have ruled out."""
+        assert bounds is not None  # noqa: S101 - a chain keeps its bounds
+        weaker = [nodes for other, nodes in self._ruled_out if at_least(setting, other)]
+        if weaker:
+            bounds.rule_out_too(np.bitwise_or.reduce(weaker))
+        return bounds
+
+    def _with_sensitive(self, tuples: Classes) -> Groupings:
+        """Groupings that also carry the sensitive columns that no model reads."""
+        sensitive = self.table.schema.sensitive
+        lacking = [name for name in sensitive if name not in tuples.histograms]
+        if not lacking:
+            return self._problem.groupings
+        populations = [m.population for m in self._problem.models if m.population is not None]
+        more, _ = distinct(
+            self.rows,
+            self.table.schema.quasi,
+            columns=sensitive,
+            population=populations[0] if populations else None,
+        )
+        return SharedGroupings(more, self._problem.hierarchies)
+
+    def _read(self, found: SearchOutcome) -> Figures | None:
+        """The figures of an optimum; the same classes are measured once."""
+        best = found.best
+        if best is None:
+            return None
+        if best.levels in self._optima:
+            self._optima.remove(best.levels)
+        self._optima.append(best.levels)
+        key = (best.levels, np.packbits(best.kept).tobytes())
+        if key not in self._figures:
+            # Classes are numbered by first occurrence, whatever else they carry.
+            classes = self._published.at(best.levels)
+            self._figures[key] = self.measure.of_levels([(best.levels, classes.select(best.kept))])
+        return self._figures[key]
+
+    def _measured(self, solution: Solution) -> Figures:
+        """The figures of a decision list."""
+        assert solution.steps is not None  # noqa: S101 - only asked of solutions
+        parts = []
+        tuples, hierarchies = self._published.tuples, self._problem.hierarchies
+        for step, levels in enumerate(solution.steps):
+            mine = tuples.select((solution.tuple_step == step) & (tuples.rows > 0))
+            maps = [level_map(h, level) for h, level in zip(hierarchies, levels, strict=True)]
+            parts.append((levels, mine.coarsen(range(len(maps)), maps)))
+        return self.measure.of_levels(parts)
+
 
 SUPPRESSION = (0.0, 0.02, 0.05)
 DRAWS = 5
@@ -65,24 +397,20 @@ def frontier(
     synthesizer: str = "auto",
     domains: Any = None,
     draws: int = DRAWS,
-    releases: Mapping[str, Published | Table] | None = None,
-    schema: object = None,
-    engine: str | None = None,
-    source_table: str | None = None,
-    memory_limit: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    releases: Mapping[str, ReleasedRows | Table] | None = None,
     policies: object = None,
-    demands: Choice = "keep",
+    demands: DemandsChoice = "keep",
     progress: Progress | None = None,
+    **wrong: Any,
 ) -> Frontier:
     """Try all combinations of settings and mark those that none dominates.
 
     Every setting keeps what people demand for themselves beside its models.
 
     Args:
-        table: rows with quasi-identifiers and hierarchies; or, for recodings, a file or the address
-            of a database, as for ``assess``.
+        table: rows with quasi-identifiers and hierarchies, or the name of a file. Where rows stay
+            elsewhere, recodings are tried on what an engine counts of them; what needs the rows
+            themselves has them collected.
         models: promises; a list means alternatives, and one of each list is combined.
         methods: as for ``anonymize``: recodings (``"optimal"``, ``"local"``), divisions
             (``"mondrian"``, ``"mdav"``, ``"k-member"``, ``"personal"``), ``"cocluster"``.
@@ -100,15 +428,10 @@ def frontier(
         domains: their public domains.
         draws: how many private tables are drawn for each budget, at least 2; figures are means.
         releases: finished tables (perturbed, synthetic) to put beside them, by name.
-        schema: the schema of a file or database, as for ``read``.
-        engine: ``"duckdb"`` counts a file within ``memory_limit``; ``"memory"`` reads it.
-        source_table: which table of a database.
-        memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
-        delimiter: what stands between the fields of a text file; None: detected.
-        encoding: the character encoding of a text file; None: detected.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside, which a note says first.
         progress: called with how many settings are done, and of how many.
+        wrong: nothing else; says what to write in place of ``k=5``.
 
     Example:
         >>> import halfmask as hm
@@ -116,6 +439,7 @@ def frontier(
         >>> hm.frontier(people, [hm.KAnonymity(k) for k in (2, 3)], suppression=[0.0])
         Frontier(2 settings, 2 different results, 2 not dominated)
     """
+    refuse_keywords("frontier", wrong)
     if not models and not releases and not epsilons:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
     require_axes(risk, utility)
@@ -124,21 +448,21 @@ def frontier(
     require_whole("draws", draws, 2)
     wanted = chains(models, methods, suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
-    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
-    source = source.demanding(policies)
-    if source.stays:
-        require_no_rows(wanted, rows_needed=bool(epsilons or releases))
-    held = counted(source, lambda declared: columns_read(declared, promised))
-    require(held, risk)
-    held = by_value(held)
-    own = statement(held.table, demands, held.counts)
+    refuse_contradiction(promised, demands)
+    stated = add_policies(as_table(table), policies)
+    if needs_rows(stated.schema, wanted) or epsilons or releases:
+        stated = stated.collect()
+    held = count_tuples(stated, lambda declared: columns_read(declared, promised))
+    require_people(held, risk)
+    held = sort_tuples(held)
+    own = statement(held, demands)
     if demands == "keep":
         wanted = [
             [replace(one, models=demanded(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
-    done = _Done(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
-    _promise(held, wanted, metric, Effort(seed, time_limit, demands), done)
+    done = _Outcomes(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
+    _promises(held, wanted, metric, Effort(seed, time_limit, demands), done)
     for epsilon in epsilons:
         done.add(private_point(held.table, epsilon, synthesizer, domains, draws))
     for name, made in (releases or {}).items():
@@ -146,16 +470,17 @@ def frontier(
     compared = utility or utility_of(done.points)
     return Frontier(
         held.rows,
-        tuple(marked(done.points, risk, compared)),
+        tuple(mark_best(done.points, risk, compared)),
         tuple(done.impossible),
         tuple(done.undecided),
         risk,
         compared,
-        told_first(own, _notes(held, done.points, compared)),
+        order_notes(own, _notes(held, done.points, compared)),
+        own,
     )
 
 
-class _Done:
+class _Outcomes:
     """The points so far; tells who waits how far it is."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
@@ -177,12 +502,12 @@ class _Done:
             self._progress(self._count, self._total)
 
 
-def _promise(
-    held: Counted,
+def _promises(
+    held: Tuples,
     wanted: Sequence[Sequence[Setting]],
     metric: str,
     effort: Effort,
-    done: _Done,
+    done: _Outcomes,
 ) -> None:
     """Search every setting that promises something."""
     if not wanted:
@@ -192,8 +517,8 @@ def _promise(
     check_hierarchies(ready)
     shared: SharedSearch | None = None
     if any(chain[0].recodes for chain in wanted):
-        shared = SharedSearch(ready, every, metric, held.counts)
-    measure = shared.measure if shared is not None else _measure(ready)
+        shared = SharedSearch(replace(held, table=ready), every, metric)
+    measure = shared.measure if shared is not None else _figure_reader(ready)
     for chain in wanted:
         if shared is not None and chain[0].recodes:
             for setting, figures, gap in shared.run(chain, effort.time_limit):
@@ -204,12 +529,12 @@ def _promise(
                 done.add(divided_point(measure, setting, effort), setting)
 
 
-def _measure(table: Table) -> Measure:
-    tuples = classes_of(table, table.schema.quasi, columns=table.schema.sensitive)
-    return Measure(table, tuples)
+def _figure_reader(table: Table) -> FigureReader:
+    tuples = classes_of(Tuples.of(table), table.schema.quasi, columns=table.schema.sensitive)
+    return FigureReader(table, tuples)
 
 
-def _notes(held: Counted, points: Sequence[Point], utility: str) -> tuple[str, ...]:
+def _notes(held: Tuples, points: Sequence[Point], utility: str) -> tuple[str, ...]:
     notes = [held.note] if held.note else []
     lacking = sum(point.loss is None for point in points)
     if lacking and utility == "distance":

@@ -11,27 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.assessment.parameters import (
+from halfmask.assessment.settings import (
     known_fraction,
     require_everybody,
     require_fraction,
     require_weights_within,
 )
+from halfmask.engines.read import as_rows, as_table
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.metrics.risk.individual import household_risks, individual_risks
-from halfmask.metrics.risk.intrusion import by_class, dis_scores
+from halfmask.metrics.risk.column_sets import special_uniques
+from halfmask.metrics.risk.individual import class_chances, household_risks, individual_risks
+from halfmask.metrics.risk.inference import by_class, dis_scores
 from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
-from halfmask.metrics.risk.special_uniques import special_uniques
-from halfmask.metrics.risk.survey import class_chances
 from halfmask.metrics.walk import affordable
-from halfmask.models.exact import require_whole
-from halfmask.release.files import private_file
-from halfmask.release.write import write_table
+from halfmask.models.verdict import require_whole
+from halfmask.release.files import private_file, write_table
 from halfmask.table.classes import distinct
-from halfmask.table.population import widen
-from halfmask.table.read import rows_of
-from halfmask.table.table import require_table
-from halfmask.table.weights import weights_of
+from halfmask.table.tuples import Tuples
+from halfmask.table.weights import weights_of, widen
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -121,7 +118,7 @@ class RowRisks:
 
 
 def row_risks(
-    table: Table,
+    table: Table | str | PathLike[str],
     *,
     population: Table | None = None,
     fraction: float | None = None,
@@ -132,7 +129,8 @@ def row_risks(
     """Measure every row of ``table`` by its quasi-identifiers.
 
     Args:
-        table: rows with a schema that names the quasi-identifiers.
+        table: rows with a schema that names the quasi-identifiers, or the name of a file with a
+            schema beside it.
         population: the table of everybody, if there is one.
         fraction: the share of the population that the table holds, if it is known.
         weights: a column that says how many people of the population each row stands for.
@@ -146,7 +144,7 @@ def row_risks(
         >>> hm.row_risks(people).prosecutor
         array([0.5, 0.5, 1. ])
     """
-    require_table(table)
+    table = as_table(table).collect()
     quasi = table.schema.quasi
     table.schema.require_quasi()
     require_fraction(fraction)
@@ -154,13 +152,13 @@ def row_risks(
     weighed = None if weights is None else weights_of(table, weights)
     if household is not None and household not in table.arrow.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
-    population = None if population is None else rows_of(population)
+    population = None if population is None else as_rows(population)
     ready = table if population is None else widen(table, population, quasi)
-    classes, of_row = distinct(ready, quasi, population=population)
+    classes, of_row = distinct(Tuples.of(ready), quasi, population=population)
     if population is not None:
         require_everybody(classes, len(population))
     people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
-    special = special_uniques(table, quasi, size=affordable(len(quasi), size))
+    special = special_uniques(Tuples.of(table), quasi, size=affordable(len(quasi), size))
     found: dict[str, NDArray[np.float64]] = {}
     if classes.population is not None:
         found["journalist"] = 1.0 / np.maximum(classes.population[of_row], people)

@@ -1,28 +1,92 @@
-"""The settings of a frontier: what is asked for, in which order, and what each is called."""
+"""What may be asked of an assessment, a comparison or a frontier, and the settings of the last."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from halfmask.anonymize.run import METHODS, PERTURBING, RECODINGS
-from halfmask.errors import ParameterError
-from halfmask.models.exact import require_number, require_whole
+from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.metrics.sides import ReleasedRows
 from halfmask.models.needs import require_models
+from halfmask.models.verdict import known_models, parameters, require_number, require_whole
+from halfmask.table.hierarchies.parse import Auto
+from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from halfmask.models.verdict import Model
+    from halfmask.table.classes import Classes
+    from halfmask.table.schema import Schema
+    from halfmask.table.tuples import Tuples
+    from halfmask.table.weights import Weights
 
-# Parameters by which a promise grows stronger: as they rise (1) or as they fall (-1).
-_STRONGER = {"k": 1, "l": 1, "t": -1, "alpha": -1, "beta": -1, "delta": -1, "limit": -1}
-_NUMBERS = (*_STRONGER, "c", "base", "lower", "upper", "default")
-_PLAIN = (None, "distinct", "basic", "equal")  # what is meant where nothing is said
-_KNOWN_BY_NUMBER = (
-    "k-anonymity", "(alpha, k)-anonymity", "l-diversity", "t-closeness", "beta-likeness",
-    "delta-disclosure",
-)  # fmt: skip
+
+_MORE = 1.01
+
+
+def require_limit(limit: float) -> None:
+    """Refuse a limit of risk that nothing or everything would keep."""
+    allowed = "a number above 0 and below 1"
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1:
+        raise ParameterError("limit", limit, allowed)
+
+
+def require_fraction(fraction: float | None) -> None:
+    """Refuse what is no share of a population."""
+    if fraction is not None:
+        require_number("fraction", fraction, 0, 1, open_low=True)
+
+
+def require_everybody(classes: Classes, population: int) -> None:
+    """Refuse a population that cannot hold the people of the table."""
+    people = _people(classes)
+    if population < people:
+        raise InputError(
+            f"The population has {population:,} rows and the table {people:,} people: give a table "
+            "of everybody, those of the table among them, or leave it out."
+        )
+
+
+def known_fraction(
+    fraction: float | None, classes: Classes, population: Table | None, weights: Weights | None
+) -> float | None:
+    """The share of the population that a table of these classes holds, as stated or it follows."""
+    if fraction is not None:
+        return fraction
+    if population is not None:
+        return min(1.0, _people(classes) / len(population))
+    return None if weights is None else weights.fraction
+
+
+def _people(classes: Classes) -> int:
+    """How many people there are, each once, in however many classes."""
+    if classes.owners is None:
+        return int(classes.rows.sum())
+    return len(np.unique(classes.owners.person))
+
+
+def require_weights_within(
+    weights: Weights, population: Table | None, fraction: float | None
+) -> None:
+    """Refuse weights that stand for more people than were said to be.
+
+    Weights are estimates and fractions are rounded: 1 % more is taken.
+    """
+    stated = [] if population is None else [len(population)]
+    stated += [] if fraction is None else [round(weights.people / fraction)]
+    for people in stated:
+        if weights.total > _MORE * people:
+            raise InputError(
+                f"The weights in column '{weights.column}' add up to more people than the "
+                f"population has by what was said ({people:,}): check that they are weights of "
+                "people (not of households), or correct the population or the fraction."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +130,7 @@ def chains(
         ParameterError: something is no model, no method or no share.
     """
     choices = [_alternatives(choice) for choice in models]
-    _require(methods, suppression)
+    _require_methods(methods, suppression)
     if not choices:
         return []
     longest = max(range(len(choices)), key=lambda i: len(choices[i]))
@@ -98,8 +162,8 @@ def _implies(strong: Model, weak: Model) -> bool:
 
 def _kind(model: Model) -> tuple[Any, ...]:
     """What two models must share to be compared."""
-    facts = model.to_dict()
-    rest = tuple((key, repr(value)) for key, value in facts.items() if key not in _STRONGER)
+    facts, directed = model.to_dict(), _directions(model.family)
+    rest = tuple((key, repr(value)) for key, value in facts.items() if key not in directed)
     return (type(model), id(model.population), *rest)
 
 
@@ -109,7 +173,20 @@ def _strength(model: Model) -> tuple[float, ...]:
 
 def strength(models: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
     """The parameters of models given as plain values, so that more is stronger."""
-    return tuple(sign * m[key] for m in models for key, sign in _STRONGER.items() if key in m)
+    return tuple(
+        sign * facts[name] for facts in models for name, sign in _directions(facts["model"]).items()
+    )
+
+
+def _directions(family: str) -> dict[str, int]:
+    """The numbers by which a model grows stronger: as they rise (1) or as they fall (-1)."""
+    return {
+        one.name: parameter.stronger
+        for model in known_models()
+        if model.family == family
+        for one, parameter in parameters(model)
+        if parameter.stronger
+    }
 
 
 def _runs(models: Sequence[Model]) -> list[list[Model]]:
@@ -127,7 +204,7 @@ def _alternatives(choice: Model | Sequence[Model]) -> tuple[Model, ...]:
     return tuple({(_kind(model), _strength(model)): model for model in listed}.values())
 
 
-def _require(methods: Sequence[str], suppression: Sequence[float]) -> None:
+def _require_methods(methods: Sequence[str], suppression: Sequence[float]) -> None:
     if isinstance(methods, str) or not methods:
         raise ParameterError("methods", methods, 'a list of methods, such as ["optimal"]')
     for method in methods:
@@ -148,15 +225,77 @@ def require_effort(seed: int, time_limit: float | None) -> None:
 
 def _said(model: Model) -> str:
     """A model in few words; where its parameter is its own, without its name."""
-    facts = model.to_dict()
-    if facts.get("default") == 1:  # for those who state nothing it demands nothing
+    if model.policy and getattr(model, "default", None) == 1:  # it demands nothing of others
         return "own demands"
-    numbers = [f"{key} = {facts[key]:g}" for key in _NUMBERS if facts.get(key) is not None]
-    words = [facts[key] for key in ("kind", "distance") if facts.get(key) not in _PLAIN]
-    named = [] if facts["model"] in _KNOWN_BY_NUMBER else [facts["model"]]
-    column = [f"({facts['column']})"] if facts.get("column") else []
-    return " ".join(map(str, [*named, *words, ", ".join(numbers), *column])).replace("  ", " ")
+    stated = [
+        (one, parameter, getattr(model, one.name)) for one, parameter in parameters(type(model))
+    ]
+    numbers = {
+        one.name: value
+        for one, parameter, value in stated
+        if parameter.kind in ("whole", "number") and value is not None
+    }
+    words = [
+        value
+        for one, parameter, value in stated
+        if parameter.kind == "word" and value != one.default
+    ]
+    own = model.population is None and set(numbers) & set(re.findall(r"\w+", model.family))
+    said = [] if own else [model.family]
+    said += [*words, ", ".join(f"{name} = {value:g}" for name, value in numbers.items())]
+    said += [f"({column})" for column in model.columns]
+    return " ".join(part for part in said if part)
 
 
 def _percent(share: float) -> str:
     return f"up to {100 * share:.6g}%" if share else "none"
+
+
+def columns_read(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """The columns that every figure is counted from."""
+    schema.require_quasi()
+    names = [*schema.quasi, *schema.sensitive]
+    names += [column for model in models for column in model.columns]
+    names += schema.policy_names
+    return names if schema.person is None else [*names, schema.person]
+
+
+def require_tables(epsilons: Sequence[float], releases: Mapping[str, Any] | None) -> None:
+    """Refuse budgets that are none and finished tables that are none."""
+    if not isinstance(epsilons, Sequence) or isinstance(epsilons, str):
+        raise ParameterError("epsilons", epsilons, "a list of budgets, such as [0.5, 1]")
+    for epsilon in epsilons:
+        require_number("epsilons", epsilon, 0, open_low=True)
+    if releases is not None and not isinstance(releases, Mapping):
+        raise ParameterError("releases", type(releases).__name__, "tables by name, as a mapping")
+    for made in (releases or {}).values():
+        if not isinstance(made, ReleasedRows):
+            require_table(made)
+
+
+def needs_rows(schema: Schema, wanted: Sequence[Sequence[Setting]]) -> bool:
+    """Whether counts are not enough: for divisions, and where hierarchies are found from rows."""
+    automatic = any(isinstance(column.hierarchy, Auto) for column in schema.columns.values())
+    return automatic or any(not chain[0].recodes for chain in wanted)
+
+
+def require_people(held: Tuples, risk: str) -> None:
+    """Refuse a table without people, quasi-identifiers or what the risk needs."""
+    schema = held.table.schema
+    schema.require_quasi()
+    if not len(held.table):
+        raise InputError("The table has no rows: there is nobody to protect.")
+    if risk == "inference" and not schema.sensitive:
+        raise SchemaError(
+            "risk = 'inference' needs a sensitive column: give one the role sensitive in the "
+            "schema or by --sensitive."
+        )
+
+
+def sort_tuples(held: Tuples) -> Tuples:
+    """Counted tuples by their values: an engine gives them in any order, which heuristics see."""
+    if held.in_order:
+        return held
+    order = np.lexsort([held.table.encode(name).codes for name in held.table.schema.quasi[::-1]])
+    table = Table(held.table.arrow.take(pa.array(order)), held.table.schema)
+    return replace(held, table=table, counts=held.counts[order])

@@ -1,1 +1,1 @@
-"""The command line: one verb a file; each parses options, calls the library and prints."""
+"""The command line: each verb parses options, calls the library and prints."""

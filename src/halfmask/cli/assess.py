@@ -1,40 +1,121 @@
-"""``halfmask assess``: who stands out, through which columns, how much."""
+"""The verbs that look at one table: ``describe``, ``assess``, ``risks`` and ``discriminate``."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from halfmask.cli import show
-from halfmask.cli.criteria import show_criteria
 from halfmask.cli.options import (
+    POPULATION,
+    STDOUT,
     as_json,
+    bare_source,
     engine_options,
     load,
+    names,
+    output,
     refuse_bad_outputs,
+    refuse_two_documents,
     report_option,
-    rows_or_place,
+    show_criteria,
     source,
     weights_option,
 )
 
 if TYPE_CHECKING:
-    from halfmask.assessment.assessment import Assessment
+    from collections.abc import Sequence
+
+    from halfmask.assessment.assess import Assessment
+    from halfmask.assessment.comparison import Comparison
+    from halfmask.assessment.discriminate import Discriminated
+    from halfmask.metrics.discrimination.need import Need
+    from halfmask.metrics.discrimination.rate import Discrimination
+    from halfmask.table.describe import Description
+
+_fraction = click.option(
+    "--fraction", type=float, help="Share of the population that is in FILE (0 to 1)."
+)
+_size = click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
+limit_option = click.option(
+    "--limit",
+    type=float,
+    default=0.09,
+    show_default=True,
+    help="Highest acceptable risk of a criterion.",
+)
+
+
+@click.command("describe")
+@bare_source
+@click.option(
+    "--hierarchies",
+    default="proposed",
+    show_default=True,
+    help="proposed: from each column's values; auto: from how the columns go together.",
+)
+@click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
+@output("The proposed schema, a TOML file; - is stdout.")
+@as_json
+def describe_command(
+    file: str,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    table: str | None,
+    hierarchies: str,
+    intervals: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Propose a schema for FILE.
+
+    Example: halfmask describe people.csv -o people.toml
+    """
+    from halfmask.engines.read import read
+    from halfmask.release.files import whole_file
+    from halfmask.table.describe import describe, with_declared_policy
+    from halfmask.table.schema import Schema
+
+    refuse_two_documents(output, json_too=as_json)
+    how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "table": table}
+    rows = with_declared_policy(read(file, Schema(), **how), file)
+    with show.working("Describing"):
+        chosen = {} if intervals is None else {"intervals": intervals}
+        found = describe(rows, hierarchies=hierarchies, **chosen)
+    if output == STDOUT:
+        sys.stdout.write(show.visible(found.to_toml()))
+    elif output:
+        with whole_file(output) as temporary:
+            temporary.write_text(found.to_toml(), encoding="utf-8")
+        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
+    if as_json:
+        show.document("describe", found.to_dict())
+    elif output != STDOUT:
+        _show_description(found)
+
+
+def _show_description(found: Description) -> None:
+    columns = [(c.name, c.role, c.kind, c.distinct, c.missing, c.why) for c in found.columns]
+    headings = ("column", "role", "kind", "distinct", "missing", "why")
+    show.table(f"Proposed schema, from {found.rows:,} rows", headings, columns)
+    for note in found.notes:
+        show.say(note)
 
 
 @click.command("assess")
 @source
-@click.option("--population", type=click.Path(), help="The population table's file.")
-@click.option("--fraction", type=float, help="Share of the population that is in FILE (0 to 1).")
+@POPULATION
+@_fraction
 @weights_option
-@click.option("--size", type=int, default=3, show_default=True, help="Largest column sets.")
-@click.option("--limit", type=float, default=0.09, show_default=True,
-              help="Highest acceptable risk of a criterion.")  # fmt: skip
+@_size
+@limit_option
 @engine_options
 @report_option
 @as_json
-def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Measure who stands out in FILE.
 
     Example: halfmask assess people.csv -o report.html
@@ -43,7 +124,7 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
 
     refuse_bad_outputs(file, None, output)
     population = load(given["population"], {}) if given["population"] else None
-    table, how = rows_or_place(file, given)
+    table = load(file, given)
     with show.working("Assessing"):
         found = assess(
             table,
@@ -52,7 +133,6 @@ def command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
             weights=given["weights"],
             size=given["size"],
             limit=given["limit"],
-            **how,
         )
     show.outcome("assess", found, show_assessment, report=output, as_json=as_json)
 
@@ -91,6 +171,7 @@ def show_assessment(found: Assessment) -> None:
     _show_survey(found)
     _show_population(found)
     _show_intrusion(found)
+    show.findings("Further measures", found.findings, "sizes", "classes", "use", "attacks")
     for note in found.notes:
         show.say(note)
 
@@ -135,7 +216,7 @@ def _show_secrets(found: Assessment) -> None:
 def _show_survey(found: Assessment) -> None:
     if found.survey is None:
         return
-    from halfmask.report import survey
+    from halfmask.report import population
 
     facts = found.survey.to_dict()
     kinds = (facts["individual"], facts["plain"])
@@ -145,16 +226,16 @@ def _show_survey(found: Assessment) -> None:
         [
             ("highest chance", *(show.percent(one["highest"]) for one in kinds)),
             ("global risk (mean)", *(show.percent(one["mean"]) for one in kinds)),
-            ("expected number found", *(survey.people(one["expected"]) for one in kinds)),
+            ("expected number found", *(population.people(one["expected"]) for one in kinds)),
             (
                 f"rows above {show.percent(found.limit)}",
-                *(show.number(survey.rows_above(one, found.limit)) for one in kinds),
+                *(show.number(population.rows_above(one, found.limit)) for one in kinds),
             ),
         ],
     )
-    show.say(survey.outcome(facts, found.limit))
+    show.say(population.survey_outcome(facts, found.limit))
     models = None if found.uniqueness is None else found.uniqueness.to_dict()
-    show.say(survey.lean(facts, models))
+    show.say(population.lean(facts, models))
 
 
 def _show_population(found: Assessment) -> None:
@@ -176,7 +257,7 @@ def _show_population(found: Assessment) -> None:
     show.table(
         "Share of the population who are unique, estimated", ("model", "", "from", "to"), rows
     )
-    for line in (population.outcome(facts), facts["why"], population.agreement(facts)):
+    for line in (population.uniqueness_outcome(facts), facts["why"], population.agreement(facts)):
         if line:
             show.say(line)
 
@@ -184,8 +265,8 @@ def _show_population(found: Assessment) -> None:
 def _show_intrusion(found: Assessment) -> None:
     if found.intrusion is None or found.intrusion.chance.value is None:
         return
-    from halfmask.report import survey
-    from halfmask.report.risk_plots import band
+    from halfmask.report import population
+    from halfmask.report.plots import band
 
     facts = found.intrusion.to_dict()
     held = [(band(one), one["rows"]) for one in facts["distribution"] if one["rows"]]
@@ -195,4 +276,269 @@ def _show_intrusion(found: Assessment) -> None:
             ("chance", "rows"),
             held,
         )
-    show.say(survey.intrusion(facts))
+    show.say(population.intrusion(facts))
+
+
+@click.command("risks")
+@source
+@POPULATION
+@_fraction
+@weights_option
+@click.option("--household", metavar="COLUMN", help="Which rows belong together.")
+@_size
+@click.option("--limit", type=float, default=0.09, show_default=True,
+              help="Rows above this risk are counted.")  # fmt: skip
+@output("The figures of every row: .csv, .parquet, ...")
+@as_json
+def risks_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Measure every row of FILE, to filter and treat rows by.
+
+    The figures are about single people: keep them as safe as FILE itself.
+
+    Example: halfmask risks people.csv -o risks.csv
+    """
+    from halfmask.assessment.row_risks import row_risks
+
+    refuse_bad_outputs(file, output, None)
+    population = load(given["population"], {}) if given["population"] else None
+    table = load(file, given)
+    with show.working("Measuring"):
+        found = row_risks(
+            table,
+            population=population,
+            fraction=given["fraction"],
+            weights=given["weights"],
+            household=given["household"],
+            size=given["size"],
+        )
+    if output:
+        found.write(output)
+        show.say(f"The risk of every row is in {output}.")
+    facts = found.summary(given["limit"])
+    if as_json:
+        show.document("risks", {"rows": len(found), "limit": given["limit"], "risks": facts})
+    else:
+        show.table(
+            "Risk of rows",
+            ("risk", "highest", "mean", f"rows above {show.number(given['limit'])}"),
+            [(one["risk"], one["highest"], one["mean"], one["above"]) for one in facts],
+        )
+
+
+def needs_of(given: dict[str, Any]) -> list[Need]:
+    """The needs of ``--need`` and of the file of ``--needs``."""
+    from halfmask.metrics.discrimination.need import stated_needs
+
+    asked = [_need(text) for text in given["needs"]]
+    return asked + (stated_needs(given["needs_file"]) if given["needs_file"] else [])
+
+
+def _need(text: str) -> Need:
+    """A need written as ``target=key,key``."""
+    from halfmask.metrics.discrimination.need import Need
+
+    target, sign, keys = text.partition("=")
+    if not sign or not target.strip() or not names(keys):
+        raise click.UsageError("--need wants COLUMN=A,B, such as --need disease=age,sex.")
+    return Need(target.strip(), tuple(names(keys)))
+
+
+def show_needs(found: Comparison) -> None:
+    """Print how far needs are served, and whether as asked."""
+    if not found.needs:
+        return
+    rows = [
+        (
+            one.name,
+            show.rate(one.before),
+            show.rate(one.after, one.reason),
+            f"{one.rows_before:,} -> {one.rows_after:,}",
+            _bounds_text(one.at_least, one.at_most),
+            "" if one.met is None else one.met,
+        )
+        for one in found.needs
+    ]
+    headings = ("need", "original", "release", "rows", "asked", "met")
+    show.table("Needs (discrimination rate, 0 to 1)", headings, rows)
+    for note in dict.fromkeys(note for one in found.needs for note in one.notes):
+        show.say(note)
+
+
+def _bounds_text(at_least: float | None, at_most: float | None) -> str:
+    said = [] if at_least is None else [f"at least {at_least:g}"]
+    return " and ".join(said if at_most is None else [*said, f"at most {at_most:g}"])
+
+
+def show_release_rates(found: Comparison) -> None:
+    """Print attacks scored by discrimination rates, and where a weaker release tells less."""
+    from halfmask.report.discrimination import NAMES
+
+    held, quasi = found.discrimination, len(found.generalized)
+    rows = [
+        (
+            NAMES.get(one.attack, one.attack),
+            one.target,
+            None if one.before is None else show.rate(one.before),
+            show.rate(one.rate),
+            None if one.chance is None else show.rate(one.chance.value),
+            one.kind or "",
+        )
+        for one in held.rates
+        if one.attack == "identity" or len(one.keys) == quasi
+    ]
+    headings = ("attack", "on", "original", "release", "by chance", "class")
+    loss = show.rate(held.loss)
+    show.table(f"Discrimination rates; overall information loss: {loss}", headings, rows)
+    each = [
+        (one.target, one.keys[0], show.rate(one.before), show.rate(one.rate), one.kind or "")
+        for one in held.rates
+        if one.attack == "homogeneity" and len(one.keys) < quasi
+    ]
+    if each:
+        parts = ("column", "told by", "original", "release", "class")
+        show.table("By each quasi-identifier alone", parts, each)
+    show.say(f"{held.pairing} Identity bounds an attacker without this pairing from above.")
+    _say_reasons([(one.attack, one.target, one.reason) for one in held.rates if one.reason])
+    for gone in held.absent:
+        show.say(
+            f"Column {gone.column}: no released label but * stands for {gone.absent:,} of its "
+            f"{gone.values:,} values."
+        )
+    if held.inversions is None:
+        return
+    if held.weaker_rows != held.rows:
+        show.say(
+            f"The weaker release holds {held.weaker_rows:,} rows, this one {held.rows:,}: their "
+            "coverage differs."
+        )
+    if not held.inversions:
+        show.say("Nowhere does it tell more than the weaker release.")
+        return
+    worse = [(i.attack, i.target, ", ".join(i.keys), i.rate, i.weaker) for i in held.inversions]
+    compared = ("attack", "on", "known", "this release", "the weaker one")
+    show.table("It tells more than the weaker release", compared, worse)
+
+
+def _say_reasons(reasons: Sequence[tuple[str, str, str]]) -> None:
+    for attack, target, reason in dict.fromkeys(reasons):
+        show.say(f"{attack.capitalize()} of {target} is not known: {reason}")
+
+
+_SHOWN = 20  # lines of a table for people
+
+
+@click.command("discriminate")
+@source
+@click.option("--target", required=True, metavar="COLUMN", help="What is to be learned.")
+@click.option("--key", "keys", metavar="A,B", help="What somebody knows, jointly.")
+@click.option("--size", type=int, help="Rank all sets of so many columns (of --key, or of all).")
+@click.option("--values", is_flag=True, help="Also list each value of the keys. Shows cells.")
+@click.option(
+    "--partition", type=click.Path(), help="Which values count as one, per column: .toml."
+)
+@click.option(
+    "--suppressed",
+    type=click.Choice(("keep", "drop", "missing")),
+    default="keep",
+    show_default=True,
+    help="Cells that hold *: a value, rows left out, or missing.",
+)
+@click.option("--permutations", type=int, default=20, show_default=True,
+              help="Shuffles that show what chance gives; 0: none.")  # fmt: skip
+@engine_options
+@report_option
+@as_json
+def discriminate_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Measure how far other columns of FILE tell one: the discrimination rate.
+
+    With --key the rate of these columns together; without, or with --size, a ranking of all sets
+    of columns up to a size (3 unless told).
+
+    Example: halfmask discriminate people.csv --target disease --key age,sex
+    """
+    from halfmask.assessment.discriminate import discriminate
+
+    refuse_bad_outputs(file, None, output)
+    table = load(file, given)
+    with show.working("Measuring"):
+        found = discriminate(
+            table,
+            given["target"],
+            names(given["keys"]) or None,
+            size=given["size"],
+            values=given["values"],
+            partition=given["partition"],
+            suppressed=given["suppressed"],
+            permutations=given["permutations"],
+        )
+    show.outcome("discriminate", found, show_rates, report=output, as_json=as_json)
+
+
+def show_rates(found: Discriminated) -> None:
+    """Print rates for people."""
+    if found.rate is not None:
+        _show_rate(found.rate)
+        _show_values(found.rate)
+    if found.sets:
+        rows = [
+            (
+                ", ".join(one.columns),
+                show.rate(one.rate),
+                None if one.inflation is None else show.rate(one.inflation.chance.value),
+                one.kind,
+                one.identified_rows,
+            )
+            for one in found.sets[:_SHOWN]
+        ]
+        headings = ("told by", "rate", "by chance", "class", "rows certain")
+        show.table(f"Column sets that tell most about {found.target}", headings, rows)
+        _more(len(found.sets), "column sets")
+    for note in found.notes:
+        show.say(note)
+
+
+def _show_rate(one: Discrimination) -> None:
+    facts: list[tuple[str, Any]] = [
+        ("rate (0 tells nothing, 1 everything)", show.rate(one.rate)),
+        ("class", one.kind),
+        ("rows", one.rows),
+        ("rows left out, with suppressed cells", one.left_out),
+        (f"bits of {one.target}, H(X)", show.rate(one.entropy)),
+        ("bits still needed, H(X | Y)", show.rate(one.residual)),
+        ("values or combinations that leave one outcome", one.identifying),
+        ("rows that hold them", one.identified_rows),
+    ]
+    if one.inflation is not None:
+        chance, left = one.inflation.chance, one.inflation.adjusted
+        facts.append(("rate by chance (shuffled target)", show.rate(chance.value, chance.reason)))
+        facts.append(("rate beyond chance", show.rate(left.value, left.reason)))
+    title = f"What {', '.join(one.keys_)} tells about {one.target}"
+    show.table(title, ("", ""), facts)
+
+
+def _show_values(one: Discrimination) -> None:
+    """The values that tell most, whatever their frequency; the more frequent first."""
+    if not one.details:
+        return
+    telling = sorted(one.details, key=lambda v: (-v.unweighted * v.share, -v.count))
+    rows = [
+        (
+            ", ".join(show.number(part) for part in v.value)
+            if isinstance(v.value, tuple)
+            else str(v.value),
+            show.rate(v.rate),
+            v.count,
+            show.percent(v.share),
+            show.rate(v.unweighted),
+            show.percent(v.top),
+        )
+        for v in telling[:_SHOWN]
+    ]
+    headings = (", ".join(one.keys_), "rate", "rows", "share", "rate alone", "likeliest outcome")
+    show.table("Values", headings, rows)
+    _more(len(telling), "values")
+
+
+def _more(count: int, what: str) -> None:
+    if count > _SHOWN:
+        show.say(f"The first {_SHOWN} of {count:,} {what}; --json gives all.")

@@ -8,6 +8,7 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.options import as_json, bare_source, load
+from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Budget
     from halfmask.dp.ledger import Account
-    from halfmask.release.private import PrivateRelease
+    from halfmask.release.release import PrivateRelease
 
 _INSIST = click.option(
     "--insist", is_flag=True, help="Mean an epsilon above 20 or a delta above 0.0001."
+)
+LEDGER = click.option(
+    "--ledger", type=click.Path(), help="The file that keeps this table's budget."
 )
 _KEY = click.option(
     "--ledger-key", type=click.Path(), help="The secret file that --ledger is sealed with."
@@ -44,7 +48,7 @@ def budget_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-def keeper(
+def accountant_of(
     ledger: str | None, grant: str | None, key: str | None = None, *, insist: bool = False
 ) -> Accountant | None:
     """Who keeps the budget of the table: the ledger, opened, or started with a grant."""
@@ -52,20 +56,23 @@ def keeper(
     from halfmask.dp.ledger import BudgetLedger
 
     if not ledger:
-        if grant or key:
+        if grant:
             raise click.UsageError("--grant starts a ledger: name its file with --ledger.")
+        if key:
+            raise click.UsageError("--ledger-key opens a ledger: name its file with --ledger.")
         return None
     if grant:
-        made = BudgetLedger.create(ledger, _granted(grant), key=key, insist=insist)
+        made = BudgetLedger.create(ledger, _read_grant(grant), key=key, insist=insist)
         return Accountant.of(made)
     return Accountant.of(BudgetLedger.open(ledger, key=key))
 
 
 @click.group("budget")
-def command() -> None:
+def budget_command() -> None:
     """Grant, show and raise the privacy budget of a table, which LEDGER keeps.
 
-    All but create need no table. create, show, raise and bind take --json.
+    create it once, name it with --ledger in query and synthesize, and show what is left. Only bind
+    needs the table.
 
     Example: halfmask budget create people.ledger --grant 3,1e-6
     """
@@ -76,7 +83,7 @@ _key = click.option("--key", type=click.Path(), help="A secret file that the row
 _reason = click.option("--reason", required=True, help="Why; it is kept in the ledger.")
 
 
-@command.command("create")
+@budget_command.command("create")
 @_ledger
 @click.option("--grant", required=True, metavar="EPSILON[,DELTA]", help="What may be spent in all.")
 @click.option("--rho", is_flag=True, help="The grant is a rho of concentrated privacy.")
@@ -92,10 +99,9 @@ _reason = click.option("--reason", required=True, help="Why; it is kept in the l
 @as_json
 def create(ledger: str, grant: str, rho: bool, as_json: bool, **given: Any) -> None:
     """Start LEDGER with a budget; only its owner can read the file."""
-    from halfmask.dp.budget import Concentrated
     from halfmask.dp.ledger import BudgetLedger
 
-    granted = Concentrated(grant) if rho else _granted(grant)
+    granted = _rho("grant", grant) if rho else _read_grant(grant)
     made = BudgetLedger.create(
         ledger,
         granted,
@@ -107,18 +113,18 @@ def create(ledger: str, grant: str, rho: bool, as_json: bool, **given: Any) -> N
     _show(made.account(), as_json=as_json)
 
 
-@command.command("show")
+@budget_command.command("show")
 @_ledger
 @_key
 @as_json
-def shown(ledger: str, key: str | None, as_json: bool) -> None:
+def show_ledger(ledger: str, key: str | None, as_json: bool) -> None:
     """Check the seals of LEDGER and tell what was granted, spent and is left."""
     from halfmask.dp.ledger import BudgetLedger
 
     _show(BudgetLedger.open(ledger, key=key).account(), as_json=as_json)
 
 
-@command.command("raise")
+@budget_command.command("raise")
 @_ledger
 @click.option(
     "--to", required=True, metavar="EPSILON[,DELTA]", help="What may be spent in all now."
@@ -127,7 +133,7 @@ def shown(ledger: str, key: str | None, as_json: bool) -> None:
 @_key
 @_INSIST
 @as_json
-def raised(ledger: str, to: str, as_json: bool, **given: Any) -> None:
+def raise_grant(ledger: str, to: str, as_json: bool, **given: Any) -> None:
     """Grant more, as the controller; what was spent stays spent."""
     from halfmask.dp.budget import Approximate, Concentrated
     from halfmask.dp.ledger import BudgetLedger
@@ -135,24 +141,23 @@ def raised(ledger: str, to: str, as_json: bool, **given: Any) -> None:
     opened = BudgetLedger.open(ledger, key=given["key"])
     now = opened.granted()
     if isinstance(now, Concentrated):
-        amount: Budget = Concentrated(to)
-    elif isinstance(now, Approximate):
-        epsilon, _, delta = to.partition(",")
-        amount = Approximate(epsilon, delta or now.delta)
+        amount = _rho("to", to)
+    elif isinstance(now, Approximate) and "," not in to:
+        amount = Approximate(_read_grant(to, "to").parts()[0], now.delta)
     else:
-        amount = _granted(to)
+        amount = _read_grant(to, "to")
     opened.raise_to(amount, given["reason"], insist=given["insist"])
     _show(opened.account(), as_json=as_json)
 
 
-@command.command("bind")
+@budget_command.command("bind")
 @_ledger
 @bare_source
 @click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling.")
 @_reason
 @_key
 @as_json
-def bound(ledger: str, file: str, as_json: bool, **given: Any) -> None:
+def bind_table(ledger: str, file: str, as_json: bool, **given: Any) -> None:
     """Say that LEDGER keeps the budget of FILE from now on, whose columns changed."""
     from halfmask.dp.ledger import BudgetLedger, identity
 
@@ -162,11 +167,24 @@ def bound(ledger: str, file: str, as_json: bool, **given: Any) -> None:
     _show(opened.account(), as_json=as_json)
 
 
-def _granted(text: str) -> Budget:
+def _read_grant(text: str, option: str = "grant") -> Budget:
     from halfmask.dp.budget import budget
 
     epsilon, _, delta = text.partition(",")
-    return budget(epsilon, delta or 0)
+    try:
+        return budget(epsilon, delta or 0)
+    except ParameterError:
+        allowed = "an epsilon above 0, or an epsilon and a delta below 1, such as 3 or 3,1e-6"
+        raise ParameterError(f"--{option}", text, allowed) from None
+
+
+def _rho(option: str, text: str) -> Budget:
+    from halfmask.dp.budget import Concentrated
+
+    try:
+        return Concentrated(text)
+    except ParameterError:
+        raise ParameterError(f"--{option}", text, "one number, the rho, such as 0.1") from None
 
 
 def _show(account: Account, *, as_json: bool) -> None:
@@ -179,11 +197,13 @@ def _show(account: Account, *, as_json: bool) -> None:
         for name in ("name", "partition", "granted", "spent", "left")
         if facts[name]
     ]
+    bound = "a table, by its columns" if facts["table"] else "no table yet: the first use binds it"
+    shown.append(("bound to", bound))
     show.table("Budget", ("", ""), shown)
     show.table(
         "Grants",
         ("when", "in all", "why"),
-        [(g["at"], g["amount"], g["reason"]) for g in facts["grants"]],
+        [(g["at"], g["amount"], g["reason"] or "created") for g in facts["grants"]],
     )
     if facts["levels"]:
         rows = [(level["epsilon"], level["left"]) for level in facts["levels"]]
@@ -203,5 +223,4 @@ def show_promise(
         for b in release.bounds
     ]
     show.table("An attacker's best chance", ("column", "values", "before", "after"), shown, to=to)
-    for note in release.notes:
-        show.say(note)
+    show.notes(release)

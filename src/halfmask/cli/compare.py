@@ -1,39 +1,41 @@
-"""``halfmask compare``: what a release is still good for, and what it still tells."""
+"""The verbs that hold tables against each other: ``compare``, ``frontier`` and ``policies``."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from halfmask.cli import show
-from halfmask.cli.criteria import show_criteria
+from halfmask.cli.assess import limit_option, needs_of, show_needs, show_release_rates
 from halfmask.cli.options import (
+    POPULATION,
+    STDOUT,
+    AlternativesCommand,
     as_json,
+    choices,
+    demand_options,
+    demand_settings,
     engine_options,
+    load,
     names,
+    output,
+    read_beside,
     refuse_bad_outputs,
+    refuse_two_documents,
     report_option,
-    rows_or_place,
+    show_criteria,
     source,
 )
-from halfmask.cli.rates import needs_of, show_needs, show_release_rates
+from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from halfmask.anonymize.policies import Gain, PolicyComparison
     from halfmask.assessment.comparison import Comparison
-    from halfmask.metrics.estimate import Estimate
-    from halfmask.metrics.utility.regression import Regression
-
-
-_LEARNED = (
-    ("homogeneity", "homogeneity: rows certain"),
-    ("background", "background knowledge: rows certain if a value is ruled out"),
-    ("skewness", "skewness: largest gain of a value"),
-    ("similarity", "similarity: rows alike in meaning"),
-)
-_PLACES = (
-    "engine", "memory_limit", "release_table", "control_table", "earlier_table", "weaker_table",
-)  # fmt: skip
+    from halfmask.assessment.points import Frontier, Point
+    from halfmask.report.frontier import PointFigure
+    from halfmask.table.table import Table
 
 
 @click.command("compare")
@@ -58,8 +60,7 @@ _PLACES = (
               help="Which sensitive values mean the same, per column: .toml.")  # fmt: skip
 @click.option("--weaker", type=click.Path(),
               help="A release under a weaker promise: where RELEASE tells more.")  # fmt: skip
-@click.option("--limit", type=float, default=0.09, show_default=True,
-              help="Highest acceptable risk of a criterion.")  # fmt: skip
+@limit_option
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
 @click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Other random choices.")
@@ -70,7 +71,9 @@ _PLACES = (
 @click.option("--weaker-table", help="Which table of a database the weaker release is.")
 @report_option
 @as_json
-def command(file: str, release: str, output: str | None, as_json: bool, **given: Any) -> None:
+def compare_command(
+    file: str, release: str, output: str | None, as_json: bool, **given: Any
+) -> None:
     """Compare the original FILE with its RELEASE.
 
     Example: halfmask compare people.csv out.parquet -o report.html
@@ -78,52 +81,42 @@ def command(file: str, release: str, output: str | None, as_json: bool, **given:
     from halfmask.assessment.compare import compare
 
     refuse_bad_outputs(file, None, output)
-    original, how = rows_or_place(file, given)
-    how |= {name: given[name] for name in _PLACES}
+    original = load(file, given)
+    named = {"release": release, **{name: given[name] for name in ("control", "earlier", "weaker")}}
+    others = {name: read_beside(f"{name}_table", one, given) for name, one in named.items()}
     with show.working("Comparing"):
         found = compare(
             original,
-            release,
-            control=given["control"],
-            earlier=given["earlier"],
             suppressed=given["suppressed"],
             same_order=given["same_order"],
             targets=names(given["target"]) or None,
             queries=given["queries"],
             needs=needs_of(given),
             partition=given["partition"],
-            weaker=given["weaker"],
             limit=given["limit"],
             learn=given["learn"],
             attacks=given["attacks"],
             seed=given["seed"],
-            **how,
+            **others,
         )
     show.outcome("compare", found, show_comparison, report=output, as_json=as_json)
 
 
 def show_comparison(found: Comparison) -> None:
     """Print a comparison for people."""
-    from halfmask.report.sentences import MADE_UP
+    from halfmask.report.words import MADE_UP
 
-    facts = [
-        ("rows", found.rows, found.rows_released),
-        ("classes", found.classes, found.classes_released),
-        ("mean class size", found.mean_class, found.mean_class_released),
-        ("highest risk (prosecutor)", found.before.prosecutor, _of_classes(found, "prosecutor")),
-        ("mean risk (marketer)", found.before.marketer, _of_classes(found, "marketer")),
-    ]
-    show.table("Original and release", ("", "original", "release"), facts)
+    show.findings("Original and release", found.findings, "sizes")
     loss = "not known" if found.loss is None else f"{show.number(found.loss)} of 1"
     generalized = [(c.name, c.loss, c.distinct, c.distinct_released) for c in found.generalized]
     show.table(f"Loss: {loss}", ("quasi-identifier", "loss", "values", "labels"), generalized)
     moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
-    show.table("Classes", ("", "figure"), _classes(found))
-    show.table("What it is good for", ("", "figure", "from", "to"), _good_for(found))
+    show.findings("Classes", found.findings, "classes")
+    show.findings("What it is good for", found.findings, "use")
     show_needs(found)
     show_criteria([one.to_dict() for one in found.criteria])
-    show.table("Attacks", ("attack", "figure", "from", "to"), _attacks(found))
+    show.findings("Attacks", found.findings, "attacks")
     show_release_rates(found)
     if found.made_up:
         show.say(MADE_UP)
@@ -133,88 +126,243 @@ def show_comparison(found: Comparison) -> None:
         show.say(note)
 
 
-def _of_classes(found: Comparison, attacker: str) -> float | str:
-    """A risk by the release's own classes, where they hold the original's people."""
-    return "not known" if found.made_up else float(getattr(found.after, attacker))
+_SHOWN = 40  # settings that are printed; --json and -o hold all
 
 
-def _classes(found: Comparison) -> list[tuple[str, Any]]:
-    held = found.partition
-    rows: list[tuple[str, Any]] = [
-        (f"average class / smallest, {held.k} (C_AVG)", held.average_class),
-        ("discernibility", held.discernibility),
-    ]
-    rows += [(f"classification metric, {name}", v) for name, v in found.utility.classification]
-    names = ("dbil", "sbil", "ebil", "tbil", "ctbil", "wcss")
-    return rows + [(name.upper(), _loss(held.to_dict(), name)) for name in names]
+@click.command("frontier", cls=AlternativesCommand)
+@source
+@POPULATION
+@demand_options
+@click.option("--method", default="optimal", show_default=True, metavar="A,B", help="Methods.")
+@click.option(
+    "--suppression", default="0,0.02,0.05", show_default=True, help="Shares of rows left out."
+)
+@click.option("--metric", default="loss", show_default=True, help="What recodings minimize.")
+@click.option("--risk", default="mean", show_default=True,
+              help="Compare by this risk: mean, highest or inference.")  # fmt: skip
+@click.option("--utility", help="Compare by loss or distance; default: loss where it is known.")
+@click.option("--epsilon", metavar="0.5,1,2", help="Private tables with each of these budgets.")
+@click.option("--domains", type=click.Path(), help="Their public values or bounds: .toml.")
+@click.option("--draws", type=int, default=5, show_default=True,
+              help="Private tables drawn for each budget; figures are means.")  # fmt: skip
+@click.option("--release", multiple=True, type=click.Path(), help="A finished table to add.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For random methods.")
+@click.option("--time-limit", type=float, help="Seconds for each search.")
+@engine_options
+@report_option
+@as_json
+def frontier_command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
+    """Show risk against utility for many settings.
 
+    Example: halfmask frontier people.csv --k 2,5,10,20 -o frontier.html
+    """
+    from halfmask.assessment.frontier import frontier
+    from halfmask.models.options import read_numbers
 
-def _loss(held: dict[str, Any], name: str) -> Any:
-    """A figure of the classes, or what is known of it where labels overlap."""
-    if held[name] is not None:
-        return held[name]
-    low, high = held.get(f"{name}_low"), held.get(f"{name}_high")
-    if low is None:
-        return "not known: labels do not tell which row stands in which class"
-    return f"{show.number(low)} to {show.number(high)}: labels do not tell who stands where"
-
-
-def _attacks(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
-    link = found.linkage
-    rows = [
-        _line("record linkage, nearest row", link.distance),
-        _line("record linkage, best matching", link.assignment),
-        _line("record linkage, Fellegi-Sunter", link.probabilistic),
-        _line("interval disclosure", link.interval),
-        _line("membership (0.5 is guessing)", found.membership.area),
-        _line("minimality, rows", found.minimality),
-    ]
-    for _, after in found.disclosures:
-        if after is not None and not found.made_up:
-            for name, words in _LEARNED:
-                value = getattr(after, name)
-                known = "not known" if value is None else value
-                rows.append((f"{words}, {after.column}", known, None, None))
-    if found.differencing is not None:
-        rows.append(_line("differencing, people alone", found.differencing.alone))
-        rows += [
-            _line(f"differencing, {name} certain", share)
-            for name, share in found.differencing.disclosed
-        ]
-    return rows
-
-
-def _line(name: str, one: Estimate) -> tuple[str, Any, Any, Any]:
-    """A figure and its interval; none where it was counted or is not known."""
-    if one.value is None:
-        return (name, "not known", None, None)
-    sampled = (one.low, one.high) != (one.value, one.value)
-    return (name, one.value, one.low if sampled else None, one.high if sampled else None)
-
-
-def _good_for(found: Comparison) -> list[tuple[str, Any, Any, Any]]:
-    error = found.counting.error
-    rows = [("random counts, mean relative error", error.value, error.low, error.high)]
-    rows += [
-        (f"query {q.query} of the file, mean relative error", q.error.value, q.error.low,
-         q.error.high)
-        for q in found.queries
-    ]  # fmt: skip
-    rows += [
-        (
-            f"{p.measure} of {p.target}, {p.model} (original: {show.number(p.original.value)})",
-            p.release.value,
-            p.release.low,
-            p.release.high,
+    refuse_bad_outputs(file, None, output)
+    wanted = choices(given)
+    if not wanted and not given["release"] and not given["epsilon"]:
+        raise click.UsageError(
+            "No promise is named: give --k, --l, --t or another, or --epsilon or --release."
         )
-        for p in found.predictions
+    table = load(file, given)
+    finished = {path: load(path, {}) for path in given["release"]}
+    with show.counting("Searching every setting") as progress:
+        found = frontier(
+            table,
+            *wanted,
+            methods=names(given["method"]),
+            suppression=read_numbers("suppression", given["suppression"], "--"),
+            metric=given["metric"],
+            risk=given["risk"],
+            utility=given["utility"],
+            seed=given["seed"],
+            time_limit=given["time_limit"],
+            epsilons=read_numbers("epsilon", given["epsilon"], "--") if given["epsilon"] else (),
+            domains=given["domains"],
+            draws=given["draws"],
+            releases=finished,
+            progress=progress,
+            **demand_settings(given),
+        )
+    show.outcome("frontier", found, show_frontier, report=output, as_json=as_json)
+    return 0 if found.points else PrivacyError.exit_code
+
+
+def show_frontier(found: Frontier) -> None:
+    """Print one line per result for people; where they are many, those worth a choice."""
+    points = found.different if len(found.different) <= _SHOWN else found.best
+    if not points:
+        show.say(
+            "No setting can be satisfied: promise less, let more rows be suppressed "
+            "(--suppression), or give hierarchies that generalize further."
+        )
+        return
+    from halfmask.report.frontier import FIGURES, RISKS
+
+    headings = ("setting", "✓", *(figure.title for figure in FIGURES))
+    what = RISKS[found.risk].title
+    title = (
+        f"Risk and utility (✓ not dominated: none is better in {what} or {found.utility} and as "
+        "good in the other)"
+    )
+    same = Counter(point.same_as for point in found.points if point.same_as is not None)
+    show.table(title, headings, [_row(point, same[point.name]) for point in points])
+    if same:
+        show.say("Settings with the same figures stand in one line: --json or -o names all.")
+    if len(points) < len(found.different):
+        show.say(
+            f"{len(found.different) - len(points)} results that others dominate are not shown: "
+            "--json or -o gives all."
+        )
+    for names_, what in ((found.impossible, "cannot be satisfied"),
+                         (found.undecided, "not decided within the time limit")):  # fmt: skip
+        if names_:
+            few = "; ".join(f"({name})" for name in names_[:3])
+            more = ", ..." if len(names_) > 3 else ""
+            count = "1 setting" if len(names_) == 1 else f"{len(names_)} settings"
+            show.say(f"{count} {what}: {few}{more}")
+    show.notes(found)
+
+
+def _row(point: Point, same: int) -> tuple[str, ...]:
+    more = "" if not same else f" (and {same} more)"
+    from halfmask.report.frontier import FIGURES
+
+    figures = (_figure(point, figure) for figure in FIGURES)
+    return (point.name + more, "✓" if point.best else "", *figures)
+
+
+def _figure(point: Point, figure: PointFigure) -> str:
+    """A figure, with its interval where it is a mean of draws."""
+    value = getattr(point, figure.name)
+    if value is None:
+        return ""
+    low, high = (point.intervals or {}).get(figure.name, (value, value))
+    text = figure.text(value)
+    return text if low == high else f"{text} ({figure.text(low)} to {figure.text(high)})"
+
+
+@click.command("policies")
+@source
+@click.option(
+    "--concern",
+    multiple=True,
+    metavar="NAME",
+    help="general, offline, online, personal, professional, sexual-political, or shares "
+    "HIGH/MEDIUM/LOW in percent.",
+)
+@click.option(
+    "--ks",
+    default="3,5,7",
+    show_default=True,
+    metavar="LOW,MEDIUM,HIGH",
+    help="What people with each concern demand.",
+)
+@click.option("--correlated", metavar="A,B", help="Numeric columns that demands grow with.")
+@click.option("--column", default="k_i", show_default=True, help="The name of the new column.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Repeat the dealing.")
+@click.option("--compare", is_flag=True, help="Show what demands gain over one k and deleting.")
+@click.option("--runs", type=int, default=3, show_default=True, help="Seeds to compare over.")
+@click.option("--method", default="personal", show_default=True, help="How rows are divided.")
+@output("The table with the new column, yours alone; - is CSV on stdout.")
+@click.option("--report", type=click.Path(), help="With --compare, a report: .html or .json.")
+@as_json
+def policies_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Invent people's demands, or compare with --compare.
+
+    Example: halfmask policies people.csv --concern personal -o demands.csv
+
+    Example: halfmask policies people.csv --compare --report gains.html
+    """
+    refuse_two_documents(output, json_too=as_json)
+    refuse_bad_outputs(file, output, given["report"])
+    table = load(file, given)
+    given["ks"] = _numbers("ks", given["ks"], ",")
+    given["correlated"] = names(given["correlated"]) or None
+    if given["compare"]:
+        _compare(table, given, as_json=as_json)
+    else:
+        _generate(table, given, output, as_json=as_json)
+
+
+def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_json: bool) -> None:
+    from collections import Counter
+
+    from halfmask.release.files import private_file, write_table
+    from halfmask.sample.policies import generate
+
+    concern = _concerns(given["concern"] or ("personal",))[0]
+    made = generate(
+        table,
+        concern,
+        k=given["ks"],
+        correlated=given["correlated"],
+        column=given["column"],
+        seed=given["seed"],
+    )
+    counts = Counter(made.arrow[given["column"]].to_pylist())
+    if output == STDOUT:
+        show.csv(made.arrow)
+    elif output:
+        write_table(made.arrow, output, private_file)
+        show.say(f"The table with its demands is in {output}: these are all rows, no release.")
+    else:
+        show.say("Nothing was written: give -o FILE to keep the demands.")
+    groups = sorted(counts.items())
+    if as_json:
+        listed = [{"k": k, "people": people} for k, people in groups]
+        show.document("policies", {"column": given["column"], "demands": listed})
+    elif output != STDOUT:
+        show.table("Demands", ("k", "people"), groups)
+
+
+def _compare(table: Table, given: dict[str, Any], *, as_json: bool) -> None:
+    from halfmask.anonymize.policies import compare_policies
+
+    if given["runs"] < 1:
+        raise click.UsageError("--runs takes a number of at least 1.")
+    concerns = _concerns(given["concern"]) if given["concern"] else None
+    with show.working("Dividing the rows under every policy"):
+        found = compare_policies(
+            table,
+            concerns,
+            k=given["ks"],
+            correlated=given["correlated"],
+            method=given["method"],
+            seeds=range(given["seed"], given["seed"] + given["runs"]),
+        )
+    show.outcome("policies", found, _show_gains, report=given["report"], as_json=as_json)
+
+
+def _show_gains(found: PolicyComparison) -> None:
+    rows = [
+        (
+            one.concern,
+            ", ".join(map(str, one.k)),
+            one.personal,
+            _gain_text(one.over_moderate),
+            _gain_text(one.over_uniform),
+            _gain_text(one.over_deleting),
+        )
+        for one in found.gains
     ]
-    rows += [_line(_fitted(one), one.overlap) for one in found.regressions]
-    return rows
+    headings = ("people", "k", "loss per row", "over k medium", "over k high", "over deleting")
+    show.table("What personal demands gain (above 1: they lose less)", headings, rows)
 
 
-def _fitted(one: Regression) -> str:
-    name = f"linear model of {one.target}, overlap of intervals"
-    if one.overlap.value is None:
-        return name
-    return f"{name} ({one.coefficients} of {one.coefficients + one.lost} coefficients)"
+def _gain_text(gain: Gain) -> str:
+    wide = (gain.high - gain.low) / 2
+    return f"{gain.mean:.3f}" + (f" ± {wide:.3f}" if wide else "")
+
+
+def _concerns(given: tuple[str, ...]) -> list[Any]:
+    return [tuple(_numbers("concern", one, "/")) if "/" in one else one for one in given]
+
+
+def _numbers(option: str, text: str, sign: str) -> list[Any]:
+    try:
+        listed = [float(part) for part in text.split(sign)]
+    except ValueError:
+        raise click.UsageError(f"--{option} takes three numbers with '{sign}' between.") from None
+    return [int(one) if one.is_integer() else one for one in listed]

@@ -7,9 +7,11 @@ went away.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
@@ -17,34 +19,38 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from halfmask.cli import show
-from halfmask.errors import HalfmaskError, InputError, InternalError, masked
+from halfmask.errors import HalfmaskError, InputError, InternalError, mask_passwords
 from halfmask.failure import Failure, failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = (
-    "describe",
-    "assess",
-    "risks",
-    "check",
-    "discriminate",
-    "anonymize",
-    "recode",
-    "query",
-    "synthesize",
-    "budget",
-    "cocluster",
-    "compare",
-    "frontier",
-    "policies",
-    "serve",
-    "relay",
-    "cell",
-    "ask",
-    "cells",
-    "demo",
-)
+
+# The verbs in the order a user meets them, and the chapter of each; one line a verb.
+VERBS = {
+    "describe": "assess",
+    "assess": "assess",
+    "risks": "assess",
+    "check": "publish",
+    "discriminate": "assess",
+    "anonymize": "publish",
+    "recode": "publish",
+    "mask": "mask",
+    "query": "query",
+    "synthesize": "publish",
+    "tabulate": "tabulate",
+    "budget": "budget",
+    "cocluster": "publish",
+    "compare": "compare",
+    "frontier": "compare",
+    "policies": "compare",
+    "serve": "serve",
+    "relay": "cells",
+    "cell": "cells",
+    "ask": "query",
+    "cells": "cells",
+    "demo": "serve",
+}
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
@@ -59,7 +65,8 @@ class LazyGroup(click.Group):
         """Import one verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"halfmask.cli.{cmd_name}").command
+        chapter = import_module(f"halfmask.cli.{VERBS[cmd_name]}")
+        command: click.Command = getattr(chapter, f"{cmd_name}_command")
         return command
 
 
@@ -79,15 +86,16 @@ def cli() -> None:
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; the only place where errors become exit codes."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    code = _guarded(given)
     try:
+        code = _invoke(given)
         sys.stdout.flush()
+        sys.stderr.flush()
     except BrokenPipeError:
-        code = _hush()
+        _leave()
     sys.exit(code)
 
 
-def _guarded(given: list[str]) -> int:
+def _invoke(given: list[str]) -> int:
     try:
         # Not cli.main: click would turn a broken pipe into exit code 1, which means bad input.
         with cli.make_context("halfmask", given) as context:
@@ -103,9 +111,9 @@ def _guarded(given: list[str]) -> int:
         click.echo("Interrupted; nothing was released.", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        return _hush()
+        raise
     except Exception as error:  # noqa: BLE001 - the last line of defense: no value may leak
-        return _fail(given, _seen(error))
+        return _fail(given, _explain(error))
     return result if isinstance(result, int) else 0
 
 
@@ -121,10 +129,10 @@ def _usage(error: click.ClickException) -> str:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     hint = f" See {context.command_path} --help." if context else ""
-    return masked(f"{message}{hint}")
+    return mask_passwords(f"{message}{hint}")
 
 
-def _seen(error: Exception) -> Failure:
+def _explain(error: Exception) -> Failure:
     """What an exception means; of a defect more is shown to whoever asks for it."""
     found = failure(error)
     if isinstance(error, HalfmaskError) or found.code != InternalError.code:
@@ -137,7 +145,15 @@ def _seen(error: Exception) -> Failure:
     return replace(found, message=found.message + hint)
 
 
-def _hush() -> int:
-    """The reader is gone: let nothing more be written, not even at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+def _leave() -> NoReturn:
+    """The reader is gone: nothing more is written, and nothing is torn down that could abort.
+
+    What must happen at exit happens; threads of engines and what buffers still hold is left as it
+    is, for the interpreter would write it to the closed pipe, or wait for locks, and fail.
+    """
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(nothing, stream.fileno())
+    atexit._run_exitfuncs()  # noqa: SLF001 - temporary folders go
+    os._exit(BROKEN_PIPE)

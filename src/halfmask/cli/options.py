@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from halfmask.cli import show
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from halfmask.models.options import Form
+    from halfmask.models.verdict import Model
     from halfmask.table.schema import Role, Schema
     from halfmask.table.table import Table
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 STDOUT = "-"
 POLICIES = click.option(
@@ -42,7 +48,7 @@ _TEXT = (
     click.option("--encoding", help="utf-8 or latin-1."),
     click.option("--decimal", metavar="MARK", help="The decimal mark of a CSV file: , or a point."),
 )
-_READ = ("schema", "delimiter", "encoding", "decimal")
+_READ = ("schema", "delimiter", "encoding", "decimal", "engine", "memory_limit", "table")
 _ROLES = (
     click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."),
     click.option("--quasi", metavar="A,B", help="Columns to take as quasi-identifiers."),
@@ -63,7 +69,9 @@ def source(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with(verb: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
-    for option in reversed(options):
+    taken = {name for given in getattr(verb, "__click_params__", ()) for name in given.opts}
+    wanted: tuple[Decorator, ...] = options if "--table" in taken else (*options, _SHEET)
+    for option in reversed(wanted):
         verb = option(verb)
     return click.argument("file", type=click.Path())(verb)
 
@@ -80,10 +88,9 @@ weights_option = click.option(
 _ENGINE = (
     click.option("--engine", help="duckdb: count FILE without reading it into memory."),
     click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB."),
-    click.option(
-        "--table", "source_table", help="Which table of a database (.duckdb, postgres://)."
-    ),
+    click.option("--table", help="Which table of a database, or sheet of a workbook."),
 )
+_SHEET = click.option("--table", help="Which sheet of a workbook, or table of an SQLite file.")
 
 
 def engine_options(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,15 +100,26 @@ def engine_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-def rows_or_place(file: str, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The table that FILE holds, or FILE where an engine counts it, and how that is done."""
-    from halfmask.engines.source import Source
+def read_beside(option: str, file: str | None, given: Mapping[str, Any]) -> Any:
+    """Another table of a verb: FILE itself, or its table where an engine counts the rows.
 
-    if not Source(file, engine=given["engine"], memory_limit=given["memory_limit"]).stays:
-        return load(file, given), {}
-    how = {name: given[name] for name in ("engine", "source_table", "memory_limit")}
-    how |= {name: given.get(name) for name in ("delimiter", "encoding")}
-    return file, how | {"schema": stated_schema(file, given)}
+    ``option`` names the table of a database, such as ``release_table``.
+    """
+    from halfmask.engines.open import is_address
+    from halfmask.engines.read import read, stays
+    from halfmask.errors import InputError, ParameterError
+
+    table, what = given[option], option.removesuffix("_table")
+    if file is None:
+        if table is not None:
+            raise InputError(f"{option} names a table of {what}, which is not given: give it too.")
+        return None
+    how = {name: given[name] for name in ("engine", "memory_limit")}
+    if not stays(file, **how):
+        return file
+    if is_address(file) and table is None:
+        raise ParameterError(option, None, "the name of a table of the database")
+    return read(file, table=table, **how)
 
 
 report_option = output("The report: .html or .json.")
@@ -119,7 +137,7 @@ def refuse_bad_outputs(
     """Look at where outputs go before the work begins; the original is never written over."""
     from pathlib import Path
 
-    from halfmask.release.write import report_kind, table_kind
+    from halfmask.release.files import report_kind, table_kind
 
     files = [path for path in (output_path, report, recoding) if path and path != STDOUT]
     taken = {Path(file).resolve()}
@@ -138,28 +156,17 @@ def refuse_bad_outputs(
 
 def load(file: str, given: Mapping[str, Any]) -> Table:
     """Read the table that the options of ``source`` describe."""
-    from halfmask.table.read import read
+    from halfmask.engines.open import is_address
+    from halfmask.engines.read import read
+    from halfmask.errors import InputError
 
+    if "memory_limit" not in given and is_address(file):
+        raise InputError(
+            "The address of a database stands where a file is read: give a file, or a verb that "
+            "counts in a database (assess, check, compare, frontier, discriminate, query)."
+        )
     read_options = {k: given[k] for k in _READ if given.get(k)}
     return with_roles(read(file, **read_options), given)
-
-
-def stated_schema(file: str, given: Mapping[str, Any]) -> Schema:
-    """The schema that the options of ``source`` describe, without reading FILE."""
-    import pyarrow as pa
-
-    from halfmask.table.decimal_comma import require_mark
-    from halfmask.table.read import declared_schema
-    from halfmask.table.table import Table
-
-    schema = declared_schema(file, given.get("schema"))
-    if given.get("decimal"):
-        require_mark(given["decimal"])
-        schema = replace(schema, decimal=given["decimal"])
-    roles = ("identifier", "quasi", "sensitive", "other")
-    every = dict.fromkeys([*schema.columns, *(n for role in roles for n in names(given.get(role)))])
-    rows = pa.table({name: pa.array([], pa.string()) for name in every})
-    return with_roles(Table(rows, schema), given).schema
 
 
 def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
@@ -167,15 +174,14 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     from halfmask.errors import SchemaError
     from halfmask.table.names import told
     from halfmask.table.schema import Column
-    from halfmask.table.table import Table
 
-    columns, faults = dict(table.schema.columns), []
+    columns, faults, there = dict(table.schema.columns), [], table.column_names
     seen: dict[str, Role] = {}
     roles: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
     for role in roles:
         for name in names(given.get(role)):
-            if name not in table.arrow.column_names:
-                known = told(table.arrow.column_names)
+            if name not in there:
+                known = told(there)
                 faults.append(
                     f"--{role} names a column that is not there: {name!r}. There: {known}."
                 )
@@ -193,9 +199,111 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     if not seen:
         return table
     schema = replace(table.schema, columns=columns)
-    return Table(table.arrow, schema, table.origin, table.given)
+    return table.with_schema(schema)
 
 
 def names(listed: str | None) -> list[str]:
     """The names in ``a,b``."""
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+POPULATION = click.option("--population", type=click.Path(), help="The population table's file.")
+
+
+class PromiseCommand(click.Command):
+    """A verb with one option for each model, before ``--population``.
+
+    The models load when the verb is asked for its options, not when all verbs are listed.
+    """
+
+    several = False
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options of the models among those of the verb."""
+        from halfmask.models.verdict import known_models
+
+        stated = super().get_params(ctx)
+        place = [one.name for one in stated].index("population")
+        made = _model_options(known_models(), several=self.several)
+        return [*stated[:place], *made, *stated[place:]]
+
+
+class AlternativesCommand(PromiseCommand):
+    """The same where each option takes several numbers, one model each."""
+
+    several = True
+
+
+@cache
+def _model_options(models: tuple[type[Model], ...], *, several: bool) -> list[click.Option]:
+    from halfmask.models.options import forms
+
+    return [_model_option(form, several=several) for form in forms(models)]
+
+
+def _example(form: Form) -> str:
+    """How several numbers are written."""
+    number, *others = form.numbers.values()
+    if others:
+        return "given several times"
+    column = "" if form.column is None else "disease="
+    return f"such as {column}{'0.1,0.2' if number.high == 1 else '2,5'}"
+
+
+def _model_option(form: Form, *, several: bool) -> click.Option:
+    """How the command line asks for one model."""
+    kind, text = form.takes(several=several), form.option.help
+    if several and form.numbers:
+        needs = "".join(f"; needs --{option}" for option in form.shared.values())
+        numbers = " and ".join(form.numbers)
+        text = f"{form.model.family} with each {numbers}, {_example(form)}{needs}."
+    more: dict[str, Any] = {"metavar": form.metavar(several=several)}
+    if kind in (int, float):
+        more = {"type": kind}
+    elif kind is bool:
+        more = {"is_flag": True}
+    return click.Option([f"--{form.name}"], multiple=kind is list, help=text, **more)
+
+
+def models(given: Mapping[str, Any], schema: Schema) -> list[Model]:
+    """The models that the options name, in their order; none only where people state demands."""
+    from halfmask.models.options import read_models
+    from halfmask.table.demands import states
+    from halfmask.table.policies import EXACT
+
+    demands = given["policies"] or any(states(schema, demand) for demand in EXACT)
+    needed = not demands or given.get("ignore_demands", False)
+    return read_models(given, mark="--", population=population_of(given), needed=needed)
+
+
+def population_of(given: Mapping[str, Any]) -> Callable[[], Table | None]:
+    """What reads the population, once a promise is about it."""
+    file = given.get("population")
+    return lambda: load(file, {}) if file else None
+
+
+def choices(given: Mapping[str, Any]) -> list[list[Model]]:
+    """One list of alternatives per option and column."""
+    from halfmask.models.options import read_alternatives
+
+    return read_alternatives(given, mark="--", population=population_of(given))
+
+
+def show_criteria(criteria: Sequence[Mapping[str, Any]], *, to: str = "stdout") -> None:
+    """Print criteria that are given as plain values."""
+    rows = [
+        (
+            one["name"] if one["column"] is None else f"{one['name']} of {one['column']}",
+            one["outcome"],
+            *(one["risk"][end] for end in ("value", "low", "high")),
+            one["attack"]["value"],
+            (one["control"] or one["baseline"])["value"],
+        )
+        for one in criteria
+    ]
+    show.table(
+        "Criteria (risk beyond control or guessing, 95 % interval)",
+        ("criterion", "outcome", "risk", "from", "to", "attack", "without"),
+        rows,
+        to=to,
+    )

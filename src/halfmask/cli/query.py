@@ -1,18 +1,102 @@
-"""``halfmask query``: aggregate SQL in which every person keeps an own guarantee."""
+"""The part of ``halfmask query`` that answers with noise.
+
+``halfmask query``: aggregate SQL in which every person keeps an own guarantee.
+
+``halfmask ask``: put a query to cells through a relay and open the sealed answer.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from halfmask.cli import show
-from halfmask.cli.budget import budget_options
-from halfmask.cli.options import IGNORE, POLICIES, STDOUT, as_json, load, output, source
-from halfmask.cli.private_query import answer_with_noise, refuse_noise
+from halfmask.cli.budget import accountant_of, budget_options, show_promise
+from halfmask.cli.options import (
+    IGNORE,
+    POLICIES,
+    STDOUT,
+    as_json,
+    load,
+    output,
+    refuse_two_documents,
+    source,
+)
+from halfmask.cli.publish import deliver
+from halfmask.errors import PartyUnavailableError
 
 if TYPE_CHECKING:
     from halfmask.query.run import Session
+
+
+_NOISE = ("delta", "domains", "rows_per_person", "share")
+
+
+def refuse_noise(given: dict[str, Any]) -> None:
+    """Refuse options that mean nothing without a budget."""
+    if given["ignore_demands"]:
+        raise click.UsageError(
+            "--ignore-demands is for noisy answers: with a GUARANTEE everybody's demand is kept."
+        )
+    for name in (*_NOISE, "grant", "insist"):
+        if given[name]:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} is for noisy answers: add WITH EPSILON 1.0.")
+
+
+def print_noisy_answer(session: Any, text: str, given: dict[str, Any], *, as_json: bool) -> None:
+    """Answer under differential privacy, print the figures and what they cost."""
+    from halfmask.query.private.answer import NoiseTerms, answer_with_noise
+    from halfmask.release.document import plain_rows
+
+    for name in ("suggest", "policies"):
+        if given[name]:
+            raise click.UsageError(f"--{name} is for GUARANTEE: leave it away under EPSILON.")
+    options = {name: given[name] for name in _NOISE if given[name] is not None}
+    options |= {
+        "insist": given["insist"],
+        "demands": "ignore" if given["ignore_demands"] else "keep",
+    }
+    if given["explain"] or text.lstrip()[:7].upper() == "EXPLAIN":
+        _explain(session, text, {**options, "epsilon": given["epsilon"]}, as_json=as_json)
+        return
+    refuse_two_documents(given["output"], json_too=as_json)
+    with show.working("Answering"):
+        answer = answer_with_noise(
+            session,
+            text,
+            NoiseTerms(epsilon=given["epsilon"], **options),
+            accountant_of(
+                given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]
+            ),
+        )
+    rows = answer.to_arrow()
+    to = "stderr" if given["output"] == STDOUT else "stdout"
+    if given["output"] or given["report"]:
+        deliver(answer, given["output"], given["report"])
+    else:
+        show.set_aside(answer)
+    if as_json:
+        show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
+        return
+    if not given["output"]:
+        show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+    sure = float(answer.parameters["confidence"])
+    facts = [("groups", answer.parameters["groups"]), ("confidence", show.percent(sure))]
+    show_promise(answer, "Private answer", facts, to=to)
+
+
+def _explain(session: Any, text: str, options: dict[str, Any], *, as_json: bool) -> None:
+    from halfmask.query.private.answer import NoiseTerms, explain_noise, prepare_noise
+
+    plan = explain_noise(prepare_noise(session, text, NoiseTerms(**options)), session)
+    if as_json:
+        show.document("query", {"explanation": plan.to_dict()})
+    else:
+        show.echo(str(plan))
 
 
 @click.command("query")
@@ -24,6 +108,7 @@ if TYPE_CHECKING:
 @POLICIES
 @click.option("--engine", help="duckdb, spark or reference; postgres:// needs none.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table to join.")
+@click.option("--sheet", "table", help="Which sheet of a workbook, or table of an SQLite file.")
 @click.option(
     "--tables", "listed", metavar="NAMES", help="Tables of the database to be asked: a,b."
 )
@@ -47,7 +132,7 @@ if TYPE_CHECKING:
 @click.option("--report", type=click.Path(), help="What was answered and why: .html or .json.")
 @output("The rows: .parquet, .csv, .arrow; - is CSV on stdout.")
 @as_json
-def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
+def query_command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
     """Ask FILE (a table, a .duckdb file or a postgres:// address) with guarantees, or with noise.
 
     Example: halfmask query people.csv "SELECT education, AVG(salary) FROM people GROUP BY education
@@ -56,21 +141,20 @@ def command(file: str, sql: str | None, as_json: bool, **given: Any) -> None:
     Example: halfmask query people.csv "SELECT education, COUNT(*) FROM people GROUP BY education
     WITH EPSILON 1.0 DELTA 1e-6"
     """
-    from halfmask.query.explain import explained
-    from halfmask.query.parsing.parse import parse
-    from halfmask.query.private.clause import is_private
+    from halfmask.query.explain import explain_plan
+    from halfmask.query.parse import is_private, parse
 
     text = _text(sql, given["sql_file"])
     if given["epsilon"] is not None or is_private(text):
         with _session(file, given) as session:
-            answer_with_noise(session, text, given, as_json=as_json)
+            print_noisy_answer(session, text, given, as_json=as_json)
         return
     refuse_noise(given)
     explain = given["explain"] or parse(text).explain
     with show.working("Answering"), _session(file, given) as session:
         work = session.prepare(text, given["policies"])
         if explain:
-            plan = explained(work.plan, session)
+            plan = explain_plan(work.plan, session)
             if as_json:
                 show.document("query", {"explanation": plan.to_dict()})
             else:
@@ -86,10 +170,13 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
     from halfmask.query.history.ledger import Ledger
     from halfmask.release.document import plain_rows
 
-    ledger = Ledger.read(given["ledger"]) if given["ledger"] else None
+    kept, key = given["ledger"], given["ledger_key"]
+    if key and not kept:
+        raise click.UsageError("--ledger-key is the secret of a ledger: name its file, --ledger.")
+    ledger = Ledger.read(kept, key=key) if kept else None
     answer = session.answer(work, ledger=ledger, effort=given["effort"])
     if ledger is not None:
-        ledger.write(given["ledger"])
+        ledger.write(kept)
     rows = answer.to_arrow()
     if given["output"] and given["output"] != STDOUT:
         answer.write(given["output"])
@@ -189,11 +276,11 @@ def _listed(file: str, given: dict[str, Any]) -> list[str] | None:
 
 def _tables(file: str, given: dict[str, Any]) -> object:
     from halfmask.engines.open import is_address
-    from halfmask.table.read import read
+    from halfmask.engines.read import read
 
     if is_address(file):
         return file
-    main = load(file, given)
+    main = load(file, given | {"engine": None})  # who answers is another question
     if not given["tables"]:
         return main
     from pathlib import Path
@@ -211,3 +298,123 @@ def _schema(file: str, given: dict[str, Any]) -> object:
     from halfmask.engines.open import is_address
 
     return given["schema"] if is_address(file) else None
+
+
+@click.command("ask")
+@click.argument("sql")
+@click.option("--relay", required=True, help="The relay's address.")
+@click.option("--key", type=click.Path(exists=True), required=True, help="The asker's key file.")
+@click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
+@click.option(
+    "--cells",
+    type=int,
+    default=1_000_000_000,
+    help="Close with so many contributions, of all groups of cells together.",
+)
+@click.option(
+    "--seconds",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Close the collection after so long.",
+)
+@click.option(
+    "--patience", type=float, default=600.0, show_default=True, help="Give up so long after that."
+)
+@click.option(
+    "--merge",
+    type=click.Choice(["tree", "swap", "network"]),
+    default="tree",
+    show_default=True,
+    help="How cells merge partial aggregates.",
+)
+@click.option("--partition", type=int, default=256, show_default=True, help="Cells per partition.")
+@click.option("--frame", type=int, default=256, show_default=True, help="Groups per frame.")
+@click.option("--room", type=int, default=4096, show_default=True, help="Room for so many groups.")
+@click.option("--noise", is_flag=True, help="COUNT under each person's own epsilon.")
+@click.option("--authority", type=click.Path(exists=True), help="Trust this certificate (PEM).")
+@as_json
+def ask_command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
+    """Ask cells a query with guarantees; nobody else sees rows or counts.
+
+    Example: halfmask ask "SELECT city, COUNT(*) FROM people GROUP BY city GUARANTEE k = 5"
+    --relay http://127.0.0.1:8765 --key keys/asker.json --commons people.toml
+    """
+    from halfmask.protocol.commons import Terms, read_commons
+    from halfmask.protocol.keys import AskerKey, read_key
+    from halfmask.protocol.parties.asker import Asker
+    from halfmask.protocol.transport import Sender, drive
+
+    terms = Terms(
+        given["merge"], given["partition"], given["frame"], given["room"], noise=given["noise"]
+    )
+    asker = Asker(read_key(given["key"], AskerKey), read_commons(given["commons"]), terms)
+    question = asker.question(
+        sql, time.time(), cells=given["cells"], seconds=given["seconds"], patience=given["patience"]
+    )
+    send = Sender(relay, authority=given["authority"])
+    drive(asker.ask(question), send)
+    show.say(f"Asked as query {question.id.hex()[:16]}; waiting for cells.")
+    until = time.time() + given["seconds"] + given["patience"]
+    with show.working("Waiting"):
+        while (found := drive(asker.collect(question), send)) is None:
+            if time.time() > until:
+                raise PartyUnavailableError(
+                    "The cells did not finish in time; nothing was released."
+                )
+            time.sleep(0.1)
+    send.close()
+    whole, reason = asker.join_answers(sql, found) if len(found) > 1 else (None, "")
+    silent = _silent(asker.key, found)
+    if as_json:
+        show.document("ask", _document(found, whole, silent))
+        return
+    if silent:
+        show.say(
+            f"No answer of {len(silent):,} groups of cells: none of them took part, or the relay "
+            "withholds it."
+        )
+    void = sum(received.void for received in found.values())
+    if void:
+        show.say(f"{void:,} contributions carried no credential, and count for nothing.")
+    if whole is not None:
+        cells = sum(received.contributions for received in found.values())
+        _show("Answer", whole)
+        show.say(
+            f"{whole.num_rows:,} rows from {len(found):,} groups of cells; {cells:,} cells took "
+            "part. Guarantees hold within each group."
+        )
+        return
+    for group, received in found.items():
+        _show("Answer" if len(found) == 1 else f"Answer of group {group}", received.rows)
+        show.say(f"{received.rows.num_rows:,} rows; {received.contributions:,} cells took part.")
+    if len(found) > 1:
+        show.say(f"The groups' answers stay apart: {reason}.")
+
+
+def _silent(key: Any, found: Any) -> list[int]:
+    """The groups of cells that were asked and gave no answer."""
+    return sorted(set(range(key.groups)) - set(found))
+
+
+def _show(title: str, rows: Any) -> None:
+    show.table(title, rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+
+
+def _plain(rows: Any) -> Any:
+    return json.loads(json.dumps(rows.to_pylist(), default=str))
+
+
+def _document(found: Any, whole: Any, silent: list[int]) -> dict[str, Any]:
+    answers = [
+        {
+            "group": group,
+            "contributions": received.contributions,
+            "void": received.void,
+            "answer": received.document,
+            "data": _plain(received.rows),
+        }
+        for group, received in found.items()
+    ]
+    together = None if whole is None else _plain(whole)
+    return {"answers": answers, "together": together, "silent": silent}

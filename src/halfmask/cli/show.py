@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from halfmask.errors import masked
+from halfmask.errors import mask_passwords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from rich.console import Console
+
+    from halfmask.assessment.measure import Finding
+    from halfmask.models.verdict import Verdict
+
 
 WIDTH_ELSEWHERE = 120
 
@@ -37,6 +41,7 @@ def outcome(
     as_json: bool,
 ) -> None:
     """Keep what a verb found as a report, if one is asked for, and print it."""
+    set_aside(found)
     if report:
         found.report(report)
         say(f"The report is in {report}.")
@@ -46,9 +51,24 @@ def outcome(
         write(found)
 
 
+def set_aside(found: Any) -> None:
+    """Say before anything else that people's own demands were set aside, where they were."""
+    own = getattr(found, "demands", None)
+    if own is not None and not own.kept:
+        say(own.words)
+
+
+def notes(found: Any) -> None:
+    """Say what a reader should know besides, but for what was said first."""
+    own = getattr(found, "demands", None)
+    for note in found.notes:
+        if own is None or note != own.words:
+            say(note)
+
+
 def say(text: str) -> None:
     """Print words to stderr."""
-    click.echo(visible(masked(text)), err=True)
+    click.echo(visible(mask_passwords(text)), err=True)
 
 
 def echo(text: str) -> None:
@@ -116,6 +136,28 @@ def table(
     console.print(out)
 
 
+def findings(title: str, found: Sequence[Finding], *sections: str) -> None:
+    """Print the figures of some sections, in those columns that any of them fills."""
+    lines = [_line(one) for one in found if one.section in sections]
+    if not lines:
+        return
+    headings = ("", "original", "release", "from", "to")
+    filled = [i for i in range(len(headings)) if any(line[i] is not None for line in lines)]
+    if filled == [0, 2]:
+        headings = ("", "", "figure", "", "")
+    table(title, [headings[i] for i in filled], [[line[i] for i in filled] for line in lines])
+
+
+def _line(one: Finding) -> tuple[Any, ...]:
+    """What it is, both figures, and the interval where it was not counted on all rows."""
+    after, value = one.after, one.sentence or "not known"
+    name = f"{one.name}: {one.meaning}" if one.meaning else one.name
+    if after is None or after.value is None:
+        return (name, one.before, "not known" if one.before is not None else value, None, None)
+    sampled = (after.low, after.high) != (after.value, after.value)
+    return (name, one.before, after.value, *((after.low, after.high) if sampled else (None, None)))
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -144,7 +186,7 @@ def rate(value: float | None, reason: str = "") -> str:
 
 def percent(share: float) -> str:
     """Write a share as percent."""
-    from halfmask.report.figures import percent as written
+    from halfmask.report.words import percent_text as written
 
     return written(share)
 
@@ -175,10 +217,88 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
 def _console(to: str) -> Console:
     from rich.console import Console
 
+    class Plain(Console):
+        """A console that leaves a closed pipe to us: rich would exit with 1, which is bad input."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     stream = sys.stderr if to == "stderr" else sys.stdout
-    return Console(
+    return Plain(
         file=stream,
         width=None if stream.isatty() else WIDTH_ELSEWHERE,
         highlight=False,
         markup=False,
     )
+
+
+_SHOWN = 20  # people who are named; --failing and --json name all
+
+
+def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
+    """Print one line per promise, and the notes below."""
+    headings = (
+        "promise",
+        "column",
+        "holds",
+        "required",
+        "achieved",
+        "classes failing",
+        "rows failing",
+    )
+    rows = [
+        (
+            verdict.model,
+            verdict.column,
+            verdict.holds,
+            verdict.required,
+            verdict.achieved,
+            verdict.failing_classes,
+            verdict.failing_rows,
+        )
+        for verdict in verdicts
+    ]
+    table("Promises", headings, rows, to=to)
+    for verdict in verdicts:
+        if verdict.note:
+            say(f"{verdict.model}: {verdict.note}")
+
+
+def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:
+    """Per person (or row) with less than they demand, which promises that breaks."""
+    found: dict[object, list[str]] = {}
+    for verdict in verdicts:
+        promise = verdict.model if verdict.column is None else f"{verdict.model}: {verdict.column}"
+        for who in verdict.failing:
+            found.setdefault(who, []).append(promise)
+    return found
+
+
+def _printed(who: object) -> str:
+    """A person as a terminal may show it: what steers a terminal is left out."""
+    return "".join(sign for sign in str(who) if sign.isprintable())
+
+
+def show_failing(verdicts: Sequence[Verdict]) -> None:
+    """Print whose own demand is not met, the first of them where they are many."""
+    found = _broken(verdicts)
+    if not found:
+        return
+    rows = [(_printed(who), "; ".join(broken)) for who, broken in list(found.items())[:_SHOWN]]
+    title = "Whose own demand is not met (for whoever holds the table)"
+    table(title, ("person or row", "promise"), rows)
+    if len(found) > _SHOWN:
+        say(f"{len(found) - _SHOWN:,} more are not shown: --failing FILE or --json names all.")
+
+
+def write_failing(verdicts: Sequence[Verdict], path: str) -> None:
+    """Write whose own demand is not met to a private file."""
+    import csv
+    import os
+
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(opened, "w", encoding="utf-8", newline="") as stream:
+        lines = csv.writer(stream)
+        lines.writerow(("person_or_row", "promise"))
+        for who, broken in _broken(verdicts).items():
+            lines.writerows((who, promise) for promise in broken)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from halfmask.coclustering.codes import (
+from halfmask.coclustering.observations import (
+    count_tuples,
     log_compositions,
     log_factorials,
     log_partitions,
     universal,
     universal_bounded,
 )
-from halfmask.coclustering.observations import count_tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
     from halfmask.coclustering.observations import Observations, Variable
 
-Form = Literal["published", "khiops11"]
-Partition = tuple["NDArray[np.int32]", ...]
+CriterionForm = Literal["published", "khiops11"]
+GridPartition = tuple["NDArray[np.int32]", ...]
 _GARBAGE_VALUES = 7  # Khiops codes the absence of a garbage group above so many values
 
 
 @dataclass(frozen=True, eq=False)
-class Criterion:
+class GridCriterion:
     """The cost of grids over some observations.
 
     Attributes:
@@ -45,10 +45,12 @@ class Criterion:
     """
 
     observations: Observations
-    form: Form = "published"
+    form: CriterionForm = "published"
     _priors: dict[int, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
-    def cost(self, partition: Partition, *, garbage: Sequence[int | None] | None = None) -> float:
+    def cost(
+        self, partition: GridPartition, *, garbage: Sequence[int | None] | None = None
+    ) -> float:
         """The cost of one grid.
 
         Args:
@@ -129,7 +131,7 @@ class Criterion:
             + float(log_partitions(kept, parts - 1)[parts - 1])
         )
 
-    def best_garbage(self, partition: Partition) -> tuple[int | None, ...]:
+    def best_garbage(self, partition: GridPartition) -> tuple[int | None, ...]:
         """Per variable, the part that is cheapest as a garbage group, or None where none is."""
         found: list[int | None] = []
         for side, variable in enumerate(self.observations.variables):
@@ -147,7 +149,7 @@ class Criterion:
 
 
 def cell_counts(
-    observations: Observations, partition: Partition
+    observations: Observations, partition: GridPartition
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The non-empty cells of a grid: (cells, variables) part codes, and their counts."""
     codes = np.column_stack([p[observations.codes[:, k]] for k, p in enumerate(partition)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.coclustering.criterion import Criterion, cell_counts
+from halfmask.coclustering.criterion import GridCriterion, cell_counts
 from halfmask.coclustering.observations import Observations, Variable
 from halfmask.errors import InputError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.criterion import Form, Partition
+    from halfmask.coclustering.criterion import CriterionForm, GridPartition
 
 FORMAT = "halfmask.grid/1"
 
@@ -39,16 +39,16 @@ class Grid:
     """
 
     variables: tuple[Variable, ...]
-    partition: Partition
+    partition: GridPartition
     marginals: tuple[NDArray[np.int64], ...]
     cells: NDArray[np.int32]
     counts: NDArray[np.int64]
     cost: float
     null_cost: float
-    criterion: Form
+    criterion: CriterionForm
 
     @classmethod
-    def of(cls, criterion: Criterion, partition: Partition) -> Grid:
+    def of(cls, criterion: GridCriterion, partition: GridPartition) -> Grid:
         """The grid that ``partition`` makes of the criterion's observations."""
         observed = criterion.observations
         cells, counts = cell_counts(observed, partition)
@@ -108,17 +108,6 @@ class Grid:
         out = np.zeros(self.parts, dtype=np.int64)
         out[tuple(self.cells.T)] = self.counts
         return out
-
-    def mutual_information(self) -> NDArray[np.float64]:
-        """What each non-empty cell adds to the mutual information, in nats.
-
-        Above 0 the parts meet more often than if they were independent, below 0 less often.
-        """
-        share = self.counts / self.total
-        independent = np.ones(len(share))
-        for side in range(len(self.parts)):
-            independent *= (self.totals(side) / self.total)[self.cells[:, side]]
-        return np.asarray(share * np.log(share / independent))
 
     def stand_in(self) -> Observations:
         """Observations with the same cells, each part's by its first value.

@@ -1,8 +1,12 @@
-"""The hierarchy of merges above a grid, down to one cell, with the information kept at each level.
+"""The path of best merges from a grid down to one cell, and the grids along it.
+
+The hierarchy of merges above a grid, down to one cell, with the information kept at each level.
 
 Definition: information rate = (cost(level) - cost(null)) / (cost(grid) - cost(null)); 1 at the
     grid, 0 at the null grid, at times a little below 0 on the way.
 Source: Boullé, "Data grid models", 2011; Benkhelif, 2018, section 3.2.4.
+
+A coarser grid: to a number of parts or cells, to a share of information, or to a least size.
 """
 
 from __future__ import annotations
@@ -12,14 +16,123 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.coclustering.criterion import Criterion
-from halfmask.coclustering.held import Held
-from halfmask.coclustering.merges import Path, compact, merge
+from halfmask.coclustering.criterion import GridCriterion, cell_counts
+from halfmask.coclustering.observations import PartSizes, log_factorials
+from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
+    from halfmask.coclustering.criterion import GridPartition
     from halfmask.coclustering.grid import Grid
+
+
+_MIX = 20110  # any fixed number: cells are told apart by sums of odd 64-bit constants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Merges in the order they were made.
+
+    Attributes:
+        start: the partition before the first merge.
+        cost: its cost.
+        steps: (steps, 3) variable, kept part, part merged into it; in the parts of ``start``.
+        change: the change of the cost at each step.
+    """
+
+    start: GridPartition
+    cost: float
+    steps: NDArray[np.int64]
+    change: NDArray[np.float64]
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """The cost of the start and after each step."""
+        return self.cost + np.concatenate([[0.0], np.cumsum(self.change)])
+
+    def partition(self, steps: int) -> GridPartition:
+        """The partition after so many merges, parts renumbered without gaps."""
+        names = self.names(steps)
+        return tuple(
+            compact(name[assigned]) for name, assigned in zip(names, self.start, strict=True)
+        )
+
+    def names(self, steps: int) -> list[NDArray[np.int32]]:
+        """Per variable, the part that each part of the start belongs to after so many merges."""
+        names = [np.arange(int(side.max()) + 1, dtype=np.int32) for side in self.start]
+        for side, kept, gone in self.steps[:steps].tolist():
+            names[side][names[side] == gone] = kept
+        return names
+
+    def best(self) -> tuple[float, GridPartition]:
+        """The least cost along the path and its partition."""
+        costs = self.costs
+        step = int(costs.argmin())
+        return float(costs[step]), self.partition(step)
+
+
+def merge(
+    criterion: GridCriterion,
+    partition: GridPartition,
+    *,
+    cost: float | None = None,
+    frozen: Sequence[bool] | None = None,
+    stop_at: Sequence[int] | None = None,
+) -> Path:
+    """Merge the best pair over all variables again and again.
+
+    Args:
+        criterion: what is minimized.
+        partition: where to start.
+        cost: its cost, if known.
+        frozen: variables whose parts stay.
+        stop_at: the least number of parts per variable.
+    """
+    from halfmask.kernels.coclustering_merges import merge_path
+
+    observed = criterion.observations
+    dims = len(partition)
+    parts = np.array([int(side.max()) + 1 for side in partition], dtype=np.int64)
+    codes, counts = cell_counts(observed, partition)
+    width = int(parts.max())
+    totals = np.zeros((dims, width), dtype=np.int64)
+    helds = np.zeros((dims, width), dtype=np.int64)
+    priors = np.zeros((dims, width + 1))
+    for k, side in enumerate(partition):
+        totals[k, : parts[k]] = np.bincount(side, observed.marginal(k), parts[k])
+        helds[k, : parts[k]] = np.bincount(side, minlength=parts[k])
+        priors[k, : parts[k] + 1] = criterion.prior(k, int(parts[k]))[: parts[k] + 1]
+    steps, change = merge_path(
+        codes,
+        counts,
+        parts,
+        np.array([variable.kind == "numeric" for variable in observed.variables]),
+        totals,
+        helds,
+        priors,
+        np.array([criterion.informative(sides) for sides in range(dims + 1)]),
+        log_factorials(observed.total + max(observed.sizes)),
+        np.random.default_rng(_MIX).integers(2**63, size=dims, dtype=np.uint64) | np.uint64(1),
+        np.array(frozen if frozen is not None else [False] * dims),
+        np.array(stop_at if stop_at is not None else [1] * dims, dtype=np.int64),
+    )
+    return Path(partition, criterion.cost(partition) if cost is None else cost, steps, change)
+
+
+def compact(side: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The same parts numbered 0, 1, ... in order of their first name."""
+    return np.asarray(np.unique(side, return_inverse=True)[1], np.int32).reshape(side.shape)
+
+
+def by_appearance(side: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The same parts numbered 0, 1, ... in order of their first value."""
+    _, first, place = np.unique(side, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return np.asarray(rank[place.reshape(side.shape)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +187,7 @@ class MergeHierarchy:
 
         An owner counts once in a part, however many of its values are the owner's.
         """
-        held = Held(self.grid.partition[side], owner)
+        held = PartSizes(self.grid.partition[side], owner)
         out = [held.fewest()]
         for merged, kept, gone in self.path.steps.tolist():
             if merged == side:
@@ -85,8 +198,103 @@ class MergeHierarchy:
 
 def hierarchy(grid: Grid) -> MergeHierarchy:
     """Merge the best pair over all variables until one cell is left."""
-    judge = Criterion(grid.stand_in(), grid.criterion)
+    judge = GridCriterion(grid.stand_in(), grid.criterion)
     path = merge(judge, grid.partition, cost=0.0)
     # counted from the null grid, so that a garbage group does not disturb the levels
     start = grid.null_cost - float(path.change.sum())
     return MergeHierarchy(grid, Path(path.start, start, path.steps, path.change))
+
+
+def simplify(
+    grid: Grid | MergeHierarchy,
+    *,
+    parts: Mapping[str, int] | None = None,
+    cells: int | None = None,
+    information: float | None = None,
+    smallest: Mapping[str, int] | None = None,
+    owner: NDArray[np.int32] | None = None,
+) -> Grid:
+    """The finest grid of the hierarchy that meets all limits.
+
+    Args:
+        grid: the grid, or its hierarchy where it is known.
+        parts: the most parts per variable.
+        cells: the most cells, empty ones counted.
+        information: the least information that may be kept; the coarsest grid above it is taken.
+        smallest: the least number of values in each part of a variable.
+        owner: whose each value of these variables is; ``smallest`` then counts owners.
+
+    Raises:
+        ParameterError: no level meets the limits.
+    """
+    if cells is not None and cells < 1:
+        raise ParameterError("cells", cells, "1 or more")
+    if information is not None and not 0 <= information <= 1:
+        raise ParameterError("information", information, "a share from 0 to 1")
+    levels = grid if isinstance(grid, MergeHierarchy) else hierarchy(grid)
+    counts = levels.parts()
+    fits = np.ones(len(levels), dtype=bool)
+    for name, most in (parts or {}).items():
+        fits &= counts[:, levels.grid.side(name)] <= most
+    if cells is not None:
+        fits &= counts.prod(axis=1) <= cells
+    for name, least in (smallest or {}).items():
+        least_sizes = levels.smallest(levels.grid.side(name), owner)
+        if least > least_sizes[-1]:
+            raise ParameterError("smallest", least, f"at most the {least_sizes[-1]:,} there are")
+        fits &= least_sizes >= least
+    if information is not None:
+        fits &= levels.information >= information
+    found = np.flatnonzero(fits)
+    if not len(found):
+        raise ParameterError("limits", "those given", "limits that one level of the grid meets")
+    return levels.at(int(found[-1] if information is not None else found[0]))
+
+
+def merge_small(grid: Grid, name: str, least: int, owner: NDArray[np.int32] | None = None) -> Grid:
+    """Merge only parts of one variable that hold fewer than ``least`` values, cheapest first.
+
+    Keeps more parts than climbing the hierarchy, whose every step touches all variables. With
+    ``owner``, whose each value is, owners are counted.
+    """
+    side = grid.side(name)
+    total = int(grid.sizes(side).sum())
+    if least > total:
+        raise ParameterError("smallest", least, f"at most the {total:,} values there are")
+    held = PartSizes(grid.partition[side], owner)
+    rows = _rows(grid, side)
+    sizes, totals = grid.sizes(side), grid.totals(side)
+    factorial = log_factorials(grid.total + max(len(p) for p in grid.partition))
+    names = np.arange(len(sizes), dtype=np.int32)
+    alive = held.alive
+    while alive.sum() > 1 and held.fewest() < least:
+        small = int(np.flatnonzero(alive)[held.sizes[alive].argmin()])
+        others = np.flatnonzero(alive & (np.arange(len(sizes)) != small))
+        both = rows[others] + rows[small]
+        change = -(factorial[both] - factorial[rows[others]]).sum(axis=1)
+        change += _part(totals[others] + totals[small], sizes[others] + sizes[small], factorial)
+        change -= _part(totals[others], sizes[others], factorial)
+        target = int(others[change.argmin()])
+        rows[target] += rows[small]
+        sizes[target] += sizes[small]
+        totals[target] += totals[small]
+        held.join(target, small)
+        names[names == small] = target
+    new = [np.arange(p, dtype=np.int32) for p in grid.parts]
+    new[side] = np.unique(names, return_inverse=True)[1].astype(np.int32)
+    return grid.coarser(new, float("nan"))
+
+
+def _rows(grid: Grid, side: int) -> NDArray[np.int64]:
+    """(parts of one variable, cells of the others) counts."""
+    others = np.delete(grid.cells, side, axis=1)
+    cell = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
+    out = np.zeros((grid.parts[side], int(cell.max()) + 1), dtype=np.int64)
+    np.add.at(out, (grid.cells[:, side], cell), grid.counts)
+    return out
+
+
+def _part(
+    totals: NDArray[np.int64], held: NDArray[np.int64], factorial: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.asarray(factorial[totals + held - 1] - factorial[held - 1])

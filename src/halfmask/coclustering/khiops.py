@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.coclustering.criterion import Criterion
+from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.grid import Grid
 from halfmask.errors import EngineError, EngineUnavailableError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.criterion import Partition
+    from halfmask.coclustering.criterion import GridPartition
     from halfmask.coclustering.observations import Observations, Variable
 
 _NAME = "observations"
@@ -39,7 +39,7 @@ def khiops_cocluster(observations: Observations) -> Grid:
     """
     with tempfile.TemporaryDirectory(prefix="halfmask-khiops-") as folder:
         report = _run(observations, Path(folder))
-    judge = Criterion(observations, "khiops11")
+    judge = GridCriterion(observations, "khiops11")
     if report is None:
         return Grid.of(judge, tuple(np.zeros(s, dtype=np.int32) for s in observations.sizes))
     return Grid.of(judge, read_report(observations, report))
@@ -101,7 +101,7 @@ def _write(observations: Observations, folder: Path) -> Path:
     return target
 
 
-def read_report(observations: Observations, report: dict[str, Any]) -> Partition:
+def read_report(observations: Observations, report: dict[str, Any]) -> GridPartition:
     """The partition in a report on observations whose values were written as their codes."""
     sides = {side["name"]: side for side in report["coclusteringReport"]["dimensionPartitions"]}
     return tuple(_side(sides.get(variable.name), variable) for variable in observations.variables)

@@ -1,4 +1,8 @@
-"""The search for the cheapest grid: several starts, then a variable neighbourhood search.
+"""The proven best grid of tiny variables, by trying every partition of each.
+
+Where a search starts, and how it leaves a local optimum.
+
+The search for the cheapest grid: several starts, then a variable neighbourhood search.
 
 Plain greedy merging stops early (on Iris at 5707.82 where 5646.82 is reached), so that merges
 alternate with moves of single values, moves against the finest partition of the other variables,
@@ -7,36 +11,251 @@ and annealing.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from halfmask.coclustering import exhaustive, sample, starts
-from halfmask.coclustering.criterion import Criterion
+import numpy as np
+
+from halfmask.coclustering import observations as sample
+from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.grid import Grid
-from halfmask.coclustering.search import Search
+from halfmask.coclustering.hierarchy import compact, merge
+from halfmask.coclustering.search import MERGE_LIMIT, ROOM, GridSearch
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from halfmask.coclustering.criterion import Form, Partition
-    from halfmask.coclustering.observations import Observations
+    from numpy.typing import NDArray
 
-    Found = tuple[float, Partition]
-    Move = Callable[[Search, Partition], Partition]
+    from halfmask.coclustering.criterion import CriterionForm, GridPartition
+    from halfmask.coclustering.observations import Observations, Variable
+
+    Found = tuple[float, GridPartition]
+    Move = Callable[[GridSearch, GridPartition], GridPartition]
+
+
+MOST = 3000  # grids that are tried one by one
+
+
+def tiny(criterion: GridCriterion) -> bool:
+    """Whether there are few enough grids to try all of them."""
+    total = 1
+    for variable in criterion.observations.variables:
+        total *= _count(variable)
+        if total > MOST:
+            return False
+    return True
+
+
+def best_partition(criterion: GridCriterion) -> GridPartition:
+    """The partition of each variable whose grid costs least; among equals the first."""
+    sides = [list(_partitions(v)) for v in criterion.observations.variables]
+    return min(
+        itertools.product(*sides),
+        key=lambda grid: criterion.cost(grid, garbage=criterion.best_garbage(grid)),
+    )
+
+
+def _count(variable: Variable) -> int:
+    """How many partitions there are: intervals, or the Bell number of sets."""
+    if variable.size > 12:
+        return MOST + 1
+    if variable.kind == "numeric":
+        return int(2 ** (variable.size - 1))
+    bell = [1]
+    for n in range(variable.size):
+        bell.append(sum(math.comb(n, k) * bell[k] for k in range(n + 1)))
+    return bell[variable.size]
+
+
+def _partitions(variable: Variable) -> Iterator[NDArray[np.int32]]:
+    """Every partition, its parts numbered by first occurrence."""
+    if variable.kind == "numeric":
+        for cuts in itertools.product((0, 1), repeat=variable.size - 1):
+            yield np.concatenate([[0], np.cumsum(cuts)]).astype(np.int32)
+        return
+    names = [0]
+
+    def extend(place: int) -> Iterator[NDArray[np.int32]]:
+        if place == variable.size:
+            yield np.array(names, dtype=np.int32)
+            return
+        for name in range(max(names) + 2):
+            names.append(name)
+            yield from extend(place + 1)
+            names.pop()
+
+    yield from extend(1)
+
+
+SMALL = MERGE_LIMIT // 4  # variables up to this many values start with every value apart
+_SWEEPS = 40
+TARGETS = (0.85, 1.0, 1.0, 1.15)  # parts after a split and merge, against those before
+
+
+def null(search: GridSearch) -> GridPartition:
+    """The grid with one cell."""
+    return tuple(np.zeros(size, dtype=np.int32) for size in search.criterion.observations.sizes)
+
+
+def fine(search: GridSearch, side: int, limit: int) -> NDArray[np.int32]:
+    """The finest partition of one variable with at most ``limit`` parts.
+
+    Few values stay single; many are cut into intervals of equal frequency, or, where they have no
+    order, thrown together at random.
+    """
+    observed = search.criterion.observations
+    size = observed.sizes[side]
+    if size <= limit:
+        return np.arange(size, dtype=np.int32)
+    if search.numeric(side):
+        counts = observed.marginal(side)
+        middle = np.cumsum(counts) - counts / 2
+        return compact((middle * limit / counts.sum()).astype(np.int32))
+    return (search.random.permutation(size) % limit).astype(np.int32)
+
+
+def first(search: GridSearch, parts: int) -> GridPartition:
+    """A start: small variables at their finest, large ones annealed against these."""
+    observed = search.criterion.observations
+    limits = []
+    for side, size in enumerate(observed.sizes):
+        if search.numeric(side):
+            limits.append(min(size, int(observed.total**0.5) + 1, parts))
+        else:
+            limits.append(size if size <= SMALL else parts)
+    partition = tuple(fine(search, side, limits[side]) for side in range(len(limits)))
+    large = [s for s in range(len(limits)) if not search.numeric(s) and observed.sizes[s] > SMALL]
+    for _ in range(2 if len(large) > 1 else 1):
+        for side in large:
+            apart = _others_finest(search, side, partition)
+            weight = observed.total / observed.sizes[side]
+            found = search.anneal(side, apart, max(1.0, weight / 3), _SWEEPS)[side]
+            partition = _with(partition, side, found)
+    return partition
+
+
+def against_finest(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Move values of each variable while the others stand at their finest."""
+    for side, size in enumerate(search.criterion.observations.sizes):
+        if not search.numeric(side) and size > 64:
+            moved = search.improve(side, _others_finest(search, side, partition), sweeps=8)
+            partition = _with(partition, side, moved[side])
+    return partition
+
+
+def reheat(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Let all values wander a little around the best grid found."""
+    heat = float(search.random.choice([0.7, 1.0, 1.5]))
+    for side in _movable(search, partition):
+        partition = search.anneal(side, partition, heat, _SWEEPS)
+    return partition
+
+
+def resplit(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Cut every part in two at random, let values wander, merge back, let them wander again."""
+    for side in _movable(search, partition):
+        assigned = partition[side]
+        parts = int(assigned.max()) + 1
+        if 2 * parts > len(assigned):
+            continue
+        half = search.random.random(len(assigned)) < 0.5
+        split = compact(np.where(half, assigned + parts, assigned).astype(np.int32))
+        partition = search.anneal(side, _with(partition, side, split), 1.0, _SWEEPS)
+        target = max(2, round(parts * float(search.random.choice(TARGETS))))
+        frozen = [k != side for k in range(len(partition))]
+        stop = [target if k == side else 1 for k in range(len(partition))]
+        path = merge(search.criterion, partition, cost=0.0, frozen=frozen, stop_at=stop)
+        partition = search.anneal(side, path.partition(len(path.steps)), 1.0, _SWEEPS)
+    return partition
+
+
+def reset(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Take some variables to their finest partition and merge each back, the others held fixed."""
+    sides = search.random.permutation(len(partition)).tolist()
+    for side in sides[: int(search.random.integers(1, len(partition) + 1))]:
+        size = len(partition[side])
+        limit = size if size <= SMALL else int(search.random.choice([8, 32, 128]))
+        if size > SMALL and not search.numeric(side):
+            continue
+        partition = _with(partition, side, fine(search, side, limit))
+        frozen = [k != side for k in range(len(partition))]
+        partition = merge(search.criterion, partition, cost=0.0, frozen=frozen).best()[1]
+        partition = search.improve(side, partition)
+    return partition
+
+
+def merge_again(search: GridSearch, side: int, partition: GridPartition) -> GridPartition:
+    """Take all variables but ``side`` to fine partitions and merge them back."""
+    apart = tuple(
+        found if k == side else fine(search, k, MERGE_LIMIT) for k, found in enumerate(partition)
+    )
+    frozen = [k == side for k in range(len(partition))]
+    return merge(search.criterion, apart, cost=0.0, frozen=frozen).best()[1]
+
+
+def shake(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Split parts at random, send some values elsewhere, cut intervals finer."""
+    random = search.random
+    strength = float(random.choice([1.0, 0.5, 0.25, 0.1]))
+    out = list(partition)
+    for side, assigned in enumerate(partition):
+        size, parts = len(assigned), int(assigned.max()) + 1
+        if search.numeric(side):
+            out[side] = _finer_intervals(search, assigned)
+        elif size <= SMALL and random.random() < 0.5:
+            out[side] = np.arange(size, dtype=np.int32)
+        else:
+            half = (random.random(parts) < strength)[assigned] & (random.random(size) < 0.5)
+            moved = np.where(half, assigned + parts, assigned)
+            stray = random.random(size) < strength * 0.1
+            moved[stray] = random.integers(0, parts, int(stray.sum()))
+            out[side] = compact(moved.astype(np.int32))
+    return against_finest(search, tuple(out))
+
+
+def _movable(search: GridSearch, partition: GridPartition) -> list[int]:
+    """The categorical variables with more than one part, in random order."""
+    sides = search.random.permutation(len(partition)).tolist()
+    return [s for s in sides if not search.numeric(s) and int(partition[s].max()) > 0]
+
+
+def _with(partition: GridPartition, side: int, assigned: NDArray[np.int32]) -> GridPartition:
+    return (*partition[:side], assigned, *partition[side + 1 :])
+
+
+def _others_finest(search: GridSearch, side: int, partition: GridPartition) -> GridPartition:
+    """The grid with the one other variable at its finest, as memory allows."""
+    if len(partition) != 2:
+        return partition
+    limit = max(2, ROOM // (int(partition[side].max()) + 17))
+    return _with(partition, 1 - side, fine(search, 1 - side, limit))
+
+
+def _finer_intervals(search: GridSearch, assigned: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The given cuts and some more."""
+    size = len(assigned)
+    new = np.zeros(size, dtype=bool)
+    new[1:] = np.diff(assigned) != 0
+    new[search.random.integers(0, size, min(size, 16))] = True
+    new[0] = False
+    return np.asarray(np.cumsum(new), dtype=np.int32)
+
 
 # how many parts a large variable is first thrown into, in pairs that run side by side
 START_PARTS = ((8, 16), (24, 40), (64, 96), (160, 256), (400, 640))
 # how the best grid is left, two ways side by side: where all variables are small, and where not
 _SMALL: tuple[tuple[Move, Move], ...] = (
-    (starts.resplit, starts.reheated),
-    (starts.shaken, starts.reset),
+    (resplit, reheat),
+    (shake, reset),
 )
 _LARGE: tuple[tuple[Move, Move], ...] = (
-    (starts.resplit, starts.reheated),
-    (starts.resplit, starts.resplit),
+    (resplit, reheat),
+    (resplit, resplit),
 )
 _GAIN = 1e-9
 
@@ -44,7 +263,7 @@ _GAIN = 1e-9
 def cocluster(
     observations: Observations,
     *,
-    criterion: Form = "published",
+    criterion: CriterionForm = "published",
     seed: int = 0,
     rounds: int = 8,
     time_limit: float | None = None,
@@ -69,30 +288,32 @@ def cocluster(
     if time_limit is not None and time_limit <= 0:
         raise ParameterError("time_limit", time_limit, "seconds above 0, or None")
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
-    judge = Criterion(observations, criterion)
-    if exhaustive.tiny(judge):
-        return Grid.of(judge, exhaustive.best(judge))
-    search = Search.of(judge, seed, deadline)
+    judge = GridCriterion(observations, criterion)
+    if tiny(judge):
+        return Grid.of(judge, best_partition(judge))
+    search = GridSearch.of(judge, seed, deadline)
     sampled = sample.side_to_sample(observations)
     if sampled is None:
-        best = _searched(search, rounds, progress)[1]
+        best = _search(search, rounds, progress)[1]
     else:
         side, wanted = sampled
-        part, chosen = sample.drawn(observations, side, wanted, search.random)
-        smaller = Search.of(Criterion(part, criterion), seed, deadline)
-        found = _searched(smaller, rounds, progress)[1]
-        whole = sample.extended(search, side, chosen, found)
-        whole = starts.merged_anew(search, side, whole)
-        best = _better((judge.null(), starts.null(search)), [search.settle(whole)])[1]
+        part, chosen = sample.sample_values(observations, side, wanted, search.random)
+        smaller = GridSearch.of(GridCriterion(part, criterion), seed, deadline)
+        found = _search(smaller, rounds, progress)[1]
+        whole = sample.extend_partition(search, side, chosen, found)
+        whole = merge_again(search, side, whole)
+        best = _better((judge.null(), null(search)), [search.converge(whole)])[1]
     return Grid.of(judge, best)
 
 
-def _searched(search: Search, rounds: int, progress: Callable[[int, float], None] | None) -> Found:
+def _search(
+    search: GridSearch, rounds: int, progress: Callable[[int, float], None] | None
+) -> Found:
     """The starts and then the rounds, two searches side by side."""
-    large = max(search.criterion.observations.sizes) > starts.SMALL
+    large = max(search.criterion.observations.sizes) > SMALL
     kinds = _LARGE if large else _SMALL
     with ThreadPoolExecutor(2) as pool:
-        best = _started(search, pool)
+        best = _search_starts(search, pool)
         for number in range(rounds + 1):
             if progress is not None:
                 progress(number, best[0])
@@ -104,20 +325,20 @@ def _searched(search: Search, rounds: int, progress: Callable[[int, float], None
     return best
 
 
-def _round(search: Search, move: Move, partition: Partition) -> Found:
-    return search.settle(move(search, partition))
+def _round(search: GridSearch, move: Move, partition: GridPartition) -> Found:
+    return search.converge(move(search, partition))
 
 
-def _started(search: Search, pool: ThreadPoolExecutor) -> Found:
+def _search_starts(search: GridSearch, pool: ThreadPoolExecutor) -> Found:
     """The best of the null grid and of searches from several fine grids, until more do not help."""
-    best: Found = (search.criterion.null(), starts.null(search))
+    best: Found = (search.criterion.null(), null(search))
     largest = max(search.criterion.observations.sizes)
     for number, pair in enumerate(START_PARTS):
         wanted = [parts for parts in pair if number == 0 or parts < largest]
         if not wanted or search.late:
             break
         tasks = zip(search.fork(len(wanted)), wanted, strict=True)
-        found = pool.map(lambda task: task[0].settle(starts.first(*task)), tasks)
+        found = pool.map(lambda task: task[0].converge(first(*task)), tasks)
         before = best[0]
         best = _better(best, found)
         if number > 0 and best[0] >= before:

@@ -1,34 +1,221 @@
-"""From a table to (person, part of a column) pairs: the two variables that are co-clustered.
+"""Where a numeric column is cut: equal frequency, equal width, or best against other columns.
+
+The values of a column as numbers to cut, and the bounds between them as text.
+
+From a table to (person, part of a column) pairs: the two variables that are co-clustered.
 
 Definition: one observation per row and column; a part is a value of a nominal column or an interval
     of a numeric one; the missing value is a part of its own.
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, ch. 3.
+
+Co-cluster the columns of a table, with numbers cut evenly or where it helps most.
+
+With ``"modl"`` the rows are co-clustered with numbers cut at quantiles; then every numeric column
+is cut anew at the least MODL cost against the groups of rows, and the rows are co-clustered again,
+as long as the grid's level rises.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+import time
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.coclustering.cuts import Cuts, best_cuts, equal_frequency, equal_width, open_labels
-from halfmask.coclustering.numbers import as_numbers, ends, is_number
+from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Observations, Variable, observe
+from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.search import GridSearch
 from halfmask.errors import InputError, ParameterError
-from halfmask.table.hierarchies.auto import INTERVALS
+from halfmask.table.hierarchies.parse import INTERVALS
+from halfmask.table.labels import ANY, MISSING
 from halfmask.table.names import require_known
-from halfmask.table.sets import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
+    from halfmask.coclustering.criterion import GridPartition
+    from halfmask.coclustering.grid import Grid
     from halfmask.table.table import Table
 
-Intervals = Literal["equal-frequency", "equal-width", "modl"]
+
+_SMALL, _LARGE = Decimal("1e-12"), Decimal("1e17")  # beyond, numbers are written as 1.5E+20
+_NOISE = 1e-9  # of the gap between two values
+_LOWERED = Decimal(
+    "0.001"
+)  # the first bound is lowered so that the least value is inside, as printed
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalCuts:
+    """Intervals that are open below and closed above; values beyond the ends join the end ones.
+
+    Attributes:
+        bounds: the ends of all intervals in ascending order, one more than intervals.
+    """
+
+    bounds: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        return f"IntervalCuts({len(self)} intervals)"
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def apply(self, numbers: NDArray[np.float64]) -> NDArray[np.int32]:
+        """The interval of each number, also of numbers the cuts were not learnt on."""
+        inner = np.asarray(self.bounds[1:-1])
+        return np.searchsorted(inner, numbers, side="left").astype(np.int32)
+
+    def short(self, values: NDArray[np.float64]) -> IntervalCuts:
+        """The same intervals of the ascending ``values``, between bounds that are short to write.
+
+        Bounds of whole numbers are whole; others keep three decimals, or as many more as leave
+        every value on its side.
+        """
+        whole = bool((values == np.floor(values)).all())
+        inner = [_short(values, bound, whole=whole) for bound in self.bounds[1:-1]]
+        return IntervalCuts((self.bounds[0], *inner, self.bounds[-1]))
+
+    def labels(self) -> list[str]:
+        """The intervals as text, with the least value (lowered a little) and the largest."""
+        first, *ends = [Decimal(repr(bound)) for bound in self.bounds]
+        texts = [plain(end) for end in (first - _LOWERED, *ends)]
+        return [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
+
+
+def open_labels(ends: Sequence[str]) -> list[str]:
+    """Intervals between inner bounds as text; the least and the largest value stay unsaid."""
+    if not ends:
+        return [ANY]
+    middle = [f"]{low},{high}]" for low, high in itertools.pairwise(ends)]
+    return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
+
+
+def plain(number: Decimal) -> str:
+    """A number as decimals without zeros at the end; very large and small ones: an exponent."""
+    if number and not _SMALL <= abs(number) < _LARGE:
+        return str(number)
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _short(values: NDArray[np.float64], bound: float, *, whole: bool) -> float:
+    """The bound as short as it can be written with the same values up to it."""
+    place = int(np.searchsorted(values, bound, side="right"))
+    if whole:
+        return float(np.floor(bound))
+    low = values[place - 1] if place else -np.inf
+    high = values[place] if place < len(values) else np.inf
+    for places in range(3, 18):
+        near = round(bound, places)
+        if low <= near < high:
+            return near
+    return bound
+
+
+def equal_frequency(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
+    """Intervals that hold about as many rows each (quantiles, equal bounds joined)."""
+    _require(numbers, parts)
+    values = np.unique(numbers)
+    bounds = np.quantile(numbers, np.linspace(0, 1, parts + 1))
+    place = np.minimum(np.searchsorted(values, bounds), len(values) - 1)
+    above, below = values[place], values[np.maximum(place - 1, 0)]
+    close = above - bounds <= _NOISE * (above - below)  # a value, but for the last digits
+    return _cuts(np.unique(np.where(close, above, bounds)))
+
+
+def equal_width(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
+    """Intervals of the same width."""
+    _require(numbers, parts)
+    return _cuts(np.unique(np.linspace(numbers.min(), numbers.max(), parts + 1)))
+
+
+def best_cuts(
+    numbers: NDArray[np.float64], target: NDArray[np.int32], *, seed: int = 0
+) -> IntervalCuts:
+    """The intervals of least MODL cost against a categorical ``target``; bounds lie mid-way."""
+    _require(numbers, 1)
+    values, codes = np.unique(numbers, return_inverse=True)
+    groups = int(target.max()) + 1
+    observed = observe(
+        [Variable("numbers", "numeric", len(values)), Variable("target", "categorical", groups)],
+        [codes.reshape(-1).astype(np.int32), target],
+    )
+    search = GridSearch.of(GridCriterion(observed), seed)
+    partition: GridPartition = (
+        np.zeros(len(values), dtype=np.int32),
+        np.arange(groups, dtype=np.int32),
+    )
+    for _ in range(3):  # values near the cuts are looked at one by one from the second time on
+        partition = search.improve(0, partition)
+    ends = np.flatnonzero(np.diff(partition[0]))
+    inner = (values[ends] + values[ends + 1]) / 2
+    return _cuts(np.concatenate([values[:1], inner, values[-1:]]))
+
+
+def _cuts(bounds: NDArray[np.float64]) -> IntervalCuts:
+    ends = bounds.tolist()
+    return IntervalCuts(tuple(ends if len(ends) > 1 else [ends[0], ends[0]]))
+
+
+def _require(numbers: NDArray[np.float64], parts: int) -> None:
+    if parts < 1:
+        raise ParameterError("parts", parts, "1 or more")
+    if not len(numbers) or not np.isfinite(numbers).all():
+        raise InputError("Only finite numbers can be cut into intervals: there is none, or NaN.")
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of this Arrow type are numbers, or points in time."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def as_numbers(values: pa.Array) -> NDArray[np.float64]:
+    """The values as floating-point numbers; points in time in the units they are stored in."""
+    numbers = _units(values).cast(pa.float64(), safe=False)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False))
+
+
+def _units(values: pa.Array) -> pa.Array:
+    """Points in time as whole numbers of the units they are stored in; others as they are."""
+    if not pa.types.is_temporal(values.type):
+        return values
+    return values.cast(pa.int32() if _narrow(values.type) else pa.int64())
+
+
+def _narrow(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(kind) or pa.types.is_time32(kind))
+
+
+def ends(cuts: IntervalCuts, values: pa.Array) -> list[str]:
+    """The inner bounds as text; every value up to a bound is at most what the text says."""
+    inner, kind = cuts.bounds[1:-1], values.type
+    if not pa.types.is_integer(kind) and not pa.types.is_temporal(kind):
+        return [plain(Decimal(repr(bound))) for bound in inner]
+    units = _units(values)
+    last = np.searchsorted(as_numbers(values), inner, side="right") - 1
+    whole = [math.floor(bound) for bound in inner]  # large numbers differ in what a float loses
+    ends = [max(w, units[p].as_py()) if p >= 0 else w for w, p in zip(whole, last, strict=True)]
+    if pa.types.is_integer(kind):
+        return [str(end) for end in ends]
+    moments = pa.array(ends, units.type).cast(kind).cast(pa.string())
+    return [str(moment) for moment in moments.to_pylist()]
+
+
+IntervalRule = Literal["equal-frequency", "equal-width", "modl"]
 MAX_PARTS = 50_000  # parts of all columns together
 
 
@@ -50,7 +237,7 @@ class ColumnParts:
     labels: tuple[str, ...]
     of_value: NDArray[np.int32]
     codes: NDArray[np.int32]
-    cuts: Cuts | None = None
+    cuts: IntervalCuts | None = None
 
     def __repr__(self) -> str:
         return f"ColumnParts({self.name!r}, {len(self.labels)} parts)"
@@ -85,7 +272,7 @@ class Melted:
 
 
 def column_parts(
-    table: Table, name: str, *, bins: int = 10, intervals: Intervals = "equal-frequency"
+    table: Table, name: str, *, bins: int = 10, intervals: IntervalRule = "equal-frequency"
 ) -> ColumnParts:
     """The parts of one column: intervals of numbers with more than ``bins`` values, else values.
 
@@ -120,7 +307,7 @@ def column_parts(
     )
 
 
-def cut_column(table: Table, name: str, cuts: Cuts) -> ColumnParts:
+def cut_column(table: Table, name: str, cuts: IntervalCuts) -> ColumnParts:
     """The parts of a numeric column that is cut at ``cuts``; intervals without rows stay."""
     encoded = table.encode(name)
     held = len(encoded.values) - encoded.values.null_count
@@ -146,7 +333,7 @@ def melt(
     names: Sequence[str],
     *,
     bins: int = 10,
-    intervals: Intervals = "equal-frequency",
+    intervals: IntervalRule = "equal-frequency",
 ) -> Melted:
     """Melt the columns ``names`` into observations of (row, part)."""
     if intervals not in INTERVALS:
@@ -215,3 +402,60 @@ def _distinct(labels: list[str]) -> list[str]:
         seen[label] = seen.get(label, 0) + 1
         out.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
     return out
+
+
+_PASSES = 3
+
+
+def cocluster_columns(
+    table: Table,
+    names: Sequence[str],
+    *,
+    bins: int = 10,
+    intervals: IntervalRule = "equal-frequency",
+    seed: int = 0,
+    rounds: int = 2,
+    time_limit: float | None = None,
+) -> tuple[Melted, Grid]:
+    """Melt columns into (row, part), and the grid that was found.
+
+    Args:
+        table: the rows.
+        names: the columns.
+        bins: how many intervals numbers are (first) cut into.
+        intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``.
+        seed: of the co-clustering.
+        rounds: of each co-clustering.
+        time_limit: seconds for all of it.
+    """
+    melted = melt(table, names, bins=bins, intervals=intervals)
+    again = names if intervals == "modl" else ()
+    return cocluster_melted(
+        table, melted, again=again, seed=seed, rounds=rounds, time_limit=time_limit
+    )
+
+
+def cocluster_melted(
+    table: Table,
+    melted: Melted,
+    *,
+    again: Collection[str] = (),
+    seed: int = 0,
+    rounds: int = 2,
+    time_limit: float | None = None,
+) -> tuple[Melted, Grid]:
+    """Co-cluster what is melted; numbers of the columns ``again`` are cut anew where it helps."""
+    deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
+    grid = cocluster(melted.observations, seed=seed, rounds=rounds, time_limit=time_limit)
+    cut = {column.name for column in melted.columns if column.cuts is not None}
+    for _ in range(_PASSES if cut.intersection(again) else 0):
+        left = deadline - time.monotonic()
+        if not grid.informative or left <= 0:
+            break
+        finer = recut(table, melted, grid.partition[0], again)
+        limit = None if time_limit is None else left
+        found = cocluster(finer.observations, seed=seed, rounds=rounds, time_limit=limit)
+        if found.level <= grid.level:
+            break
+        melted, grid = finer, found
+    return melted, grid

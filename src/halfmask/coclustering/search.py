@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.coclustering.codes import log_compositions, log_factorials
-from halfmask.coclustering.merges import compact, merge
+from halfmask.coclustering.hierarchy import compact, merge
+from halfmask.coclustering.observations import log_compositions, log_factorials
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.criterion import Criterion, Partition
+    from halfmask.coclustering.criterion import GridCriterion, GridPartition
 
 ROOM = 20_000_000  # entries of the dense working matrix (cells of the other variables x parts)
 TOLERANCE = 1e-7
@@ -28,7 +28,7 @@ _SWEEPS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class GridSearch:
     """One search over some observations.
 
     Attributes:
@@ -39,14 +39,14 @@ class Search:
         deadline: when to stop, in seconds of the monotonic clock.
     """
 
-    criterion: Criterion
+    criterion: GridCriterion
     index: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]
     factorials: NDArray[np.float64]
     random: np.random.Generator
     deadline: float = math.inf
 
     @classmethod
-    def of(cls, criterion: Criterion, seed: int, deadline: float = math.inf) -> Search:
+    def of(cls, criterion: GridCriterion, seed: int, deadline: float = math.inf) -> GridSearch:
         """Prepare a search with the observations indexed per variable."""
         observed = criterion.observations
         index = []
@@ -58,7 +58,7 @@ class Search:
         factorials = log_factorials(observed.total + max(observed.sizes))
         return cls(criterion, tuple(index), factorials, np.random.default_rng(seed), deadline)
 
-    def fork(self, count: int) -> list[Search]:
+    def fork(self, count: int) -> list[GridSearch]:
         """Searches over the same observations, each with a source of chance of its own."""
         return [replace(self, random=random) for random in self.random.spawn(count)]
 
@@ -71,7 +71,7 @@ class Search:
         """Whether a variable is cut into intervals."""
         return self.criterion.observations.variables[side].kind == "numeric"
 
-    def levels(self, side: int, partition: Partition, room: int) -> NDArray[np.float64]:
+    def levels(self, side: int, partition: GridPartition, room: int) -> NDArray[np.float64]:
         """The cost of 0..room parts of one variable, the others' numbers of parts held fixed."""
         others = [int(p.max()) + 1 for k, p in enumerate(partition) if k != side]
         cells, wide = math.prod(float(p) for p in others), sum(p > 1 for p in others)
@@ -83,7 +83,7 @@ class Search:
         out[2:] += self.criterion.informative(wide + 1)
         return out
 
-    def cells_of_others(self, side: int, partition: Partition) -> tuple[NDArray[np.int32], int]:
+    def cells_of_others(self, side: int, partition: GridPartition) -> tuple[NDArray[np.int32], int]:
         """Per tuple, the cell that its other variables fall into, and how many cells there are."""
         codes = self.criterion.observations.codes
         sides = [k for k in range(len(partition)) if k != side]
@@ -95,24 +95,26 @@ class Search:
         return cell.astype(np.int32), int(cell.max()) + 1
 
     def profile(
-        self, side: int, partition: Partition
+        self, side: int, partition: GridPartition
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], int]:
         """The counts of each value of one variable over the cells of the others."""
-        from halfmask.kernels.modl_moves import profile
+        from halfmask.kernels.coclustering import profile
 
         cell, cells = self.cells_of_others(side, partition)
         starts, order = self.index[side]
         found = profile(starts, order, cell, self.criterion.observations.weights, cells)
         return (*found, cells)
 
-    def improve(self, side: int, partition: Partition, *, sweeps: int = _SWEEPS) -> Partition:
+    def improve(
+        self, side: int, partition: GridPartition, *, sweeps: int = _SWEEPS
+    ) -> GridPartition:
         """Lower the cost by changing one variable's parts only."""
         if self.numeric(side):
             return self._cut(side, partition)
         return self._move(side, partition, sweeps)
 
-    def _move(self, side: int, partition: Partition, sweeps: int) -> Partition:
-        from halfmask.kernels.modl_moves import move_values
+    def _move(self, side: int, partition: GridPartition, sweeps: int) -> GridPartition:
+        from halfmask.kernels.coclustering import move_values
 
         parts = int(partition[side].max()) + 1
         starts, cells, counts, n_cells = self.profile(side, partition)
@@ -134,9 +136,11 @@ class Search:
         )
         return (*partition[:side], compact(part), *partition[side + 1 :])
 
-    def anneal(self, side: int, partition: Partition, heat: float, sweeps: int) -> Partition:
+    def anneal(
+        self, side: int, partition: GridPartition, heat: float, sweeps: int
+    ) -> GridPartition:
         """Let the values of a categorical variable wander, first freely, then less and less."""
-        from halfmask.kernels.modl_moves import anneal_values
+        from halfmask.kernels.coclustering import anneal_values
 
         parts = int(partition[side].max()) + 1
         starts, cells, counts, n_cells = self.profile(side, partition)
@@ -157,8 +161,8 @@ class Search:
         )
         return (*partition[:side], compact(part), *partition[side + 1 :])
 
-    def _cut(self, side: int, partition: Partition) -> Partition:
-        from halfmask.kernels.modl_intervals import best_intervals
+    def _cut(self, side: int, partition: GridPartition) -> GridPartition:
+        from halfmask.kernels.coclustering import best_intervals
 
         starts, cells, counts, n_cells = self.profile(side, partition)
         blocks = self._blocks(side, partition[side])
@@ -186,11 +190,11 @@ class Search:
             new[max(cut - reach, 0) : cut + reach] = True
         return np.asarray(np.cumsum(new) - 1, dtype=np.int32)
 
-    def descend(self, partition: Partition, cost: float) -> tuple[float, Partition]:
+    def descend(self, partition: GridPartition, cost: float) -> tuple[float, GridPartition]:
         """Merge parts while the cost gets lower along the path of best merges."""
         return merge(self.criterion, partition, cost=cost).best()
 
-    def settle(self, partition: Partition) -> tuple[float, Partition]:
+    def converge(self, partition: GridPartition) -> tuple[float, GridPartition]:
         """Alternate merges and changes of single variables until nothing is gained."""
         cost = self.criterion.cost(partition)
         while True:

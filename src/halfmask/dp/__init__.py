@@ -1,8 +1,8 @@
 """Differential privacy: budgets, who may spend them, and the only mechanisms that touch counts."""
 
 from halfmask.dp.accountant import Accountant, Receipt
-from halfmask.dp.bounds import attacker
 from halfmask.dp.budget import Approximate, Concentrated, Pure, budget
+from halfmask.dp.figures import attacker
 from halfmask.dp.ledger import BudgetLedger
 
 __all__ = [

@@ -11,21 +11,29 @@ from dataclasses import InitVar, dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from halfmask.dp.budget import Approximate, Budget, Concentrated, Pure, concentrated_within
-from halfmask.dp.compose import as_kind, total, zero
-from halfmask.dp.ledger import Account, BudgetLedger, Grant, Spending, require_covered
+from halfmask.dp.budget import (
+    Approximate,
+    Budget,
+    Concentrated,
+    Pure,
+    as_kind,
+    concentrated_within,
+    total,
+    zero,
+)
+from halfmask.dp.ledger import Account, BudgetGrant, BudgetLedger, Spending, require_covered
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-_DESK = object()
+_ISSUER = object()
 NEIGHBORS = "tables that differ by all rows of one person (added or removed)"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ViewCost:
     """One use of the table: which noisy view was read, by what, at which cost.
 
     Attributes:
@@ -60,16 +68,16 @@ class Receipt:
 
     promise: Budget
     limit: Budget
-    entries: tuple[Entry, ...]
+    entries: tuple[ViewCost, ...]
     rows_per_person: int
     secure: bool
     serial: int | None
-    desk: InitVar[object]
+    issuer: InitVar[object]
     levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
     limits: Mapping[Fraction, Budget] = field(default_factory=dict)
 
-    def __post_init__(self, desk: object) -> None:
-        if desk is not _DESK:
+    def __post_init__(self, issuer: object) -> None:
+        if issuer is not _ISSUER:
             raise PrivacyError("A receipt is written by an allowance: take one from an accountant.")
 
     def verify(self) -> None:
@@ -132,13 +140,13 @@ class Allowance:
     rows_per_person: int = 1
     serial: int | None = None
     secure: bool = True
-    entries: list[Entry] = field(default_factory=list)
-    desk: InitVar[object] = None
+    entries: list[ViewCost] = field(default_factory=list)
+    issuer: InitVar[object] = None
     levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
     limits: Mapping[Fraction, Budget] = field(default_factory=dict)
 
-    def __post_init__(self, desk: object) -> None:
-        if desk is not _DESK:
+    def __post_init__(self, issuer: object) -> None:
+        if issuer is not _ISSUER:
             raise PrivacyError("An allowance is budget that was spent: take it from an accountant.")
 
     @property
@@ -151,7 +159,7 @@ class Allowance:
         limit = self.limit if level is None else self.limits[level]
         return limit - total((e.cost for e in self.entries_of(level)), limit)
 
-    def charge(self, entry: Entry) -> None:
+    def charge(self, entry: ViewCost) -> None:
         """Take the cost of ``entry``, or refuse before the table is touched."""
         left = self.left(entry.level)
         cost = as_kind(entry.cost, left)
@@ -165,7 +173,7 @@ class Allowance:
             raise InternalError("A limit is lowered before it is used, and never raised.")
         self.limit = limit
 
-    def entries_of(self, level: Fraction | None) -> list[Entry]:
+    def entries_of(self, level: Fraction | None) -> list[ViewCost]:
         """The uses that read the people of a level alone; None: everybody."""
         return [entry for entry in self.entries if entry.level == level]
 
@@ -178,14 +186,14 @@ class Allowance:
             self.rows_per_person,
             self.secure,
             self.serial,
-            _DESK,
+            _ISSUER,
             dict(self.levels),
             dict(self.limits),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SpendingScope:
     """Whose rows a use of the table reads, and what that costs them.
 
     Attributes:
@@ -245,7 +253,7 @@ class Accountant:
         *,
         rows_per_person: int = 1,
         as_promised: bool = False,
-        scope: Scope | None = None,
+        scope: SpendingScope | None = None,
     ) -> Allowance:
         """Spend ``promise`` and give what mechanisms may take from it.
 
@@ -263,7 +271,7 @@ class Accountant:
             raise ParameterError("epsilon", 0, "above 0")
         if rows_per_person < 1:
             raise ParameterError("rows_per_person", rows_per_person, "at least 1")
-        whose = scope or Scope()
+        whose = scope or SpendingScope()
         limit = promise if as_promised else unit(promise)
         # A ledger in rho is charged in rho where that is what the mechanisms use.
         cost = limit if isinstance(self.granted, Concentrated) else promise
@@ -282,7 +290,7 @@ class Accountant:
             whose.limit or limit,
             rows_per_person,
             serial,
-            desk=_DESK,
+            issuer=_ISSUER,
             levels=whose.levels or {},
             limits=whose.limits,
         )
@@ -290,7 +298,9 @@ class Accountant:
     def _account(self) -> Account:
         if self.ledger is not None:
             return self.ledger.account()
-        return Account("", "", self.partition, (Grant("", self.granted, ""),), tuple(self._spent))
+        return Account(
+            "", "", self.partition, (BudgetGrant("", self.granted, ""),), tuple(self._spent)
+        )
 
 
 def unit(promise: Budget) -> Budget:

@@ -1,23 +1,62 @@
-"""Privacy budgets as ordered values with exact arithmetic.
+"""What mechanisms are given: how much privacy may be spent, and how far one person reaches.
+
+Privacy budgets as ordered values with exact arithmetic.
 
 Definition: ``Pure(epsilon)``; ``Approximate(epsilon, delta)``; ``Concentrated(rho)`` (zCDP).
 Budgets of one kind add up when a table is used again (sequential composition); on disjoint people
 the largest counts (parallel composition). Neighboring tables differ by all rows of one person.
 Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014; Bun, Steinke,
 "Concentrated differential privacy", 2016.
+
+Where public domains are declared: in the schema, in a file, or with the call.
+
+How budgets of different kinds add up under one promise.
+
+Definition: the total of costs is told in the kind that was granted. In epsilon and delta, pure and
+approximate costs add up; concentrated ones add up in rho, which is read at half of the granted
+delta; pure ones go to either side, whichever is smaller. In rho, pure epsilon counts as
+epsilon**2 / 2. On disjoint people the largest total counts.
+Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014, Theorems 3.16 and
+3.20; Bun, Steinke, "Concentrated differential privacy", 2016, Propositions 1.3 and 1.4, Lemma 1.7.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import exp, inf, log, log1p, sqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from halfmask.errors import ParameterError, PrivacyError
+from halfmask.dp.domain import Bins, Values
+from halfmask.errors import ParameterError, PrivacyError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from os import PathLike
+
+    from halfmask.table.schema import Schema
+
+    Part = tuple[str, ...] | None
+
+
+def require_positive(name: str, amount: Fraction, sensitivity: int) -> None:
+    """Refuse a mechanism that would spend nothing, or that nobody could touch."""
+    if amount <= 0:
+        raise ParameterError(name, str(amount), "above 0")
+    if sensitivity < 1:
+        raise ParameterError("sensitivity", sensitivity, "at least 1")
+
+
+def score_rate(epsilon: Fraction, sensitivity: int) -> Fraction:
+    """The exponent of one point of a score, when one of several candidates is chosen."""
+    rate = epsilon / (2 * sensitivity)
+    if rate.denominator >= 1 << 30 or rate.numerator >= 1 << 30:
+        return Fraction(int(rate * (1 << 24)), 1 << 24)  # rounded down: less to tell, no more
+    return rate
+
 
 Number = int | float | str | Fraction
 _SAFE = 1e-9  # relative error granted to floating-point bounds, always to the careful side
@@ -227,3 +266,158 @@ def epsilon_of(spent: Concentrated, delta: Number) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if delta_of(rho, middle) <= target else (middle, high)
     return high * (1 + _SAFE)
+
+
+_MOST = 1e100  # sums and squares of what lies within stay far within a double
+
+
+def bounds_of(declared: object) -> tuple[float, float] | None:
+    """The public bounds that a declaration holds; bounds alone need no number of bins.
+
+    None where there are none to compute with: what is no number, infinite, or beyond 1e100.
+
+    Example:
+        >>> bounds_of({"low": 0, "high": 110})
+        (0.0, 110.0)
+    """
+    try:
+        low, high = _ends(declared)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return (low, high) if max(abs(low), abs(high)) <= _MOST else None
+
+
+def _ends(declared: object) -> tuple[float, float]:
+    if isinstance(declared, Mapping) and "low" in declared and "high" in declared:
+        return float(declared["low"]), float(declared["high"])
+    if isinstance(declared, Bins):
+        return declared.edges[0], declared.edges[-1]
+    if isinstance(declared, Mapping):
+        declared = declared.get("edges", declared.get("values", ()))
+    values = declared.values if isinstance(declared, Values) else declared
+    if isinstance(values, list | tuple | range):
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        if len(numbers) > 1 and len(numbers) == sum(v is not None for v in values):
+            return float(min(numbers)), float(max(numbers))
+    raise ValueError
+
+
+def declared_domains(schema: Schema) -> dict[str, object]:
+    """Domains that the schema states, by column: ``domain``, or the order of an ordinal column."""
+    found: dict[str, object] = {}
+    for name, column in schema.columns.items():
+        if column.domain is not None:
+            found[name] = column.domain
+        elif column.order is not None:
+            found[name] = Values(tuple(column.order), ordered=True)
+    return found
+
+
+def given_domains(domains: Mapping[str, object] | str | PathLike[str] | None) -> dict[str, object]:
+    """Domains as given, or as a TOML file states them: ``sex = ["f", "m"]``."""
+    if domains is None or isinstance(domains, Mapping):
+        return dict(domains or {})
+    try:
+        return tomllib.loads(Path(domains).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        name = Path(domains).name
+        why = (
+            f"There is no file {name!r} of domains"
+            if isinstance(error, FileNotFoundError)
+            else f"The domains cannot be read from {name!r}"
+        )
+        raise SchemaError(
+            f'{why}: give a TOML file with a line for each column, such as city = ["Lille", '
+            '"Nice"] or age = { low = 0, high = 110 }.'
+        ) from error
+
+
+_GRID = 10**9  # of an epsilon that is computed from rho, rounded up
+
+
+def as_kind(cost: Budget, kind: Budget) -> Budget:
+    """``cost`` in the kind of ``kind``, where it says the same or less.
+
+    Pure counts as approximate with delta 0 and as zCDP with rho = epsilon**2 / 2, and rho as
+    epsilon at half of the delta of ``kind``; an epsilon with a delta is neither pure nor zCDP.
+    """
+    if type(cost) is type(kind):
+        return cost
+    if isinstance(cost, Approximate) and not cost.delta:
+        return as_kind(Pure(cost.epsilon), kind)
+    if isinstance(cost, Pure) and isinstance(kind, Approximate):
+        return Approximate(cost.epsilon, 0)
+    if isinstance(cost, Pure) and isinstance(kind, Concentrated):
+        return pure_to_concentrated(cost)
+    if isinstance(cost, Concentrated) and isinstance(kind, Approximate) and kind.delta:
+        return Approximate(_epsilon(cost.rho, kind.delta / 2), kind.delta / 2)
+    raise ParameterError(
+        "budget", type(cost).__name__, f"a cost that the {type(kind).__name__} budget covers"
+    )
+
+
+def zero(kind: Budget) -> Budget:
+    """Nothing, in the kind of ``kind``."""
+    return kind * 0
+
+
+def total(costs: Iterable[Budget], kind: Budget) -> Budget:
+    """Sequential composition of ``costs`` in the kind of ``kind``.
+
+    Example:
+        >>> total([Pure("1/3")] * 3, Pure(1))
+        epsilon = 1
+    """
+    several = list(costs)
+    if isinstance(kind, Approximate) and kind.delta:
+        return _approximate(several, kind)
+    found = zero(kind)
+    for cost in several:
+        found = found + as_kind(cost, kind)
+    return found
+
+
+def total_of_parts(costs: Iterable[tuple[Budget, Part]], kind: Budget) -> Budget:
+    """The total where each cost is for the people of a part; None: for everybody.
+
+    Nobody is in two parts, so the largest total of one part counts (parallel composition).
+
+    Example:
+        >>> total_of_parts([(Pure(1), ("Lille",)), (Pure(2), ("Nice",)), (Pure(1), None)], Pure(9))
+        epsilon = 3
+    """
+    several = list(costs)
+    return parallel(
+        total([cost for cost, part in several if part is None or atom in part], kind)
+        for atom in atoms(part for _, part in several)
+    )
+
+
+def atoms(parts: Iterable[Part]) -> Sequence[str | None]:
+    """Every value that a part names, and None for people with another one."""
+    return [None, *sorted({value for part in parts if part is not None for value in part})]
+
+
+def _approximate(costs: list[Budget], kind: Approximate) -> Approximate:
+    pure = [c.epsilon for c in costs if isinstance(c, Pure)]
+    mixed = [c for c in costs if isinstance(c, Approximate)]
+    rho = sum((c.rho for c in costs if isinstance(c, Concentrated)), Fraction(0))
+    epsilon = sum((c.epsilon for c in mixed), Fraction(0))
+    delta = sum((c.delta for c in mixed), Fraction(0))
+    if delta >= 1:
+        raise ParameterError("delta", float(delta), "below 1 in all")
+    half = kind.delta / 2
+    plain = Approximate(epsilon + sum(pure, Fraction(0)), delta)
+    if rho:
+        plain = Approximate(plain.epsilon + _epsilon(rho, half), delta + half)
+    if not pure:
+        return plain
+    squares = rho + sum((e**2 for e in pure), Fraction(0)) / 2
+    joined = Approximate(epsilon + _epsilon(squares, half), delta + half)
+    fits = bool(rho) or joined.delta <= kind.delta
+    return joined if fits and joined.epsilon < plain.epsilon else plain
+
+
+def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    found = epsilon_of(Concentrated(rho), delta)
+    return Fraction(int(found * _GRID) + 1, _GRID)

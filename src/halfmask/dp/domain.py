@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from halfmask.errors import ParameterError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -61,7 +61,7 @@ class Values:
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code."""
         place, outside = {_key(value): i for i, value in enumerate(self.values)}, self.fallback
-        found = (place.get(_key(value), outside) for value in column.to_pylist())
+        found = (place.get(key, outside) for key in _keys(column))
         return np.fromiter(found, np.int32, len(column))
 
     def decode(
@@ -129,9 +129,9 @@ class Bins:
         """Per distinct value of ``column``, its code; what is no number counts as missing."""
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             raise SchemaError("A column with bounds holds text: declare its values instead.")
-        numbers = pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy(
-            zero_copy_only=False
-        )
+        # Not safe: a whole number beyond 2**53 would fail, and so tell that such a row exists.
+        plain = pc.cast(column, pa.float64(), safe=False)
+        numbers = pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False)
         last = len(self.edges) - 2
         codes = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
         return np.where(np.isnan(numbers), last + 1 if self.missing else 0, codes).astype(np.int32)
@@ -237,6 +237,15 @@ def encoded(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
     """Per row, the public code of its value."""
     column = table.encode(name)
     return domain.encode(column.values)[column.codes]
+
+
+def _keys(column: pa.Array) -> Iterator[object]:
+    """What each value is known by; one that Python has no value for by itself."""
+    for value in column:
+        try:
+            yield _key(value.as_py())
+        except (ValueError, OverflowError):
+            yield value
 
 
 def _key(value: object) -> object:

@@ -1,4 +1,13 @@
-"""From noisy vectors to the figures of an answer, each with an interval; nothing exact is seen.
+"""What epsilon means for one person: the best chance of an attacker who knows everything else.
+
+Definition: of n equally likely values, P(the attacker names the true one) <= e^e / (e^e + n - 1),
+where e is the privacy loss between any two of them.
+Source: Nguyen, Castelluccia, "Techniques d'anonymisation tabulaire", 2020, Theorem 22.
+
+Between "this person is in the table" and "is not", the loss is epsilon. Between two values of one
+person it is 2 epsilon, since neighbors add or remove a person and a change is both.
+
+From noisy vectors to the figures of an answer, each with an interval; nothing exact is seen.
 
 Counts have the exact quantiles of their noise. What is computed from several vectors (means,
 spreads, sums around a center) has the interval of the figure over what the exact vectors can have
@@ -6,31 +15,97 @@ been: the noisy ones less noise of their known distribution, at evenly spread po
 draws. For a mean this is Fieller's interval. It is post-processing and costs nothing.
 Source: Fieller, "Some problems in interval estimation", 1954; Roberts, "The unreasonable
 effectiveness of quasirandom sequences", 2018.
+
+Answers to grouped questions: exact figures in, noisy figures with intervals and a receipt out.
+
+An engine computes the exact part (counts and whole-number sums per group); nothing of it leaves but
+through here. All groups together cost as much as one, since a person's rows are counted once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import expm1, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.dp.mechanisms.count_tree import CountTree, quantile
-from halfmask.dp.mechanisms.stable_groups import StableGroups
-from halfmask.dp.questions import STEPS, Question, Scale
+from halfmask.dp.budget import Approximate, Budget, Concentrated, Number, Pure, epsilon_of, exact
+from halfmask.dp.mechanisms import CountTree, StableGroups, quantile
+from halfmask.dp.sampling import Sampler
+from halfmask.dp.views import STEPS, ExactCounts, Question, Scale, count_of, views_of
+from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
-    from halfmask.dp.mechanisms.discrete_gaussian import DiscreteGaussian
-    from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
+    from halfmask.dp.accountant import Allowance, Receipt
+    from halfmask.dp.mechanisms import DiscreteGaussian, DiscreteLaplace
+    from halfmask.dp.views import GroupRule, Question
 
     Floats = NDArray[np.float64]
     Mechanism = StableGroups | CountTree | DiscreteLaplace | DiscreteGaussian
+
+
+_UP = 1 + 1e-12
+
+
+def attacker(epsilon: Number, values: int, *, delta: Number = 0) -> float:
+    """The bound of Theorem 22, rounded up; ``delta`` is added, since it promises nothing there.
+
+    Example:
+        >>> round(attacker(10, 10**6), 4)
+        0.0216
+    """
+    if values < 2:
+        raise ParameterError("values", values, "at least 2")
+    loss = float(exact("epsilon", epsilon))
+    if loss > 700:
+        return 1.0
+    odds = expm1(loss) + 1
+    return min(1.0, odds / (odds + values - 1) * _UP + float(exact("delta", delta)))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBound:
+    """How well an attacker can guess one column of one person, before and after the release."""
+
+    column: str
+    values: int
+    before: float
+    after: float
+
+
+def column_bounds(promise: Budget, sizes: Mapping[str, int]) -> tuple[ColumnBound, ...]:
+    """The bound for each column with its number of public values, and first for membership."""
+    epsilon, delta = epsilon_and_delta(promise)
+    member = ColumnBound("(in the table?)", 2, 0.5, attacker(epsilon, 2, delta=delta))
+    # A changed value is one person removed and another added: twice epsilon, and delta grows too.
+    grown = min(1.0, float(delta) * (expm1(min(float(epsilon), 700.0)) + 2)) if delta else 0.0
+    return (
+        member,
+        *(
+            ColumnBound(name, size, 1 / size, attacker(2 * epsilon, size, delta=grown))
+            for name, size in sizes.items()
+            if size > 1
+        ),
+    )
+
+
+def epsilon_and_delta(promise: Budget) -> tuple[Number, Number]:
+    """Epsilon and delta of any budget; zCDP is read at delta = 1e-9."""
+    if isinstance(promise, Pure):
+        return promise.epsilon, 0
+    if isinstance(promise, Approximate):
+        return promise.epsilon, promise.delta
+    if isinstance(promise, Concentrated):
+        return epsilon_of(promise, 1e-9), 1e-9
+    raise ParameterError("promise", type(promise).__name__, "a budget")
+
 
 _POINTS = 2048
 _FEWEST = 256  # points, where there are very many groups
@@ -39,7 +114,7 @@ _ROOT = 1.2207440846057596  # of x**4 = x + 1: steps that fill three dimensions 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noisy:
+class NoisyVector:
     """A noisy vector: the weighted sum of one or several measured ones, and what is in it.
 
     Attributes:
@@ -52,11 +127,11 @@ class Noisy:
     noise: tuple[tuple[float, Mechanism], ...]
     mixture: float = 0.0
 
-    def plus(self, other: Noisy | None) -> Noisy:
+    def plus(self, other: NoisyVector | None) -> NoisyVector:
         """Both vectors added up."""
         if other is None:
             return self
-        return Noisy(other.values + self.values, (*other.noise, *self.noise), self.mixture)
+        return NoisyVector(other.values + self.values, (*other.noise, *self.noise), self.mixture)
 
     def spread(self, confidence: float) -> tuple[float, float]:
         """(low, high): the noise is from -low to high with this confidence."""
@@ -94,10 +169,10 @@ class Figure:
     high: Floats
 
 
-def figure(
-    question: Question, counted: str, noisy: Mapping[str, Noisy], confidence: float
+def noisy_figure(
+    question: Question, counted: str, noisy: Mapping[str, NoisyVector], confidence: float
 ) -> Figure:
-    """The figures of ``question``; ``counted`` names the vector that counts its values."""
+    """The figures of ``question``; ``count_of`` names the vector that counts its values."""
     if question.scale is None or question.kind == "count":
         return _count(question.name, noisy[counted], confidence)
     if question.kind == "quantile":
@@ -112,7 +187,7 @@ def figure(
     return _computed(question.name, vectors, _variance(question), confidence)
 
 
-def _count(name: str, count: Noisy, confidence: float) -> Figure:
+def _count(name: str, count: NoisyVector, confidence: float) -> Figure:
     low, high = count.spread(confidence)
     if count.mixture:
         more = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 * count.mixture
@@ -127,7 +202,9 @@ def _counts(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.maximum(low, 0), np.maximum(high, 0)
 
 
-def _sum(name: str, total: Noisy, count: Noisy | None, scale: Scale, confidence: float) -> Figure:
+def _sum(
+    name: str, total: NoisyVector, count: NoisyVector | None, scale: Scale, confidence: float
+) -> Figure:
     """A sum around zero, or around a center that each counted value adds."""
     values = scale.step * total.values
     low, high = (scale.step * end for end in total.spread(confidence))
@@ -175,7 +252,7 @@ def _variance(question: Question) -> Callable[..., Floats]:
 
 
 def _computed(
-    name: str, vectors: Sequence[Noisy], formula: Callable[..., Floats], confidence: float
+    name: str, vectors: Sequence[NoisyVector], formula: Callable[..., Floats], confidence: float
 ) -> Figure:
     """What ``formula`` makes of the vectors, and of what they can have been without noise."""
     values = formula(*(vector.values for vector in vectors))
@@ -191,7 +268,7 @@ def _computed(
     return Figure(name, values, np.minimum(ends[0], values), np.maximum(ends[1], values))
 
 
-def _draws(vectors: Sequence[Noisy], points: int) -> list[Floats]:
+def _draws(vectors: Sequence[NoisyVector], points: int) -> list[Floats]:
     """Noise for each vector at evenly spread points of all of them together."""
     return [
         vector.table(points)[(_points(points, place) * points).astype(np.int64)]
@@ -205,7 +282,7 @@ def _points(points: int, place: int) -> Floats:
     return np.asarray((0.5 + step * np.arange(1, points + 1)) % 1)
 
 
-def _quantile(question: Question, scale: Scale, tree: Noisy, confidence: float) -> Figure:
+def _quantile(question: Question, scale: Scale, tree: NoisyVector, confidence: float) -> Figure:
     reach, noise = NormalDist().inv_cdf((1 + confidence) / 2), tree.rank(question.at, confidence)
     read = []
     for below in tree.values:
@@ -220,3 +297,93 @@ def _plain(mechanism: Mechanism) -> DiscreteLaplace | DiscreteGaussian:
     if isinstance(mechanism, StableGroups | CountTree):
         return mechanism.noise
     return mechanism
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """The exact figures of the people of one public level of demand.
+
+    Attributes:
+        level: the level, which pays for its own noise.
+        exact: its figures.
+        weight: what each of its numbers counts in the answer.
+    """
+
+    level: Fraction
+    exact: ExactCounts
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyAnswer:
+    """The figures, which groups are published, and the receipt."""
+
+    figures: tuple[Figure, ...]
+    published: NDArray[np.bool_]
+    confidence: float
+    receipt: Receipt
+
+
+def answer(
+    questions: Sequence[Question],
+    exact: ExactCounts | Sequence[Stratum],
+    allowance: Allowance,
+    *,
+    groups: GroupRule = "public",
+    confidence: float = 0.95,
+    mixture: float = 0.0,
+    sampler: Sampler | None = None,
+) -> NoisyAnswer:
+    """Noisy figures for ``questions``, for the whole of ``allowance``.
+
+    Args:
+        questions: what to answer.
+        exact: the exact figures; with public groups there is one for each of them, empty ones too.
+            Of several strata each is measured with the noise that its level pays for; levels are
+            disjoint people.
+        allowance: what is already spent for this answer; for thresholded groups it is charged in
+            epsilon and delta (``accountant.allow(..., as_promised=True)``).
+        groups: whether the groups are public, or only those far above one person are shown.
+        confidence: of each interval.
+        mixture: the variance per row where strata stand for people who are not read.
+        sampler: only for tests.
+    """
+    require_confidence(confidence)
+    drawn = sampler or Sampler()
+    allowance.secure = allowance.secure and drawn.secure
+    strata = (
+        [(None, exact, 1.0)]
+        if isinstance(exact, ExactCounts)
+        else [(one.level, one.exact, one.weight) for one in exact]
+    )
+    first = strata[0][1]
+    noisy: dict[str, NoisyVector] = {}
+    published = np.ones(len(first.counts), np.bool_)
+    for level, figures, weight in strata:
+        views = views_of(
+            questions,
+            figures.present,
+            allowance.left(level),
+            allowance.rows_per_person,
+            groups=groups,
+        )
+        for view in views:
+            allowance.charge(replace(view.entry, level=level))  # paid before figures are touched
+            whole = figures.vector(view.vector).astype(np.int64)
+            if isinstance(view.mechanism, StableGroups):
+                measured, published = view.mechanism.apply(whole, drawn)
+                values = weight * measured
+            else:
+                values = weight * view.mechanism.apply(whole, drawn)
+            one = NoisyVector(values.astype(np.float64), ((weight, view.mechanism),), mixture)
+            noisy[view.vector] = one.plus(noisy.get(view.vector))
+    found = tuple(
+        noisy_figure(q, count_of(q.column, first.present), noisy, confidence) for q in questions
+    )
+    return NoisyAnswer(found, published, confidence, allowance.receipt())
+
+
+def require_confidence(confidence: float) -> None:
+    """Refuse a confidence that no interval has."""
+    if not 0 < confidence < 1:
+        raise ParameterError("confidence", confidence, "above 0 and below 1")

@@ -1,27 +1,11 @@
-"""What was granted for one table and spent on it, on disk: spent first, answered later.
-
-A spending is written and flushed in one transaction before anything is computed, so a crash between
-spending and answering loses the answer and never the record. Several processes may share the file:
-the check and the record happen under one exclusive lock.
-
-Every row carries a seal over itself and the seal before it, and the last one is sealed with the
-number of rows: a row that was changed, removed, added or moved is noticed. Without a key whoever
-may write the file can seal anew, so this finds accidents and clumsy hands; with a key (a file that
-the asker cannot read) only an older copy of the whole file passes.
-"""
+"""The budget of one table: what was granted, and what was spent before anything was answered."""
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
-import os
-import sqlite3
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.dp.budget import (
@@ -29,27 +13,29 @@ from halfmask.dp.budget import (
     Budget,
     Concentrated,
     Pure,
+    atoms,
     epsilon_of,
     from_dict,
     require_modest,
+    total_of_parts,
 )
-from halfmask.dp.compose import atoms, total_of_parts
-from halfmask.errors import BudgetExceededError, LedgerError, ParameterError, PrivacyError
+from halfmask.errors import (
+    BudgetExceededError,
+    InputError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+)
+from halfmask.ledger import BIND, GRANT, RAISE, SPEND, LedgerFile, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
+    from pathlib import Path
 
-_WAIT = 60.0  # seconds to wait for another process
-_MARK, _VERSION = 0x484D424C, 2  # SQLite's application_id and user_version: a ledger of budgets
+    from halfmask.ledger import Record
+
 _READ_AT = Fraction(1, 10**6)  # the delta at which rho is told as somebody's epsilon
-_TABLES = (
-    "CREATE TABLE entries (serial INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, "
-    "body TEXT NOT NULL, seal TEXT NOT NULL)",
-    "CREATE TABLE head (seal TEXT NOT NULL)",
-    f"PRAGMA application_id = {_MARK}",
-    f"PRAGMA user_version = {_VERSION}",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +60,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class BudgetGrant:
     """What the controller granted in all from then on, with the reason."""
 
     at: str
@@ -97,7 +83,7 @@ class Account:
     name: str
     table: str
     partition: str
-    grants: tuple[Grant, ...]
+    grants: tuple[BudgetGrant, ...]
     spendings: tuple[Spending, ...]
 
     @property
@@ -179,7 +165,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class BudgetLedger:
-    """The file that keeps the budget of one table.
+    """The budget of one table in a ledger, which may hold answers too.
+
+    A spending is on disk before anything is computed: a crash between spending and answering loses
+    the answer and never the record.
 
     Attributes:
         path: the file.
@@ -207,7 +196,7 @@ class BudgetLedger:
         """Start a ledger with the budget that the controller grants to this table.
 
         Args:
-            path: the file, which must not exist; only its owner can read it.
+            path: a new file, which only its owner can read, or a ledger of answers.
             granted: what may be spent in all.
             name: what the controller calls the table.
             table: its identity (``identity``); without one the first use binds the ledger.
@@ -216,36 +205,35 @@ class BudgetLedger:
             key: a file that holds a secret; without it the same file is needed at each use.
             insist: whether a budget above epsilon 20 or delta 0.0001 is meant.
         """
+        require_budget("granted", granted)
+        if not any(granted.parts()):
+            raise ParameterError("granted", str(granted), "more than 0")
         require_modest(granted, insist=insist)
-        ledger = cls(Path(path), _key(key))
-        try:
-            os.close(os.open(ledger.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            raise LedgerError(f"The ledger {ledger.path.name!r} exists: open it instead.") from None
-        except OSError as error:
-            raise LedgerError(
-                f"The ledger {ledger.path.name!r} cannot be made here: {error.strerror}."
-            ) from None
-        about = {"name": name, "table": table, "partition": partition, "keyed": bool(ledger.key)}
-        with ledger._transaction(fresh=True) as cursor:
-            for statement in _TABLES:
-                cursor.execute(statement)
-            ledger._append(cursor, "create", {**about, "amount": granted.to_dict(), "reason": ""})
-        return ledger
+        file = LedgerFile.at(path, key)
+        if not file.present:
+            if file.path.exists():
+                raise InputError(_exists(file.path.name))
+            file.create()
+        about = {"name": name, "table": table, "partition": partition, "keyed": bool(file.key)}
+        with file.change() as change:
+            if change.of(GRANT):
+                raise InputError(_exists(file.path.name))
+            change.append(GRANT, {**about, "amount": granted.to_dict(), "reason": ""})
+        return cls(file.path, file.key)
 
     @classmethod
     def open(
         cls, path: str | PathLike[str], *, key: str | PathLike[str] | None = None
     ) -> BudgetLedger:
         """The ledger of ``path``, which must exist and be whole."""
-        ledger = cls(Path(path), _key(key))
+        file = LedgerFile.at(path, key)
+        ledger = cls(file.path, file.key)
         ledger.account()
         return ledger
 
     def account(self) -> Account:
         """All that the ledger says, after its seals were checked."""
-        with self._transaction(write=False) as cursor:
-            return self._read(cursor)
+        return self._account(self._file.records())
 
     def granted(self) -> Budget:
         """The budget that the controller granted."""
@@ -273,124 +261,53 @@ class BudgetLedger:
         table: str = "",
     ) -> int:
         """Record a spending and give its serial number, or refuse and record nothing."""
-        with self._transaction() as cursor:
-            now = self._read(cursor)
-            if table and now.table and table != now.table:
+        require_budget("amount", amount)
+        with self._file.change() as change:
+            known = self._account(change.records)
+            if table and known.table and table != known.table:
                 raise LedgerError(
                     f"The ledger {self.path.name!r} keeps the budget of another table (other "
                     "columns or another person column): use the ledger of this one, or say that "
                     f"the table changed with `halfmask budget bind {self.path.name} TABLE "
                     "--reason ...`."
                 )
-            new = Spending(len(now.spendings) + 1, _now(), purpose, amount, levels, part)
-            require_covered(now, new, self.path.name)
-            if table and not now.table:
-                self._append(cursor, "bind", {"table": table, "reason": "first use"})
-            self._append(cursor, "spend", _document(new))
+            new = Spending(len(known.spendings) + 1, now(), purpose, amount, levels, part)
+            require_covered(known, new, self.path.name)
+            if table and not known.table:
+                change.append(BIND, {"table": table, "reason": "first use"})
+            change.append(SPEND, _document(new))
             return new.serial
 
     def raise_to(self, amount: Budget, reason: str, *, insist: bool = False) -> None:
         """Grant more, by the controller, with a reason; nothing that was spent is forgotten."""
+        require_budget("amount", amount)
         require_modest(amount, insist=insist)
         _require_reason(reason)
-        with self._transaction() as cursor:
-            now = self._read(cursor).granted
-            if type(amount) is not type(now) or not now < amount:
-                raise ParameterError("amount", str(amount), f"more than {now}, in the same kind")
-            self._append(cursor, "raise", {"amount": amount.to_dict(), "reason": reason})
+        with self._file.change() as change:
+            former = self._account(change.records).granted
+            if type(amount) is not type(former) or not former < amount:
+                raise ParameterError("amount", str(amount), _more_than(former))
+            change.append(RAISE, {"amount": amount.to_dict(), "reason": reason})
 
     def bind(self, table: str, reason: str) -> None:
         """Say that the ledger is for the table of another identity from now on."""
         _require_reason(reason)
-        with self._transaction() as cursor:
-            self._read(cursor)
-            self._append(cursor, "bind", {"table": table, "reason": reason})
+        with self._file.change() as change:
+            self._account(change.records)
+            change.append(BIND, {"table": table, "reason": reason})
 
-    def _append(self, cursor: sqlite3.Cursor, kind: str, body: Mapping[str, Any]) -> None:
-        rows = cursor.execute("SELECT seal FROM entries ORDER BY serial").fetchall()
-        before = rows[-1][0] if rows else ""
-        row = (len(rows) + 1, _now(), kind, json.dumps(body, sort_keys=True))
-        seal = self._seal(before, row)
-        cursor.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (*row, seal))
-        cursor.execute("DELETE FROM head")
-        cursor.execute("INSERT INTO head VALUES (?)", (self._seal(seal, (len(rows) + 1,)),))
+    @property
+    def _file(self) -> LedgerFile:
+        return LedgerFile(self.path, self.key)
 
-    def _seal(self, before: str, row: tuple[object, ...]) -> str:
-        text = json.dumps([before, *row]).encode()
-        if self.key:
-            return hmac.new(self.key, text, hashlib.sha256).hexdigest()
-        return hashlib.sha256(text).hexdigest()
-
-    def _read(self, cursor: sqlite3.Cursor) -> Account:
-        mark = cursor.execute("PRAGMA application_id").fetchone()[0]
-        version = cursor.execute("PRAGMA user_version").fetchone()[0]
-        if mark != _MARK:
-            old = {name for (name,) in cursor.execute("SELECT name FROM sqlite_master")}
-            self._fail(
-                "was kept by an earlier version of halfmask: start a new one with `halfmask budget "
-                "create`, with what this one has left."
-                if {"grants", "spendings"} <= old
-                else "is not a ledger of budgets."
+    def _account(self, records: Sequence[Record]) -> Account:
+        found = [record for record in records if record.kind in (GRANT, RAISE, BIND, SPEND)]
+        if not found:
+            self._file.fail(
+                "holds no budget: let the controller grant one, `halfmask budget create "
+                f"{self.path.name} --grant EPSILON`."
             )
-        if version != _VERSION:
-            self._fail("was kept by another version of halfmask: use that one.")
-        rows = cursor.execute("SELECT serial, at, kind, body, seal FROM entries ORDER BY serial")
-        entries: list[tuple[str, str, dict[str, Any]]] = []
-        before = ""
-        for place, (*row, seal) in enumerate(rows.fetchall(), 1):
-            if row[0] != place or seal != self._seal(before, tuple(row)):
-                self._damaged(place, entries)
-            before = seal
-            entries.append((row[1], row[2], json.loads(row[3])))
-        heads = cursor.execute("SELECT seal FROM head").fetchall()
-        if not entries or heads != [(self._seal(before, (len(entries),)),)]:
-            self._damaged(len(entries) + 1, entries)
-        return _account(entries)
-
-    def _damaged(self, place: int, entries: list[Any]) -> None:
-        if place == 1 and not entries:
-            self._fail(
-                "is damaged at its first row, or sealed with another key: give the key file that "
-                "it was created with."
-            )
-        self._fail(f"is damaged: row {place} was changed, removed or added.")
-
-    def _fail(self, words: str) -> None:
-        raise LedgerError(f"The ledger {self.path.name!r} {words} Nothing was computed.")
-
-    @contextmanager
-    def _transaction(self, *, write: bool = True, fresh: bool = False) -> Iterator[sqlite3.Cursor]:
-        """One transaction, exclusive where it writes, on disk when the body ends without error."""
-        if not fresh and not self.path.is_file():
-            raise LedgerError(
-                f"There is no ledger {self.path.name!r}: create it with the granted budget, "
-                f"`halfmask budget create {self.path.name} --grant EPSILON`."
-            )
-        place = f"{self.path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
-        try:
-            with closing(
-                sqlite3.connect(place, timeout=_WAIT, isolation_level=None, uri=True)
-            ) as base:
-                if write:
-                    base.execute("PRAGMA synchronous = FULL")
-                base.execute("BEGIN EXCLUSIVE" if write else "BEGIN")
-                try:
-                    yield base.cursor()
-                except BaseException:
-                    base.execute("ROLLBACK")
-                    raise
-                base.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise LedgerError(
-                f"The ledger {self.path.name!r} {_why(error)} Nothing was computed."
-            ) from error
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, ParameterError):
-                raise
-            raise LedgerError(
-                f"The ledger {self.path.name!r} is damaged: a row cannot be read. Nothing was "
-                "computed."
-            ) from error
+        return _account(found)
 
 
 def require_covered(now: Account, new: Spending, file: str = "") -> None:
@@ -442,28 +359,29 @@ def _epsilon(amount: Budget) -> Fraction:
     return Fraction(str(epsilon_of(amount, _READ_AT)))
 
 
-def _account(entries: list[tuple[str, str, dict[str, Any]]]) -> Account:
-    first = entries[0][2]
+def _account(records: Sequence[Record]) -> Account:
+    first = records[0].body
     table = first["table"]
-    grants: list[Grant] = []
+    grants: list[BudgetGrant] = []
     spendings: list[Spending] = []
-    for at, kind, body in entries:
-        if kind in ("create", "raise"):
-            grants.append(Grant(at, from_dict(body["amount"]), body["reason"]))
-        elif kind == "bind":
+    for record in records:
+        body = record.body
+        if record.kind in (GRANT, RAISE):
+            grants.append(BudgetGrant(record.at, from_dict(body["amount"]), body["reason"]))
+        elif record.kind == BIND:
             table = body["table"]
         else:
-            levels = body["levels"]
+            levels, part = body["levels"], body["part"]
             spendings.append(
                 Spending(
                     len(spendings) + 1,
-                    at,
+                    record.at,
                     body["purpose"],
                     from_dict(body["amount"]),
                     None
                     if levels is None
                     else {Fraction(k): Fraction(v) for k, v in levels.items()},
-                    None if body["part"] is None else tuple(body["part"]),
+                    None if part is None else tuple(part),
                 )
             )
     return Account(first["name"], table, first["partition"], tuple(grants), tuple(spendings))
@@ -479,37 +397,32 @@ def _document(spending: Spending) -> dict[str, Any]:
     }
 
 
-def _why(error: sqlite3.Error) -> str:
-    text = str(error).lower()
-    if "locked" in text or "busy" in text:
-        return "is in use by another program: ask again."
-    if "readonly" in text or "unable to open" in text or "permission" in text:
-        return "cannot be written: see who owns it and its folder."
-    if "not a database" in text:
-        return "is not a ledger of budgets."
-    if "full" in text:
-        return "cannot be written: the disk is full."
-    return "is damaged: it cannot be read."
+def _exists(name: str) -> str:
+    """What to do where a budget is granted and the file holds one, or something else."""
+    return (
+        f"The file {name!r} exists and stays as it is. If it is the ledger of this table, name it "
+        f"with --ledger, without --grant (see what it has left with `halfmask budget show {name}`, "
+        f"grant more with `halfmask budget raise {name} --to EPSILON --reason ...`); for another "
+        "table, choose another name."
+    )
 
 
-def _key(file: str | PathLike[str] | None) -> bytes:
-    if file is None:
-        return b""
-    try:
-        found = Path(file).read_bytes()
-    except OSError as error:
-        raise LedgerError(
-            f"The key of the ledger cannot be read from {Path(file).name!r}: {error.strerror}."
-        ) from None
-    if len(found) < 16:
-        raise LedgerError("The key of a ledger needs at least 16 bytes: make it from chance.")
-    return found
+def require_budget(name: str, amount: object) -> None:
+    """Refuse what is no budget."""
+    if not isinstance(amount, Budget):
+        allowed = "a budget, such as Pure(2), Approximate(2, 1e-6) or Concentrated(0.1)"
+        raise ParameterError(name, amount, allowed)
+
+
+def _more_than(now: Budget) -> str:
+    kind = {
+        Pure: "an epsilon alone, as it was granted (a delta needs a new ledger)",
+        Approximate: "an epsilon and a delta, as it was granted, none of them smaller",
+        Concentrated: "a rho, as it was granted",
+    }[type(now)]
+    return f"more than {now}: {kind}"
 
 
 def _require_reason(reason: str) -> None:
-    if not reason.strip():
+    if not isinstance(reason, str) or not reason.strip():
         raise ParameterError("reason", reason, "why, in a few words: it is kept in the ledger")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

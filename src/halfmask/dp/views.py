@@ -1,33 +1,414 @@
-"""Which noisy views a set of questions needs, by which mechanism, and at which cost.
+"""What a private synthesizer or query sees of the rows: noisy views, and nothing else.
 
-All of it follows from the questions and the budget: it is known before anything is spent or read.
+A synthesizer receives ``GuardedRows`` and public domains, and nothing else: every method charges
+the allowance before it reads the rows, and what it gives has noise in it. A synthesizer that is
+given recorded answers instead must make the same model, which is tested.
+
+Which noisy views a set of questions needs, by which mechanism and at which cost, follows from the
+questions and the budget: it is known before anything is spent or read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import sqrt
-from typing import TYPE_CHECKING, Literal
+from math import isqrt, prod, sqrt
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from halfmask.dp.accountant import Entry
-from halfmask.dp.budget import Approximate, Budget, Pure
-from halfmask.dp.mechanisms.count_tree import CountTree
-from halfmask.dp.mechanisms.stable_groups import StableGroups
-from halfmask.dp.questions import LEVELS, STEPS
-from halfmask.dp.vault import as_pure, noise
-from halfmask.errors import ParameterError
+import numpy as np
+
+from halfmask.dp import mechanisms
+from halfmask.dp.accountant import ViewCost
+from halfmask.dp.budget import Approximate, Budget, Concentrated, Pure
+from halfmask.dp.domain import encoded
+from halfmask.dp.mechanisms import (
+    CountTree,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    StableGroups,
+)
+from halfmask.dp.sampling import Sampler
+from halfmask.errors import InternalError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from halfmask.dp.mechanisms.discrete_gaussian import DiscreteGaussian
-    from halfmask.dp.mechanisms.discrete_laplace import DiscreteLaplace
-    from halfmask.dp.questions import Question
+    from numpy.typing import NDArray
+
+    from halfmask.dp.accountant import Allowance
+    from halfmask.dp.budget import Budget
+    from halfmask.dp.domain import Domain
+    from halfmask.table.table import Table
 
     Mechanism = StableGroups | CountTree | DiscreteLaplace | DiscreteGaussian
 
-Groups = Literal["public", "threshold"]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyCounts:
+    """A noisy table of counts.
+
+    Attributes:
+        columns: whose values span it.
+        counts: noisy, may be negative.
+        variance: of the noise in each cell.
+    """
+
+    columns: tuple[str, ...]
+    counts: NDArray[np.int64]
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """What a model believes of one table of counts, to be compared with the rows.
+
+    Attributes:
+        columns: whose values span it.
+        counts: the model's counts, whole numbers.
+        penalty: what the score loses whatever the rows say.
+    """
+
+    columns: tuple[str, ...]
+    counts: NDArray[np.int64]
+    penalty: int = 0
+
+
+class NoisyViews(Protocol):
+    """All that a synthesizer may ask about the rows."""
+
+    sizes: Mapping[str, int]
+    limit: Budget
+
+    def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
+        """A noisy table of counts over ``columns``."""
+        ...
+
+    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> NoisyViews:
+        """The same rows after each column's codes went through a public map."""
+        ...
+
+    def within(self, limit: Budget) -> NoisyViews:
+        """The same rows for a part of the budget."""
+        ...
+
+    def heavy(
+        self, columns: Sequence[str], cost: Budget
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """The cells of a table too large to list whose noisy count is large, and the total."""
+        ...
+
+    def worst(self, guesses: Sequence[Guess], cost: Budget) -> int:
+        """Which guess is (about) farthest from the rows, by the sum of absolute differences."""
+        ...
+
+    def dependent(self, pairs: Sequence[tuple[tuple[str, ...], str]], cost: Budget) -> int:
+        """Which (parents, child) is (about) farthest from independence."""
+        ...
+
+
+MOST_CELLS = 1 << 27
+_KEEP = 1 << 14  # exact tables up to this size are kept for the next question
+
+
+@dataclass(slots=True, eq=False)
+class GuardedRows:
+    """The rows of one table as public codes, and the allowance that pays for each look.
+
+    Attributes:
+        sizes: how many public values each column has.
+        limit: the budget to use, in the unit that mechanisms charge.
+        allowance: who pays and refuses.
+    """
+
+    sizes: Mapping[str, int]
+    limit: Budget
+    allowance: Allowance
+    _codes: dict[str, NDArray[np.int32]] = field(repr=False)
+    _sampler: Sampler = field(default_factory=Sampler, repr=False)
+    _kept: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
+        """A noisy table of counts over ``columns``."""
+        what = " x ".join(columns) or "number of rows"
+        mechanism = noise(cost, self.allowance.rows_per_person)
+        variance = Fraction(mechanism.variance).limit_denominator(10**6)
+        self.allowance.charge(ViewCost(what, type(mechanism).__name__, mechanism.cost, variance))
+        noisy = mechanism.apply(self._exact(columns), self._sampler)
+        return NoisyCounts(tuple(columns), noisy, mechanism.variance)
+
+    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> GuardedRows:
+        """The same rows after each column's codes went through a public map."""
+        sizes = {name: int(new.max()) + 1 for name, new in maps.items()}
+        codes = {n: new.astype(np.int32)[self._codes[n]] for n, new in maps.items()}
+        return GuardedRows(sizes, self.limit, self.allowance, codes, self._sampler)
+
+    def within(self, limit: Budget) -> GuardedRows:
+        """The same rows for a part of the budget; the allowance is still the one that refuses."""
+        return replace(self, limit=limit)
+
+    def heavy(
+        self, columns: Sequence[str], cost: Budget
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """The cells of a table too large to list whose noisy count is large, and the total.
+
+        Empty cells are noised too, by ``halfmask.dp.mechanisms``; Laplace noise serves rho as well.
+        """
+        total = self.count((), cost / 20)
+        rest = as_pure(cost * Fraction(19, 20))
+        mechanism = DiscreteLaplace(rest.epsilon, self.allowance.rows_per_person)
+        size = prod(self.sizes[name] for name in columns)
+        if size > 1 << 62:
+            raise ParameterError("cells", size, "at most 2**62; use method='marginals'")
+        # The number of empty cells is the rows' secret: the threshold knows only the public size.
+        least = mechanisms.threshold(mechanism.scale, size)
+        variance = Fraction(mechanism.variance).limit_denominator(10**6)
+        what = f"{' x '.join(columns)} (noisy counts from {least})"
+        self.allowance.charge(ViewCost(what, "DiscreteLaplace", mechanism.cost, variance))
+        cells, counts = np.unique(self._cells(columns), return_counts=True)
+        noisy = mechanism.apply(counts.astype(np.int64), self._sampler)
+        kept = noisy >= least
+        extra = mechanisms.binomial(self._sampler, size - len(cells), mechanism.scale, least)
+        ghosts = mechanisms.fresh_cells(self._sampler, cells, size, extra)
+        tails = least + self._sampler.geometric(1 / mechanism.scale, extra)
+        found = np.concatenate([cells[kept], ghosts])
+        order = np.argsort(found)
+        sums = np.concatenate([noisy[kept], tails])
+        return found[order], sums[order], float(total.counts)
+
+    def worst(self, guesses: Sequence[Guess], cost: Budget) -> int:
+        """Which guess is (about) farthest from the rows, by the sum of absolute differences."""
+        mechanism = choice(cost, self.allowance.rows_per_person)
+        self._charge_choice(mechanism, cost, f"worst of {len(guesses)} guessed tables")
+        scores = [
+            int(np.abs(self._exact(guess.columns) - guess.counts).sum()) - guess.penalty
+            for guess in guesses
+        ]
+        return mechanism.choose(np.array(scores, dtype=np.int64), self._sampler)
+
+    def dependent(self, pairs: Sequence[tuple[tuple[str, ...], str]], cost: Budget) -> int:
+        """Which (parents, child) is (about) farthest from independence.
+
+        The score is the sum of |counts - rows * columns / total| in halves, rounded down; one row
+        changes it by at most 2 (see the definition page), and rounding adds 1.
+        """
+        mechanism = choice(cost, 3 * self.allowance.rows_per_person)
+        self._charge_choice(mechanism, cost, f"most dependent of {len(pairs)} families")
+        scores = []
+        for parents, child in pairs:
+            flat = self._exact((*parents, child)).reshape(-1, self.sizes[child])
+            total = max(int(flat.sum()), 1)
+            # In whole numbers: |t c - r k| summed, over 2 t.
+            apart = np.abs(total * flat - flat.sum(1, keepdims=True) * flat.sum(0, keepdims=True))
+            scores.append(int(apart.sum() // (2 * total)))
+        return mechanism.choose(np.array(scores, dtype=np.int64), self._sampler)
+
+    def _charge_choice(self, mechanism: Exponential, cost: Budget, what: str) -> None:
+        paid = mechanism.concentrated if isinstance(cost, Concentrated) else mechanism.cost
+        self.allowance.charge(ViewCost(what, "Exponential", paid))
+
+    def _exact(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """The counts as they are; never leaves this class without noise."""
+        key = tuple(columns)
+        if key in self._kept:
+            return self._kept[key]
+        shape = tuple(self.sizes[name] for name in columns)
+        if prod(shape) > MOST_CELLS:
+            raise ParameterError("cells", prod(shape), f"at most {MOST_CELLS:,} in one table")
+        found = np.bincount(self._cells(columns), minlength=prod(shape))
+        found = found.reshape(shape).astype(np.int64)
+        if found.size <= _KEEP:
+            self._kept[key] = found
+        return found
+
+    def _cells(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Per row, the number of its cell."""
+        cell = np.zeros(len(next(iter(self._codes.values()))), np.int64)
+        for name in columns:
+            cell *= self.sizes[name]
+            cell += self._codes[name]
+        return cell
+
+
+def guarded_rows(
+    table: Table,
+    domains: Mapping[str, Domain],
+    allowance: Allowance,
+    *,
+    sampler: Sampler | None = None,
+) -> GuardedRows:
+    """Lock the rows of ``table`` behind noisy views; extra rows of one person are left out."""
+    drawn = sampler or Sampler()
+    allowance.secure = allowance.secure and drawn.secure
+    kept = bounded_rows(table, allowance.rows_per_person, drawn)
+    codes = {name: encoded(table, name, domain) for name, domain in domains.items()}
+    if kept is not None:
+        codes = {name: code[kept] for name, code in codes.items()}
+    sizes = {name: len(domain) for name, domain in domains.items()}
+    return GuardedRows(sizes, allowance.limit, allowance, codes, drawn)
+
+
+def bounded_rows(table: Table, most: int, sampler: Sampler) -> NDArray[np.int64] | None:
+    """At most ``most`` rows of each person, drawn at random; None where no person repeats."""
+    if table.schema.person is None:
+        return None
+    person = table.encode(table.schema.person)
+    missing = bool(person.values.null_count)
+    if len(person.values) == len(person.codes) and not missing:
+        return None
+    order = sampler.permutation(len(person.codes))
+    order = order[np.argsort(person.codes[order], kind="stable")]
+    codes = person.codes[order]
+    first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    place = np.arange(len(codes)) - np.repeat(first, np.diff(np.r_[first, len(codes)]))
+    return np.sort(order[place < most])
+
+
+def noise(cost: Budget, sensitivity: int) -> DiscreteLaplace | DiscreteGaussian:
+    """The mechanism that spends ``cost`` on counts."""
+    if isinstance(cost, Pure):
+        return DiscreteLaplace(cost.epsilon, sensitivity)
+    if isinstance(cost, Concentrated):
+        return DiscreteGaussian(cost.rho, sensitivity)
+    raise InternalError("Counts are measured in pure epsilon or in rho.")
+
+
+def as_pure(cost: Budget) -> Pure:
+    """Pure epsilon that costs at most ``cost``: rho pays for epsilon = sqrt(2 rho)."""
+    if isinstance(cost, Concentrated):
+        step = 1 << 30
+        return Pure(Fraction(isqrt(int(2 * cost.rho * step * step)), step))
+    if isinstance(cost, Pure):
+        return cost
+    raise InternalError("Counts are measured in pure epsilon or in rho.")
+
+
+def choice(cost: Budget, sensitivity: int) -> Exponential:
+    """The mechanism that spends ``cost`` on a choice."""
+    if isinstance(cost, Pure):
+        return Exponential(cost.epsilon, sensitivity)
+    if isinstance(cost, Concentrated):
+        step = 1 << 30  # the square root rounded down: epsilon**2 / 8 <= rho
+        return Exponential(Fraction(isqrt(int(8 * cost.rho * step * step)), step), sensitivity)
+    raise InternalError("A choice costs pure epsilon or rho.")
+
+
+QuestionKind = Literal["count", "sum", "mean", "variance", "deviation", "quantile"]
+STEPS = 1000  # how many whole steps a bounded value is rounded to on each side of its center
+LEVELS = 2  # of the tree that quantiles are read off
+INTERVALS = 16**LEVELS  # how finely a bounded value is cut for them
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How a bounded number becomes a whole one: value = center + step * whole.
+
+    An engine clips a value to the bounds and sums ``floor((value - center) / step + 1/2)``, and for
+    a variance its square.
+
+    Example:
+        >>> Scale.of("age", 0, 130).step
+        0.065
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, column: str, low: float | None, high: float | None) -> Scale:
+        """The scale of a column; missing bounds are an error that says how to give them."""
+        if low is None or high is None or not low < high:
+            raise SchemaError(
+                f"Column {column!r} needs public bounds for this question: give low and high, "
+                "known without looking at the rows; values beyond them count as the bound."
+            )
+        return cls(float(low), float(high))
+
+    @property
+    def around_zero(self) -> Scale:
+        """The scale for sums: a missing value adds nothing, so that no count is needed."""
+        most = max(abs(self.low), abs(self.high))
+        return Scale(-most, most)
+
+    @property
+    def center(self) -> float:
+        """The value that becomes 0."""
+        return (self.low + self.high) / 2
+
+    @property
+    def step(self) -> float:
+        """What one whole step is worth."""
+        return (self.high - self.low) / 2 / STEPS
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The edges of the intervals that quantiles are counted in."""
+        return np.linspace(self.low, self.high, INTERVALS + 1)
+
+    def whole(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Clipped and rounded values; what is no number becomes 0."""
+        inside = np.clip(np.nan_to_num(values, nan=self.center), self.low, self.high)
+        found: NDArray[np.int64] = np.floor((inside - self.center) / self.step + 0.5).astype(
+            np.int64
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One column of the answer.
+
+    Attributes:
+        name: what the answer calls it.
+        kind: count, sum, mean, variance, (standard) deviation or quantile.
+        column: what is summed or counted; empty where rows are counted.
+        scale: how its values become whole numbers; None for a count.
+        at: for a quantile its share, such as 0.5 for the median.
+        sample: whether a variance is that of a sample (n - 1) rather than of all (n).
+    """
+
+    name: str
+    kind: QuestionKind
+    column: str = ""
+    scale: Scale | None = None
+    at: float = 0.5
+    sample: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind != "count" and self.scale is None:
+            raise SchemaError(f"{self.kind} of column {self.column!r} needs public bounds.")
+        if not 0 <= self.at <= 1:
+            raise ParameterError("at", self.at, "0 to 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactCounts:
+    """What an engine found, per group; all whole numbers.
+
+    Attributes:
+        counts: rows of each group.
+        sums: per column, the sum of scaled values.
+        squares: per column, the sum of squared scaled values; only for a variance.
+        present: per column, how many rows have a value; a column that is not here has one in all.
+        histograms: per column, groups x ``INTERVALS`` counts of values; only for quantiles.
+    """
+
+    counts: NDArray[np.int64]
+    sums: Mapping[str, NDArray[np.int64]]
+    squares: Mapping[str, NDArray[np.int64]]
+    present: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    histograms: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def vector(self, name: str) -> NDArray[np.int64]:
+        """One exact vector; leaves only with noise."""
+        kind, _, column = name.partition(" ")
+        if not column:
+            return self.counts
+        source = {"count": self.present, "sum": self.sums, "squares": self.squares}
+        return source.get(kind, self.histograms)[column]
+
+
+GroupRule = Literal["public", "threshold"]
 # One row moves a count by 1, a scaled sum by STEPS, a sum of squares by STEPS squared.
 _REACH = {"count": 1, "sum": STEPS, "squares": STEPS * STEPS}
 
@@ -47,10 +428,10 @@ class View:
     mechanism: Mechanism
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ViewCost:
         """The line of the receipt."""
         variance = Fraction(self.mechanism.variance).limit_denominator(10**6)
-        return Entry(self.name, type(self.mechanism).__name__, self.mechanism.cost, variance)
+        return ViewCost(self.name, type(self.mechanism).__name__, self.mechanism.cost, variance)
 
     @property
     def deviation(self) -> float:
@@ -63,7 +444,7 @@ class View:
         return (used.noise if isinstance(used, StableGroups) else used).half_width(confidence)
 
 
-def counted(column: str, present: Collection[str]) -> str:
+def count_of(column: str, present: Collection[str]) -> str:
     """The vector that tells how many values of ``column`` there are."""
     return f"count {column}" if column in present else "count"
 
@@ -75,7 +456,7 @@ def vectors_of(question: Question, present: Collection[str]) -> list[str]:
         return [f"tree {column}"]
     found = []
     if kind != "sum" or (question.scale is not None and question.scale.center):
-        found.append(counted(column, present))
+        found.append(count_of(column, present))
     if kind != "count":
         found.append(f"sum {column}")
     if kind in ("variance", "deviation"):
@@ -89,7 +470,7 @@ def views_of(
     limit: Budget,
     rows_per_person: int = 1,
     *,
-    groups: Groups = "public",
+    groups: GroupRule = "public",
 ) -> tuple[View, ...]:
     """The views that ``questions`` need, each once; they share ``limit`` evenly.
 

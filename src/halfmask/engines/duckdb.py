@@ -8,10 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from halfmask.engines import floors
-from halfmask.engines.refusal import refusal
-from halfmask.engines.request import any_digits
-from halfmask.engines.sql_engine import SqlEngine
+from halfmask.engines import single_pass
+from halfmask.engines.request import any_digits, refusal
+from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ class DuckDB(SqlEngine):
             "AND table_catalog IN (current_database(), 'temp') "
             "AND table_schema NOT IN ('information_schema', 'pg_catalog')"
         )
-        if not self._connection.execute(listed, [table]).fetchall():
+        brought = table in self.given
+        if not brought and not self._connection.execute(listed, [table]).fetchall():
             return None
         quoted = '"' + table.replace('"', '""') + '"'
         relation = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0")  # noqa: S608
@@ -68,10 +68,14 @@ class DuckDB(SqlEngine):
 
     def run(self, query: exp.Expr) -> pa.Table:
         """Run one query."""
+        return self.run_text(query.sql(dialect=self.dialect))
+
+    def run_text(self, query: str) -> pa.Table:
+        """Run one query that is written in this engine's dialect already."""
         import duckdb
 
         try:
-            return self._connection.sql(self.sql(query)).to_arrow_table()
+            return self._connection.sql(query).to_arrow_table()
         except duckdb.Error:
             raise refusal("duckdb") from None
 
@@ -81,11 +85,11 @@ class DuckDB(SqlEngine):
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return floors.collect(self, request)
+        return single_pass.collect(self, request)
 
     def queries(self, request: Request) -> list[exp.Select]:
         """The queries behind ``collect``."""
-        return floors.collect_queries(self, request)
+        return single_pass.collect_queries(self, request)
 
     def parts(
         self,
@@ -95,7 +99,7 @@ class DuckDB(SqlEngine):
         counted: tuple[exp.Expr, ...],
     ) -> pa.Table:
         """Count the rows of each place for which the splits are the same."""
-        return floors.parts(self, request, places, splits, counted)
+        return single_pass.parts(self, request, places, splits, counted)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""

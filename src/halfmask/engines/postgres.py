@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines.refusal import refusal
-from halfmask.engines.request import any_digits
+from halfmask.engines.request import any_digits, refusal
+from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table as named
-from halfmask.engines.sql_engine import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
 if TYPE_CHECKING:

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines import evaluate
-from halfmask.engines.levels import lower_edge
+from halfmask.engines.levels import lower_edge, reference_tally
 from halfmask.engines.request import (
     REFUSED,
+    AggregateState,
     Climb,
+    GroupMeasure,
     Interval,
     Key,
-    Measure,
     Request,
-    State,
 )
-from halfmask.engines.tally import reference_tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.expressions import Expr
 
-    from halfmask.engines.tally import Tally
+    from halfmask.engines.levels import BoundedTally
 
 Row = dict[tuple[str, str], Any]
 
@@ -93,7 +92,7 @@ class Reference:
         return collect_queries(self, request)
 
     def measure(
-        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
+        self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
         inside = self._inside(request, places)
@@ -151,7 +150,7 @@ class Reference:
                 inside.setdefault(at[key], []).append(row)
         return inside
 
-    def tally(self, request: Tally) -> pa.Table:
+    def tally(self, request: BoundedTally) -> pa.Table:
         """Count and sum the bounded contributions of people; the first rows of each are kept."""
         everybody = request.source.copy()
         everybody.set("where", None)
@@ -244,7 +243,7 @@ def _most(values: list[Any]) -> float | None:
     return float(max(values)) if values else None
 
 
-def _state(i: int, state: State, members: list[list[Row]]) -> dict[str, pa.Array]:
+def _state(i: int, state: AggregateState, members: list[list[Row]]) -> dict[str, pa.Array]:
     found = [_values(state.expression, m) for m in members]
     if state.kind == "moments":
         numbers = [[_bounded(v) for v in f] for f in found]
@@ -289,7 +288,7 @@ _EMPTY = {
 }
 
 
-def _measured(measure: Measure, rows: list[Row]) -> Any:
+def _measured(measure: GroupMeasure, rows: list[Row]) -> Any:
     found = _values(measure.expression, rows)
     if measure.kind == "median":
         return float(median(map(_bounded, found))) if found else None

@@ -2,6 +2,8 @@
 
 A request holds SQL expressions, not SQL text, so that each engine writes it in its own dialect
 (and the plain-Python reference evaluates it directly).
+
+What an engine complains of, without what it quotes and without what it stumbled over.
 """
 
 from __future__ import annotations
@@ -9,13 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from halfmask.errors import EngineError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.engines.tally import Tally
+    from halfmask.engines.levels import BoundedTally
+
 
 Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
 StateKind = Literal["count", "sum", "min", "max", "moments"]
@@ -69,7 +74,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class DistinctTest:
     """A number of distinct values that must reach a threshold; counted exactly below ``cap``.
 
     Attributes:
@@ -84,7 +89,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class AggregateState:
     """A part of an aggregate that merges: counts, sums, extremes, moments of one expression."""
 
     kind: StateKind
@@ -94,7 +99,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class GroupMeasure:
     """An aggregate that does not merge, or a second look: computed once it is known who is where.
 
     ``distinct`` counts distinct values, ``rows`` those that are not null, ``max`` is the largest.
@@ -125,8 +130,8 @@ class Request:
     demands: tuple[exp.Expr, exp.Expr] | None = None
     person: exp.Expr | None = None
     missing: int = WITHOUT_POLICY
-    tests: tuple[Test, ...] = ()
-    states: tuple[State, ...] = field(default=())
+    tests: tuple[DistinctTest, ...] = ()
+    states: tuple[AggregateState, ...] = field(default=())
 
 
 class Engine(Protocol):
@@ -169,7 +174,7 @@ class Engine(Protocol):
         ...
 
     def measure(
-        self, request: Request, places: pa.Table, measures: tuple[Measure, ...]
+        self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
     ) -> pa.Table:
         """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
         ...
@@ -199,7 +204,7 @@ class Engine(Protocol):
         """
         ...
 
-    def tally(self, request: Tally) -> pa.Table:
+    def tally(self, request: BoundedTally) -> pa.Table:
         """Count and sum the bounded contributions of people: ``g0...``, ``rows``, ``n0`` ..."""
         ...
 
@@ -253,3 +258,11 @@ def kind_of(data_type: pa.DataType) -> Kind:
         ("temporal", pa.types.is_temporal(data_type)),
     )
     return next((kind for kind, found in tests if found), "other")
+
+
+def refusal(engine: str) -> EngineError:
+    """An engine's complaint as ours: one text for all, since its reason may lie in a row."""
+    return EngineError(
+        f"{engine} could not answer this query. Check that it can be reached and knows the tables "
+        "and the types of their columns; its own log has the reason."
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.refusal import refusal
-from halfmask.engines.sql_engine import SqlEngine
+from halfmask.engines.request import refusal
+from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineUnavailableError
 
 if TYPE_CHECKING:

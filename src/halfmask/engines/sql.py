@@ -3,30 +3,34 @@
 Rows are read once: the inner query groups by level, generalized keys and (where there is a single
 one) the value whose distinct count is needed; the outer query counts these values. That is exact
 and cheaper than COUNT(DISTINCT).
+
+What engines that speak SQL share: every request is written for them once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
-from halfmask.engines.levels import levelled
-from halfmask.engines.side_by_side import joined
+from halfmask.engines.levels import join_groups, rows_by_level, tally_query
+from halfmask.engines.request import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
+    from sqlglot.expressions import Expr, Select
 
-    from halfmask.engines.request import Engine, Measure, Request, State
+    from halfmask.engines.levels import BoundedTally
+    from halfmask.engines.request import AggregateState, GroupMeasure, Request
 
 
 def collect(engine: Engine, request: Request) -> pa.Table:
     """Answer ``Engine.collect`` with SQL."""
     queries = collect_queries(engine, request)
     tables = [engine.run(query) for query in queries]
-    return joined(tables, len(request.keys))
+    return join_groups(tables, len(request.keys))
 
 
 def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
@@ -51,23 +55,23 @@ def main_query(request: Request, *more: exp.Expr) -> exp.Select:
             *(part for i, state in enumerate(request.states) for part in _state(i, state)),
             *more,
         )
-        .from_(levelled(request).subquery("b"))
-        .group_by(*map(column, names))
+        .from_(rows_by_level(request).subquery("b", copy=False), copy=False)
+        .group_by(*map(column, names), copy=False)
     )
 
 
 def measure(
-    engine: Engine, request: Request, places: pa.Table, measures: Sequence[Measure]
+    engine: Engine, request: Request, places: pa.Table, measures: Sequence[GroupMeasure]
 ) -> pa.Table:
     """Answer ``Engine.measure`` with SQL."""
     engine.add("hm_places", places)
     return engine.run(measure_query(request, measures))
 
 
-def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
+def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Select:
     """The query behind ``measure``."""
     extra = {f"m{i}": m.expression for i, m in enumerate(measures)}
-    rows = levelled(request, extra).subquery("b")
+    rows = rows_by_level(request, extra).subquery("b", copy=False)
     columns: list[exp.Expr] = [column("place", "p")]
     for i, m in enumerate(measures):
         value = column(f"m{i}", "b")
@@ -81,11 +85,8 @@ def measure_query(request: Request, measures: Sequence[Measure]) -> exp.Select:
         else:
             node = exp.Count(this=exp.Distinct(expressions=[value]))
         columns.append(exp.alias_(node, f"m{i}"))
-    query = _select(*columns).from_(rows)
-    query = query.join(
-        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
-    )
-    return query.group_by(column("place", "p"))
+    query = within(_select(*columns).from_(rows, copy=False), request)
+    return query.group_by(column("place", "p"), copy=False)
 
 
 def parts(
@@ -106,24 +107,23 @@ def parts_query(
     """The query behind ``parts``: rows are counted per group first, where that is enough."""
     extra = {f"c{i}": split for i, split in enumerate(splits)}
     extra |= {f"d{i}": value for i, value in enumerate(counted)}
-    rows = levelled(request, extra)
+    rows = rows_by_level(request, extra)
     names = [f"c{i}" for i in range(len(splits))]
     number: exp.Expr = exp.Count(this=exp.Star())
     if not counted:
         keys = [*key_names(request), *names]
-        rows = _select(*map(column, keys), exp.alias_(number, "n")).from_(rows.subquery("a"))
-        rows = rows.group_by(*map(column, keys))
+        grouped = _select(*map(column, keys), exp.alias_(number, "n"))
+        grouped = grouped.from_(rows.subquery("a", copy=False), copy=False)
+        rows = grouped.group_by(*map(column, keys), copy=False)
         number = exp.cast(exp.Sum(this=column("n", "b")), "bigint")
     distinct = [
         exp.alias_(exp.Count(this=exp.Distinct(expressions=[column(f"d{i}", "b")])), f"d{i}")
         for i in range(len(counted))
     ]
-    grouped = [column("place", "p"), *(column(n, "b") for n in names)]
-    query = _select(*grouped, exp.alias_(number, "rows", quoted=True), *distinct)
-    query = query.from_(rows.subquery("b")).join(
-        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
-    )
-    return query.group_by(*(g.copy() for g in grouped))
+    by = [column("place", "p"), *(column(n, "b") for n in names)]
+    query = _select(*by, exp.alias_(number, "rows", quoted=True), *distinct)
+    query = within(query.from_(rows.subquery("b", copy=False), copy=False), request)
+    return query.group_by(*(g.copy() for g in by), copy=False)
 
 
 def shares(
@@ -146,19 +146,21 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
     """The query behind ``shares``: what each person brings, then the largest of it."""
     extra = {"x": amount} | ({"who": request.person} if request.person is not None else {})
     rows = _select(column("place", "p"), exp.alias_(exp.Abs(this=column("x", "b")), "x"))
-    rows = rows.from_(levelled(request, extra).subquery("b")).join(
-        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
+    rows = within(
+        rows.from_(rows_by_level(request, extra).subquery("b", copy=False), copy=False), request
     )
     if request.person is not None:
-        rows = rows.select(column("who", "b"))
+        rows = rows.select(column("who", "b"), copy=False)
         people = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), "x"))
-        rows = people.from_(rows.subquery("e")).group_by(column("place"), column("who"))
+        people = people.from_(rows.subquery("e", copy=False), copy=False)
+        rows = people.group_by(column("place"), column("who"), copy=False)
     rank = exp.Window(
         this=exp.RowNumber(),
         partition_by=[column("place")],
         order=exp.Order(expressions=[exp.Ordered(this=column("x"), desc=True, nulls_first=False)]),
     )
-    ranked = _select(column("place"), column("x"), exp.alias_(rank, "n")).from_(rows.subquery("f"))
+    ranked = _select(column("place"), column("x"), exp.alias_(rank, "n"))
+    ranked = ranked.from_(rows.subquery("f", copy=False), copy=False)
     largest = [
         exp.alias_(
             exp.Max(this=exp.Case().when(column("n").eq(exp.convert(j)), column("x"))), f"x{i}_{j}"
@@ -166,16 +168,15 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
         for j in range(1, most + 1)
     ]
     query = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), f"t{i}"), *largest)
-    return query.from_(ranked.subquery("g")).group_by(column("place"))
+    query = query.from_(ranked.subquery("g", copy=False), copy=False)
+    return query.group_by(column("place"), copy=False)
 
 
 def trace_query(request: Request, columns: Mapping[str, exp.Expr]) -> exp.Select:
     """The query behind ``trace``."""
-    rows = levelled(request, dict(columns)).subquery("b")
-    found = _select(column("place", "p"), *(column(name, "b") for name in columns)).from_(rows)
-    return found.join(
-        exp.to_table("hm_places", alias="p"), on=same_group(request), join_type="inner"
-    )
+    rows = rows_by_level(request, dict(columns)).subquery("b", copy=False)
+    found = _select(column("place", "p"), *(column(name, "b") for name in columns))
+    return within(found.from_(rows, copy=False), request)
 
 
 def _fused(engine: Engine, request: Request) -> exp.Select:
@@ -186,8 +187,8 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
         exp.alias_(exp.Count(this=exp.Star()), "n"),
         *_demand_columns(request),
         *(part for i, state in enumerate(request.states) for part in _partial(i, state)),
-    ).from_(levelled(request).subquery("b"))
-    inner = inner.group_by(*map(column, names), column("v0"))
+    ).from_(rows_by_level(request).subquery("b", copy=False), copy=False)
+    inner = inner.group_by(*map(column, names), column("v0"), copy=False)
     outer = _select(
         *map(column, names),
         exp.alias_(exp.cast(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
@@ -195,8 +196,8 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
         exp.alias_(exp.Count(this=column("v0")), "t0_n"),
         exp.alias_(engine.capped(column("v0"), request.tests[0].cap), "t0_values"),
         *(part for i, state in enumerate(request.states) for part in _total(i, state)),
-    ).from_(inner.subquery("d"))
-    return outer.group_by(*map(column, names))
+    ).from_(inner.subquery("d", copy=False), copy=False)
+    return outer.group_by(*map(column, names), copy=False)
 
 
 def count_query(engine: Engine, request: Request, j: int, only: str | None = None) -> exp.Select:
@@ -204,17 +205,25 @@ def count_query(engine: Engine, request: Request, j: int, only: str | None = Non
     names = key_names(request)
     value = column(f"v{j}", "b")
     keys = [column(n, "b") for n in names]
-    inner = _select(*keys, value).from_(levelled(request).subquery("b"))
+    inner = _select(*keys, value)
+    inner = inner.from_(rows_by_level(request).subquery("b", copy=False), copy=False)
     if only is not None:
-        inner = inner.join(exp.to_table(only, alias="p"), on=same_group(request), join_type="inner")
-    inner = inner.where(value.is_(exp.null()).not_()).group_by(*keys, value)
+        inner = within(inner, request, only)
+    inner = inner.where(value.is_(exp.null()).not_(), copy=False)
+    inner = inner.group_by(*(k.copy() for k in keys), value.copy(), copy=False)
     found = column(f"v{j}")
     outer = _select(
         *map(column, names),
         exp.alias_(exp.Count(this=found), f"t{j}_n"),
         exp.alias_(engine.capped(found.copy(), request.tests[j].cap), f"t{j}_values"),
-    ).from_(inner.subquery("d"))
-    return outer.group_by(*map(column, names))
+    ).from_(inner.subquery("d", copy=False), copy=False)
+    return outer.group_by(*map(column, names), copy=False)
+
+
+def within(query: exp.Select, request: Request, listed: str = "hm_places") -> exp.Select:
+    """The rows ``b`` of a query that stand in groups which a table, ``p``, lists."""
+    join = exp.Join(this=exp.to_table(listed, alias="p"), kind="INNER", on=same_group(request))
+    return query.join(join, copy=False)
 
 
 def same_group(request: Request) -> exp.Expr:
@@ -223,11 +232,12 @@ def same_group(request: Request) -> exp.Expr:
         *(
             exp.NullSafeEQ(this=column(n, "b"), expression=column(n, "p"))
             for n in key_names(request)
-        )
+        ),
+        copy=False,
     )
 
 
-def _state(i: int, state: State) -> list[exp.Expr]:
+def _state(i: int, state: AggregateState) -> list[exp.Expr]:
     value = column(f"a{i}")
     if state.kind != "moments":
         return [exp.alias_(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
@@ -241,11 +251,11 @@ def _state(i: int, state: State) -> list[exp.Expr]:
     ]
 
 
-def _partial(i: int, state: State) -> list[exp.Expr]:
+def _partial(i: int, state: AggregateState) -> list[exp.Expr]:
     return [exp.alias_(_exact(state, _aggregate(state.kind, column(f"a{i}"))), f"p{i}")]
 
 
-def _total(i: int, state: State) -> list[exp.Expr]:
+def _total(i: int, state: AggregateState) -> list[exp.Expr]:
     part = column(f"p{i}")
     if state.kind == "count":
         return [exp.alias_(exp.cast(exp.Sum(this=part), "bigint"), f"s{i}")]
@@ -257,7 +267,7 @@ def _aggregate(kind: str, value: exp.Expr) -> exp.Expr:
     return nodes[kind](this=value)
 
 
-def _exact(state: State, total: exp.Expr) -> exp.Expr:
+def _exact(state: AggregateState, total: exp.Expr) -> exp.Expr:
     """Sums of whole and decimal numbers leave as decimals, so that merging them stays exact."""
     if state.kind != "sum":
         return total
@@ -301,3 +311,53 @@ def table(name: str, alias: str | None = None) -> exp.Table:
 def column(name: str, table: str | None = None) -> exp.Column:
     """A quoted column."""
     return exp.column(name, table=table, quoted=True)
+
+
+class SqlEngine(Engine, Protocol):
+    """An engine that answers requests by running queries."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def sql(self, query: Expr) -> str:
+        """The text of a query in this engine's dialect."""
+        return query.sql(dialect=self.dialect, pretty=True)
+
+    def collect(self, request: Request) -> pa.Table:
+        """Aggregate the rows into groups."""
+        return collect(self, request)
+
+    def queries(self, request: Request) -> list[Select]:
+        """The queries behind ``collect``."""
+        return collect_queries(self, request)
+
+    def measure(
+        self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
+    ) -> pa.Table:
+        """Measure the rows of each place."""
+        return measure(self, request, places, measures)
+
+    def parts(
+        self,
+        request: Request,
+        places: pa.Table,
+        splits: tuple[Expr, ...],
+        counted: tuple[Expr, ...],
+    ) -> pa.Table:
+        """Count the rows of each place for which the splits are the same."""
+        return parts(self, request, places, splits, counted)
+
+    def shares(
+        self, request: Request, places: pa.Table, amounts: tuple[Expr, ...], most: int
+    ) -> pa.Table:
+        """Add up what each person brings to each place."""
+        return shares(self, request, places, amounts, most)
+
+    def tally(self, request: BoundedTally) -> pa.Table:
+        """Count and sum the bounded contributions of people."""
+        return self.run(tally_query(request))
+
+    def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
+        """The rows behind each place."""
+        self.add("hm_places", places)
+        return self.run(trace_query(request, columns))

@@ -96,6 +96,14 @@ def regroup(
     return ids, out[:count], sums[:count]
 
 
+def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per key a number from 0 in order of first occurrence, and how often each number occurs."""
+    places, fields = np.empty(0, np.int64), np.empty(0, np.uint64)  # no column is recoded
+    ones = np.ones(len(keys), np.int64)
+    ids, _, counts = regroup(keys.reshape(-1, 1), ones, places, fields, fields, places, fields)
+    return ids.astype(np.int64), counts  # wide enough for products of numbers
+
+
 @njit(cache=True, nogil=True)
 def add_up(ids: NDArray[np.int32], weights: NDArray[np.int64], groups: int) -> Any:
     """Sum the weights of each group."""

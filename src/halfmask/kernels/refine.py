@@ -4,14 +4,24 @@ A grouping is a list of units (distinct tuples) ordered by group, with the place
 starts. Groups that no further column can change are handed out as soon as they arise, which makes
 a walk over many column sets cheap. Packed keys travel with the units, because reading them in
 order is many times faster than looking them up.
+
+Refinement of groupings by people: groups of one person's rows hide nobody.
+
+A grouping is a list of units ordered by group, with the place where each group starts, as in
+``refine``; here each unit also knows whose it is.
+
+Classes as linked lists of rows, which rows enter and leave at no cost.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
+
+from halfmask.kernels.distance import distance
+from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -274,3 +284,295 @@ def minimal(
             heads[unit] = used
             used += 1
     return used
+
+
+_SEVERAL = -2
+
+
+@njit(cache=True, nogil=True)
+def single_out(
+    keys: NDArray[np.uint64],
+    owners: NDArray[np.int32],
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    word: int,
+    shift: np.uint64,
+    mask: np.uint64,
+    further: int,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Split every group by one column and keep the groups of several owners.
+
+    A unit of several people has the owner -1 and nobody to single out. No group is kept where the
+    walk goes no ``further``, by how many columns at most.
+
+    Returns keys, owners, ids and starts of the groups kept, and the ids of the units in groups of
+    one person.
+    """
+    groups, width = len(starts) - 1, keys.shape[1]
+    size = np.int64(mask) + 1
+    room = len(ids) if further > 0 else 0
+    out_keys = np.empty((room, width), np.uint64)
+    out_owners = np.empty(room, np.int32)
+    out_ids = np.empty(room, np.int32)
+    begins = np.empty(len(ids) // 2 + 1, np.int64)
+    lone = np.empty(len(ids), np.int32)
+    count = np.zeros(size, np.int64)
+    owner = np.empty(size, np.int32)
+    place = np.empty(size, np.int64)
+    touched = np.empty(size, np.int32)
+    filled = found = alone = 0
+    begins[0] = 0
+    for g in range(groups):
+        first, end = starts[g], starts[g + 1]
+        seen = 0
+        for i in range(first, end):
+            code = np.int64((keys[i, word] >> shift) & mask)
+            if count[code] == 0:
+                touched[seen] = code
+                seen += 1
+                owner[code] = owners[i]
+            elif owners[i] != owner[code]:
+                owner[code] = _SEVERAL
+            count[code] += 1
+        for j in range(seen):
+            code = touched[j]
+            if owner[code] == _SEVERAL:
+                place[code] = filled
+                filled += count[code]
+                found += 1
+                begins[found] = filled
+            else:
+                place[code] = -1
+            count[code] = 0
+        for i in range(first, end):
+            code = np.int64((keys[i, word] >> shift) & mask)
+            to = place[code]
+            if to < 0:
+                if owners[i] >= 0:
+                    lone[alone] = ids[i]
+                    alone += 1
+                continue
+            if room == 0:
+                continue
+            for w in range(width):
+                out_keys[to, w] = keys[i, w]
+            out_owners[to] = owners[i]
+            out_ids[to] = ids[i]
+            place[code] = to + 1
+    filled = min(filled, room)
+    return (
+        out_keys[:filled],
+        out_owners[:filled],
+        out_ids[:filled],
+        begins[: found + 1],
+        lone[:alone],
+    )
+
+
+@njit(cache=True, nogil=True)
+def divide(
+    keys: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+    people: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    word: int,
+    shift: np.uint64,
+    mask: np.uint64,
+) -> tuple[Any, Any, Any, Any]:
+    """Split every group by one column; units keep their order, that of their people."""
+    groups, width = len(starts) - 1, keys.shape[1]
+    size = np.int64(mask) + 1
+    out_keys = np.empty_like(keys)
+    out_rows = np.empty_like(rows)
+    out_people = np.empty_like(people)
+    begins = np.empty(len(people) + 1, np.int64)
+    count = np.zeros(size, np.int64)
+    place = np.empty(size, np.int64)
+    touched = np.empty(size, np.int32)
+    filled = found = 0
+    begins[0] = 0
+    for g in range(groups):
+        first, end = starts[g], starts[g + 1]
+        seen = 0
+        for i in range(first, end):
+            code = np.int64((keys[i, word] >> shift) & mask)
+            if count[code] == 0:
+                touched[seen] = code
+                seen += 1
+            count[code] += 1
+        for j in range(seen):
+            code = touched[j]
+            place[code] = filled
+            filled += count[code]
+            count[code] = 0
+            found += 1
+            begins[found] = filled
+        for i in range(first, end):
+            code = np.int64((keys[i, word] >> shift) & mask)
+            to = place[code]
+            for w in range(width):
+                out_keys[to, w] = keys[i, w]
+            out_rows[to] = rows[i]
+            out_people[to] = people[i]
+            place[code] = to + 1
+    return out_keys, out_rows, out_people, begins[: found + 1]
+
+
+@njit(cache=True, nogil=True)
+def count_people(
+    rows: NDArray[np.int64],
+    people: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    everybody: int,
+) -> tuple[Any, int, int]:
+    """Count people in groups whose units stand in order of person.
+
+    Returns how many people each group holds, the rows of groups of one person, and the sum over
+    people of the squared number of groups that they stand in.
+    """
+    held = np.zeros(len(starts) - 1, np.int64)
+    times = np.zeros(everybody, np.int64)
+    alone = 0
+    for g in range(len(held)):
+        total = 0
+        last = -1
+        for i in range(starts[g], starts[g + 1]):
+            total += rows[i]
+            if people[i] != last:
+                last = people[i]
+                held[g] += 1
+                times[last] += 1
+        if held[g] == 1:
+            alone += total
+    squares = 0
+    for person in range(everybody):
+        squares += times[person] * times[person]
+    return held, alone, squares
+
+
+class Partition(NamedTuple):
+    """Classes as linked lists of rows.
+
+    Attributes:
+        ids: the class of each row.
+        head: per class its first row, -1 if it is empty.
+        next: per row the one behind it in its class, -1 at the end.
+        size: rows of each class.
+        need: the highest demand in each class.
+        diameter: the largest distance in each class.
+        changed: per class, the sweep in which it changed last.
+    """
+
+    ids: NDArray[np.int64]
+    head: NDArray[np.int64]
+    next: NDArray[np.int64]
+    size: NDArray[np.int64]
+    need: NDArray[np.int64]
+    diameter: NDArray[np.float64]
+    changed: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def lists(p: Any, k: Any, ids: Any) -> Any:
+    """The partition that ``ids`` states; every row must have a class."""
+    n = len(ids)
+    head, after = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    size, need = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    diameter = np.zeros(n, np.float64)
+    for row in range(n - 1, -1, -1):
+        c = ids[row]
+        after[row] = head[c]
+        head[c] = row
+        size[c] += 1
+        need[c] = max(need[c], k[row])
+    out = Partition(ids, head, after, size, need, diameter, np.zeros(n, np.int64))
+    for c in range(n):
+        diameter[c] = diameter_of(p, out, c, -1)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
+    """The largest distance in a class, one row left out; -1 leaves out none."""
+    widest = 0.0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            b = s.next[a]
+            while b >= 0:
+                if b != without:
+                    widest = max(widest, distance(p, a, b))
+                b = s.next[b]
+        a = s.next[a]
+    return widest
+
+
+@njit(cache=True, nogil=True)
+def need_of(k: Any, s: Any, c: int, without: int) -> int:
+    """The highest demand in a class, one row left out; -1 leaves out none."""
+    highest = 0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            highest = max(highest, k[a])
+        a = s.next[a]
+    return highest
+
+
+@njit(cache=True, nogil=True)
+def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
+    """The largest distance from ``row`` to a class, one row of it and itself left out."""
+    widest = 0.0
+    a = s.head[c]
+    while a >= 0:
+        if a != without and a != row:
+            widest = max(widest, distance(p, a, row))
+        a = s.next[a]
+    return widest
+
+
+@njit(cache=True, nogil=True)
+def unlink(s: Any, row: int) -> None:
+    """Take a row out of its class; its size is left to the caller."""
+    c = s.ids[row]
+    if s.head[c] == row:
+        s.head[c] = s.next[row]
+        return
+    a = s.head[c]
+    while s.next[a] != row:
+        a = s.next[a]
+    s.next[a] = s.next[row]
+
+
+@njit(cache=True, nogil=True)
+def link(s: Any, row: int, c: int) -> None:
+    """Put a row at the head of a class; its size is left to the caller."""
+    s.next[row] = s.head[c]
+    s.head[c] = row
+    s.ids[row] = c
+
+
+@njit(cache=True, nogil=True)
+def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
+    """Bring what is known of a class up to date."""
+    s.need[c] = need_of(k, s, c, -1)
+    s.diameter[c] = diameter_of(p, s, c, -1)
+    s.changed[c] = sweep
+
+
+@njit(cache=True, nogil=True)
+def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: Any) -> bool:
+    """Whether a class would meet all demands with one row less and another more."""
+    if d.values.shape[1] == 0:
+        return True  # demands for rows alone are checked by the caller
+    size = 0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            rows[size] = a
+            size += 1
+        a = s.next[a]
+    if added >= 0:
+        rows[size] = added
+        size += 1
+    return size == 0 or satisfied(d, rows, 0, size, counts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from halfmask.kernels.space import apart, distance
+from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

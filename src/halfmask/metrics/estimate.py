@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from halfmask.table.document import Result
 
 _Z = 1.959963984540054  # the 97.5 % point of the normal distribution
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Result):
     """A figure, where it lies with 95 % confidence, and what it rests on.
 
     Attributes:
@@ -28,10 +30,6 @@ class Estimate:
     n: int
     trusted: bool = True
     reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as plain values."""
-        return asdict(self)
 
 
 def exact(value: float, n: int, reason: str = "") -> Estimate:

@@ -1,4 +1,4 @@
-"""Measures of a partition of rows into classes, on the distance of ``halfmask.metrics.space``.
+"""Measures of a partition of rows into classes: of rows that are known, of labels, and bounds.
 
 Definition: DBIL = sum |e| diam(e); diameter = max diam(e); split = the smallest distance between
 rows of different classes; WCSD = sum over classes of the distances of all their pairs; WCSS = sum
@@ -14,49 +14,52 @@ Source: Michel, "Personalizing privacy constraints in generalization-based anony
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.codes import joint, pairs
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.sides import Cover
+from halfmask.metrics.space import is_ordered, positions, rooted_height, space_of
+from halfmask.metrics.weighted import joint, pairs, tally
+from halfmask.table.tuples import contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.common_ground import SharedColumn
+    from halfmask.metrics.sides import Sides
     from halfmask.metrics.space import Space
-    from halfmask.metrics.weighted import Counts
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Counts
 
 
-def diameter_loss(space: Space, ids: NDArray[np.int64], counts: Counts = None) -> float:
+def diameter_loss(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
     """DBIL: every row is charged the diameter of its class."""
-    sizes, widths = diameters(space, ids, counts)
-    return math.fsum((sizes * widths).tolist())
-
-
-def diameters(
-    space: Space, ids: NDArray[np.int64], counts: Counts = None
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The size and the diameter of every class."""
-    from halfmask.kernels import space as kernels
-
     order, starts = sorted_classes(ids)
-    widths = np.asarray(kernels.diameters(space.points, order, starts))
-    return _rows(order, starts, counts), widths
+    sizes = _rows(order, starts, counts)
+    return math.fsum((sizes * _diameters(space, order, starts)).tolist())
 
 
 def largest_diameter(space: Space, ids: NDArray[np.int64]) -> float:
     """The diameter of the widest class."""
-    return float(diameters(space, ids)[1].max(initial=0.0))
+    return float(_diameters(space, *sorted_classes(ids)).max(initial=0.0))
+
+
+def _diameters(
+    space: Space, order: NDArray[np.int64], starts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    from halfmask.kernels import distance as kernels
+
+    return np.asarray(kernels.diameters(space.points, order, starts))
 
 
 def split(space: Space, ids: NDArray[np.int64]) -> float:
     """The smallest distance between rows of different classes; infinite for a single class."""
-    from halfmask.kernels import space as kernels
+    from halfmask.kernels import distance as kernels
 
     first, tuples = distinct(space)
     low = np.full(len(first), len(ids), dtype=np.int64)
@@ -69,16 +72,16 @@ def split(space: Space, ids: NDArray[np.int64]) -> float:
     return float(kernels.smallest_between(space.take(first).points, low))
 
 
-def pair_distances(space: Space, ids: NDArray[np.int64], counts: Counts = None) -> float:
+def pair_distances(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
     """WCSD: the distances of all pairs inside classes, each pair once."""
-    from halfmask.kernels import space as kernels
+    from halfmask.kernels import distance as kernels
 
     order, starts = sorted_classes(ids)
-    held = np.ones(len(ids), dtype=np.int64) if counts is None else counts
+    held = contiguous(counts)
     return math.fsum(kernels.pair_sums(space.points, order, starts, held).tolist())
 
 
-def squared_distances(space: Space, ids: NDArray[np.int64], counts: Counts = None) -> float:
+def squared_distances(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
     """WCSS: squared distances to the middle of the class.
 
     The middle has the mean of numbers (of those that are not missing) and the most frequent place
@@ -87,7 +90,7 @@ def squared_distances(space: Space, ids: NDArray[np.int64], counts: Counts = Non
     order, starts = sorted_classes(ids)
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     points = space.points
-    held = np.ones(len(order), dtype=np.int64) if counts is None else counts[order]
+    held = counts[order]
     away = np.zeros(len(order))
     for c in range(points.numbers.shape[1]):
         x = points.numbers[order, c]
@@ -109,17 +112,17 @@ def squared_distances(space: Space, ids: NDArray[np.int64], counts: Counts = Non
 
 
 def span_loss(
-    space: Space, ids: NDArray[np.int64], original: Space | None = None, counts: Counts = None
+    space: Space, ids: NDArray[np.int64], counts: Counts, original: Space | None = None
 ) -> float:
     """SBIL: per class its size times the widths of its columns, each relative to the table's.
 
     Args:
         space: the rows.
         ids: their classes.
+        counts: how many rows each stands for.
         original: the table, where ``space`` holds only a part of it.
-        counts: how many rows each stands for; None: one.
     """
-    from halfmask.kernels import space as kernels
+    from halfmask.kernels import distance as kernels
 
     table = original or space
     rows, ends = np.arange(len(table)), np.array([0, len(table)])
@@ -131,7 +134,7 @@ def span_loss(
     return math.fsum(terms)
 
 
-def tree_loss(space: Space, ids: NDArray[np.int64], counts: Counts = None) -> float:
+def tree_loss(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
     """TBIL: for every row and hierarchy, the height of the class's common label as a share."""
     chosen = [c for c, line in enumerate(space.ordered) if not line]
     return math.fsum(term for c in chosen for term in _widths(space, ids, c, counts).tolist())
@@ -141,8 +144,8 @@ def entropy_loss(
     table: Table,
     ids: NDArray[np.int64],
     columns: Sequence[str],
+    counts: Counts,
     rows: NDArray[np.int64] | None = None,
-    counts: Counts = None,
 ) -> float:
     """EBIL: the entropy of each row's value given its class, in bits, over ``columns``.
 
@@ -150,8 +153,8 @@ def entropy_loss(
         table: the table.
         ids: the classes.
         columns: whose entropy is added up.
+        counts: how many rows each stands for.
         rows: which rows the classes speak of; None: all.
-        counts: how many rows each stands for; None: one.
     """
     classes, owner = np.unique(ids, return_inverse=True)
     sizes = tally(owner.reshape(-1), len(classes), counts)
@@ -166,7 +169,7 @@ def entropy_loss(
     return math.fsum(terms)
 
 
-def generalized_cells(space: Space, ids: NDArray[np.int64], counts: Counts = None) -> int:
+def generalized_cells(space: Space, ids: NDArray[np.int64], counts: Counts) -> int:
     """CTBIL over the contingency tables of every column and every two columns.
 
     A row whose class differs in the columns of a table leaves its cell for the cell of a wider
@@ -182,19 +185,19 @@ def generalized_cells(space: Space, ids: NDArray[np.int64], counts: Counts = Non
     return 2 * (tables * int(sizes.sum()) - kept)
 
 
-def class_sizes(ids: NDArray[np.int64], counts: Counts = None) -> NDArray[np.int64]:
+def class_sizes(ids: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     """How many rows each class holds."""
     values, owner = np.unique(ids, return_inverse=True)
     return tally(owner.reshape(-1), len(values), counts)
 
 
-def average_class(ids: NDArray[np.int64], k: int, counts: Counts = None) -> float:
+def average_class(ids: NDArray[np.int64], k: int, counts: Counts) -> float:
     """C_AVG: how many times larger than ``k`` classes are on average."""
     sizes = class_sizes(ids, counts)
     return float(Fraction(int(sizes.sum()), len(sizes) * k))
 
 
-def discernibility(ids: NDArray[np.int64], k: int, counts: Counts = None) -> int:
+def discernibility(ids: NDArray[np.int64], k: int, counts: Counts) -> int:
     """Discernibility as it was first printed, not divided: classes below ``k`` cost n a row."""
     sizes = class_sizes(ids, counts)
     large, small = sizes[sizes >= k].astype(object), int(sizes[sizes < k].sum())
@@ -231,8 +234,6 @@ def sorted_classes(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
 
 def _rows(order: NDArray[np.int64], starts: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     """How many rows each class holds."""
-    if counts is None:
-        return np.diff(starts)
     return np.asarray(np.add.reduceat(counts[order], starts[:-1]))
 
 
@@ -240,7 +241,7 @@ def _widths(
     space: Space, ids: NDArray[np.int64], column: int, counts: Counts
 ) -> NDArray[np.float64]:
     """Per class, its size times its width in one column."""
-    from halfmask.kernels import space as kernels
+    from halfmask.kernels import distance as kernels
 
     order, starts = sorted_classes(ids)
     wide = kernels.column_widths(space.points, space.places, column, order, starts)
@@ -255,3 +256,164 @@ def _most_frequent(
     order = np.lexsort((code, -counts, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     return np.asarray(code[order][first])
+
+
+def classes_of_entries(both: Sides) -> NDArray[np.int64] | None:
+    """The class of each entry of the original, -1 where it was left out; None if values don't tell.
+
+    Values tell where each of them has one published label and the classes that follow from this
+    have the published sizes.
+    """
+    before, after = [], []
+    for column in both.quasi:
+        inside = column.covered < column.known
+        if column.foreign or (np.bincount(column.covered[inside]) > 1).any():
+            return None
+        label = np.full(column.known, column.labels, dtype=np.int32)  # the last: never published
+        owner = np.repeat(np.arange(column.labels), column.sizes)
+        label[column.covered[inside]] = owner[inside]
+        before.append(label[column.before])
+        after.append(column.after)
+    sizes = [column.labels + 1 for column in both.quasi]
+    stacked = [np.concatenate(pair) for pair in zip(before, after, strict=True)]
+    keys, count = joint(list(zip(stacked, sizes, strict=True)))
+    own, published = keys[: len(before[0])], keys[len(before[0]) :]
+    wanted = tally(published, count, both.released_counts)
+    found = tally(own, count, both.original_counts)
+    if (found != wanted)[wanted > 0].any():
+        return None
+    return np.where(wanted[own] > 0, own, -1)
+
+
+def released_class_sizes(both: Sides) -> NDArray[np.int64]:
+    """How many rows each published class holds.
+
+    Definition: as in ``halfmask.metrics.partition``, where the width of a class in a column is that
+    of its label: the range that it covers, or the height of its lowest common label.
+    Source: Michel, "Personalizing privacy constraints in generalization-based anonymization
+    models", 2019, section 3.4.2.
+    """
+    keys, count = joint([(column.after, column.labels) for column in both.quasi])
+    return tally(keys, count, both.released_counts)
+
+
+def column_weight(both: Sides, name: str) -> float:
+    """The weight of a column."""
+    column = both.original.schema.columns.get(name)
+    return 1.0 if column is None else float(column.weight)
+
+
+def tree_weight(both: Sides) -> float:
+    """The weight of all columns whose values do not stand on a line."""
+    return sum(
+        column_weight(both, c.name) for c in both.quasi if not is_ordered(both.original, c.name)
+    )
+
+
+def released_span_loss(both: Sides) -> float:
+    """SBIL: the width of each row's labels, relative to the table's."""
+    total = 0.0
+    for column in both.quasi:
+        present = np.flatnonzero(column.leaf_rows)
+        whole = _label_widths(both, column, np.array([0, len(present)]), present)[0]
+        if whole:
+            wide = _label_widths(both, column, column.starts, column.covered)
+            total += column_weight(both, column.name) * float(wide @ column.label_rows) / whole
+    return total
+
+
+def released_tree_loss(both: Sides) -> float:
+    """TBIL: the height of each row's labels as a share of that of the hierarchy."""
+    return sum(
+        column_weight(both, c.name)
+        * float(_label_widths(both, c, c.starts, c.covered) @ c.label_rows)
+        for c in both.quasi
+        if not is_ordered(both.original, c.name)
+    )
+
+
+def contingency_loss(both: Sides) -> int:
+    """CTBIL over the contingency tables of every column and every two columns."""
+    cells = [_cells(column) for column in both.quasi]
+    total, own = 0, len(both.original)
+    for a in range(len(cells)):
+        for b in range(a + 1):
+            chosen = [cells[a]] if a == b else [cells[a], cells[b]]
+            keys, count = joint([(np.concatenate((old, new)), size) for old, new, size in chosen])
+            old = tally(keys[:own], count, both.original_counts)
+            new = tally(keys[own:], count, both.released_counts)
+            total += int(np.abs(old - new).sum())
+    return total
+
+
+def _cells(column: SharedColumn) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """The cell of each entry of either side; a label of one value is that value."""
+    cell = column.leaves + np.arange(column.labels)
+    single = column.sizes == 1
+    cell[single] = column.covered[column.starts[:-1][single]]
+    return column.before, cell.astype(np.int32)[column.after], column.leaves + column.labels
+
+
+def _label_widths(
+    both: Sides, column: SharedColumn, starts: NDArray[np.int64], covered: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """How wide each label is, 0 to 1; a value that the original does not know is a point."""
+    table, known = both.original, covered < column.known
+    inside, begins = np.where(known, covered, 0), starts[:-1]
+    if is_ordered(table, column.name):
+        at = positions(table, column.name)[inside]
+        missing = np.isnan(at)
+        low = np.minimum.reduceat(np.where(missing, np.inf, at), begins)
+        high = np.maximum.reduceat(np.where(missing, -np.inf, at), begins)
+        mixed = np.logical_or.reduceat(missing, begins) & (np.diff(starts) > 1)
+        wide = np.where(high >= low, high - low, 0.0)
+        return np.where(mixed, 1.0, wide)
+    hierarchy = table.hierarchy(column.name)
+    height = rooted_height(hierarchy)
+    wide = np.zeros(len(begins))
+    for level in range(height):
+        labels = hierarchy.maps[level][inside]
+        wide += np.minimum.reduceat(labels, begins) != np.maximum.reduceat(labels, begins)
+    return wide / max(height, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LossBounds:
+    """The least and the most that DBIL and EBIL of the published rows can be."""
+
+    dbil: tuple[float, float]
+    ebil: tuple[float, float]
+
+
+def class_bounds(both: Sides, pairs: int) -> LossBounds | None:
+    """Bound the losses of the rows that stay.
+
+    Definition: a class of m rows consists of m rows that its labels cover, whoever they are. Its
+    diameter is at most the largest distance of two rows that fit, and at least the least radius
+    that holds m of them around one of them. The entropy of its values is least where the most
+    frequent values that fit fill it, and most where it holds all values as evenly as their rows
+    allow.
+    Source: ours, for DBIL and EBIL of ``halfmask.metrics.partition``.
+
+    None where some class has fewer rows that fit than it publishes, so that its rows stand for
+    nobody, or where more than ``pairs`` pairs of rows would have to be looked at.
+    """
+    from halfmask.kernels import lattice as kernels
+
+    columns = both.quasi
+    found = Cover(columns)
+    fitting = found.fitting(pairs)
+    if fitting is None:
+        return None
+    starts, fits = fitting
+    rows = tally(found.ids, found.count, both.original_counts)
+    sizes = found.released.rows.astype(np.int64)
+    upto = np.concatenate(([0], np.cumsum(rows[fits])))
+    if (upto[starts[1:]] - upto[starts[:-1]] < sizes).any():
+        return None
+    codes = np.stack([column.before[found.first] for column in columns])
+    space = space_of(both.original, [column.name for column in columns])
+    classes = kernels.Fits(sizes, starts, fits, rows, found.first, codes)
+    dbil = kernels.radii(space.points, classes)
+    ebil = kernels.entropies(classes, max(column.leaves for column in columns))
+    return LossBounds(dbil, ebil)

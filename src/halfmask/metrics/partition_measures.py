@@ -10,31 +10,30 @@ Source: Michel, "Personalizing privacy constraints in generalization-based anony
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.metrics import partition as measures
-from halfmask.metrics.codes import joint
-from halfmask.metrics.sides import Published, Sides, sides
+from halfmask.metrics import partition
+from halfmask.metrics.sides import ReleasedRows, Sides, sides
 from halfmask.metrics.space import Space, space_of
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.weighted import joint, tally
+from halfmask.table.document import Result
 from halfmask.table.table import Table, require_table
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from halfmask.metrics.weighted import Counts
-
 _PAIRS = 4_000_000_000  # more pairs of rows than these are not looked at
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionMeasures:
+class PartitionMeasures(Result):
     """What a partition costs; lower is better but for the split.
 
     Attributes:
@@ -80,13 +79,9 @@ class PartitionMeasures:
     ebil_low: float | None = None
     ebil_high: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the measures as plain values."""
-        return asdict(self)
-
 
 def partition_measures(
-    table: Table, release: Published | Table | ArrayLike, *, k: int | None = None
+    table: Table, release: ReleasedRows | Table | ArrayLike, *, k: int | None = None
 ) -> PartitionMeasures:
     """Measure what it costs to publish ``table`` in classes.
 
@@ -110,46 +105,46 @@ def partition_measures(
         >>> hm.partition_measures(people, [0, 0, 1, 1]).dbil
         1.5
     """
-    require_table(table)
+    table = require_table(table)
     table.schema.require_quasi()
     if k is not None and k < 1:
         raise ParameterError("k", k, "at least 1")
-    if isinstance(release, Table | Published):
+    if isinstance(release, Table | ReleasedRows):
         return published_measures(sides(table, release), k)
-    return measured(table, _given(table, release), k)
+    return measure_classes(Tuples.of(table), _require_classes(table, release), k)
 
 
 def published_measures(
     both: Sides, k: int | None = None, *, pairs: int | None = None
 ) -> PartitionMeasures:
     """The same for an original and a release on common ground, looking at so many pairs of rows."""
-    from halfmask.metrics import labels
+    from halfmask.metrics import partition
 
-    ids = labels.paired(both)
+    ids = partition.classes_of_entries(both)
     if ids is not None:
-        return measured(both.original, ids, k, pairs=pairs, counts=both.original_counts)
-    sizes = labels.class_sizes(both)
+        return measure_classes(both.original_tuples, ids, k, pairs=pairs)
+    sizes = partition.released_class_sizes(both)
     each = np.arange(len(sizes))
     k = int(sizes.min()) if k is None else k
     gone = max(both.before - both.after, 0)
-    whole = float(sum(labels.weight(both, name) for name in both.original.schema.quasi))
+    whole = float(sum(partition.column_weight(both, name) for name in both.original.schema.quasi))
     return PartitionMeasures(
         **_bounds(both, gone * whole, _PAIRS if pairs is None else pairs),
         rows=both.after,
         deleted=gone,
         classes=len(sizes),
         k=k,
-        sbil=labels.span_loss(both) + gone * whole,
-        tbil=labels.tree_loss(both) + gone * labels.trees(both),
-        ctbil=labels.contingency_loss(both),
-        discernibility=measures.discernibility(each, k, sizes) + gone * both.before,
-        average_class=measures.average_class(each, k, sizes),
+        sbil=partition.released_span_loss(both) + gone * whole,
+        tbil=partition.released_tree_loss(both) + gone * partition.tree_weight(both),
+        ctbil=partition.contingency_loss(both),
+        discernibility=partition.discernibility(each, k, sizes) + gone * both.before,
+        average_class=partition.average_class(each, k, sizes),
     )
 
 
 def _bounds(both: Sides, deleted: float, pairs: int) -> dict[str, Any]:
     """The bounds of DBIL and EBIL; ``deleted`` is what DBIL charges for rows that do not stay."""
-    from halfmask.metrics.class_bounds import class_bounds
+    from halfmask.metrics.partition import class_bounds
 
     found = class_bounds(both, pairs)
     if found is None:
@@ -159,7 +154,7 @@ def _bounds(both: Sides, deleted: float, pairs: int) -> dict[str, Any]:
     lost = 0.0
     if gone:
         one = np.zeros(len(both.original), dtype=np.int64)
-        every = measures.entropy_loss(both.original, one, names, counts=both.original_counts)
+        every = partition.entropy_loss(both.original, one, names, both.original_counts)
         lost = gone / both.before * every
     return {
         "dbil_low": found.dbil[0] + deleted,
@@ -169,64 +164,59 @@ def _bounds(both: Sides, deleted: float, pairs: int) -> dict[str, Any]:
     }
 
 
-def measured(
-    table: Table,
-    ids: NDArray[np.int64],
-    k: int | None,
-    *,
-    pairs: int | None = None,
-    counts: Counts = None,
+def measure_classes(
+    tuples: Tuples, ids: NDArray[np.int64], k: int | None, *, pairs: int | None = None
 ) -> PartitionMeasures:
-    """The measures of known classes; -1 is a deleted row.
-
-    Equal rows of a class are looked at once. With ``counts``, each row stands for so many.
-    """
+    """The measures of known classes; -1 is deleted. Equal rows of a class are looked at once."""
     pairs = _PAIRS if pairs is None else pairs
-    first, held = _distinct(table, ids, counts)
+    table = tuples.table
+    first, held = _distinct(tuples, ids)
     ids = ids[first]
     stay = np.flatnonzero(ids >= 0)
     if not len(stay):
         raise InputError("No row stays: there is no class to measure.")
     whole, own, rows = space_of(table, rows=first), ids[stay], held[stay]
     space, deleted = whole.take(stay), int(held.sum() - rows.sum())
-    sizes = measures.class_sizes(own, rows)
+    sizes = partition.class_sizes(own, rows)
     k = int(sizes.min()) if k is None else k
     columns = len(whole.columns)
     trees = sum(w for w, line in zip(whole.weights, whole.ordered, strict=True) if not line)
     gone = deleted * float(whole.weights.sum())
-    few = int((measures.class_sizes(own) ** 2).sum()) <= pairs
+    few = int((np.unique(own, return_counts=True)[1] ** 2).sum()) <= pairs
     return PartitionMeasures(
         rows=int(rows.sum()),
         deleted=deleted,
         classes=len(sizes),
         k=k,
-        dbil=measures.diameter_loss(space, own, rows) + gone if few else None,
-        sbil=measures.span_loss(space, own, whole, rows) + gone,
+        dbil=partition.diameter_loss(space, own, rows) + gone if few else None,
+        sbil=partition.span_loss(space, own, rows, whole) + gone,
         ebil=_entropy(table, ids, whole.columns, first, held),
-        tbil=measures.tree_loss(space, own, rows) + deleted * float(trees),
-        ctbil=measures.generalized_cells(space, own, rows) + deleted * columns * (columns + 1) // 2,
-        discernibility=measures.discernibility(own, k, rows) + deleted * int(held.sum()),
-        average_class=measures.average_class(own, k, rows),
-        wcss=measures.squared_distances(space, own, rows),
-        wcsd=measures.pair_distances(space, own, rows) if few else None,
-        diameter=measures.largest_diameter(space, own) if few else None,
+        tbil=partition.tree_loss(space, own, rows) + deleted * float(trees),
+        ctbil=partition.generalized_cells(space, own, rows)
+        + deleted * columns * (columns + 1) // 2,
+        discernibility=partition.discernibility(own, k, rows) + deleted * int(held.sum()),
+        average_class=partition.average_class(own, k, rows),
+        wcss=partition.squared_distances(space, own, rows),
+        wcsd=partition.pair_distances(space, own, rows) if few else None,
+        diameter=partition.largest_diameter(space, own) if few else None,
         split=_split(space, own, pairs),
     )
 
 
 def _distinct(
-    table: Table, ids: NDArray[np.int64], counts: Counts
+    tuples: Tuples, ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """One row of every distinct tuple of a class, and how many rows it stands for."""
+    table = tuples.table
     columns = [(e.codes, len(e.values)) for e in map(table.encode, table.schema.quasi)]
     classes = (ids - ids.min()).astype(np.int64)
-    tuples, count = joint([(classes, int(classes.max()) + 1), *columns])
+    keys, count = joint([(classes, int(classes.max()) + 1), *columns])
     first = np.empty(count, dtype=np.int64)
-    first[tuples[::-1]] = np.arange(len(tuples))[::-1]
-    return first, tally(tuples, count, counts)
+    first[keys[::-1]] = np.arange(len(keys))[::-1]
+    return first, tally(keys, count, tuples.counts)
 
 
-def _given(table: Table, ids: ArrayLike) -> NDArray[np.int64]:
+def _require_classes(table: Table, ids: ArrayLike) -> NDArray[np.int64]:
     found = np.asarray(ids)
     if found.shape != (len(table),) or not np.issubdtype(found.dtype, np.integer):
         raise ParameterError("release", "an array", "a whole number per row of the table")
@@ -242,16 +232,16 @@ def _entropy(
 ) -> float:
     """EBIL, where a deleted row could be any row of the table."""
     stay = ids >= 0
-    inside = measures.entropy_loss(table, ids[stay], columns, rows[stay], held[stay])
+    inside = partition.entropy_loss(table, ids[stay], columns, held[stay], rows[stay])
     gone = int(held[~stay].sum())
     if not gone:
         return inside
     one = np.zeros(len(ids), dtype=np.int64)
-    every = measures.entropy_loss(table, one, columns, rows, held)
+    every = partition.entropy_loss(table, one, columns, held, rows)
     return inside + gone / int(held.sum()) * every
 
 
 def _split(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:
-    if len(np.unique(ids)) == 1 or len(measures.distinct(space)[0]) ** 2 > pairs:
+    if len(np.unique(ids)) == 1 or len(partition.distinct(space)[0]) ** 2 > pairs:
         return None
-    return measures.split(space, ids)
+    return partition.split(space, ids)

@@ -1,34 +1,177 @@
-"""An original and a release on common ground, whatever was done to the rows.
-
-A label's mass lies evenly on the values it covers (uniformity assumption), so that generalized,
-suppressed, perturbed and synthetic rows compare alike.
-"""
+"""An original and a release on common ground, whatever was done to the rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from halfmask.engines.counted import Counted
-from halfmask.errors import InputError, SchemaError
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.common_ground import shared_column
-from halfmask.metrics.covering import Cover
-from halfmask.metrics.weighted import entries_of, rows_of, tally
-from halfmask.table.normalize import normalize
-from halfmask.table.table import Table
+from halfmask.metrics.weighted import class_rows, entries_of, joint, tally
+from halfmask.table.hierarchy import TOP, canonical
+from halfmask.table.rows import normalize
+from halfmask.table.schema import Schema
+from halfmask.table.table import Table, encode
+from halfmask.table.tuples import Tuples
+from halfmask.table.values import inferred, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.kernels.cover import Found
+    from halfmask.metrics.common_ground import SharedColumn
+    from halfmask.metrics.weighted import ClassRows
+    from halfmask.table.tuples import Counts
+
+
+_NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+
+class ReleasedTuples:
+    """The distinct released tuples of some columns, in lexicographic order.
+
+    Attributes:
+        columns: the columns.
+        labels: per column, the label of each tuple.
+        rows: how many released rows hold each tuple.
+        ids: per entry of the release, its tuple.
+    """
+
+    def __init__(self, columns: list[SharedColumn]) -> None:
+        self.columns = columns
+        self.ids, count = joint([(c.after, c.labels) for c in columns])
+        first = np.empty(count, dtype=np.int64)
+        first[self.ids] = np.arange(len(self.ids))
+        self.labels = [c.after[first] for c in columns]
+        self.rows = tally(self.ids, count, columns[0].after_counts).astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def leaves(self) -> NDArray[np.float64]:
+        """Per tuple, how many tuples of leaves it covers."""
+        out = np.ones(len(self))
+        for column, held in zip(self.columns, self.labels, strict=True):
+            out *= column.sizes[held]
+        return out
+
+
+class Cover:
+    """Distinct tuples of the original's leaves, and the released tuples over them.
+
+    A released class covers a tuple of leaves if each of its labels covers the leaf of its column.
+
+    Attributes:
+        ids: per entry of the original, its tuple.
+        count: how many tuples there are.
+        first: per tuple, an entry of the original that holds it.
+        released: the released tuples; columns whose labels cover little stand first.
+    """
+
+    def __init__(self, columns: list[SharedColumn]) -> None:
+        # Few ways down from the top; the widest ranges come last, where they are added at once.
+        ordered = sorted(columns, key=lambda column: float(column.merged.sizes.mean()))
+        self.released = ReleasedTuples(ordered)
+        before = [(c.ordered.number[c.before], c.leaves) for c in ordered]
+        self.ids, self.count = joint(before)
+        self.first = np.empty(self.count, dtype=np.int64)
+        self.first[self.ids] = np.arange(len(self.ids))
+
+    def mass(self) -> NDArray[np.float64]:
+        """Per tuple, the released rows over it, each for its share of the tuples it covers."""
+        alike, leaves = self._alike()
+        return self._found(leaves, self.released.rows / self.released.leaves).mass[alike]
+
+    def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
+        order = np.argsort(self.released.leaves, kind="stable")
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        alike, leaves = self._alike()
+        found = self._found(leaves, self.released.rows / self.released.leaves, ranks=ranks)
+        best = np.where(found.best >= 0, order[found.best], -1)
+        return best[alike], found.mass[alike]
+
+    def fitting(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The tuples that each released tuple covers: where those of each begin, and these.
+
+        None where the squares of their numbers add up to more than ``most``.
+        """
+        leaves = np.stack([c.ordered.number[c.before[self.first]] for c in self.released.columns])
+        rows, ends = self.released.rows, np.zeros(len(self.released), dtype=np.int64)
+        sizes = self._found(leaves, rows, ends=ends, merged=False).ends
+        if int((sizes * sizes).sum()) > most:
+            return None
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        fits = np.empty(starts[-1], dtype=np.int64)
+        if len(fits):
+            self._found(leaves, rows, ends=starts[:-1].copy(), fits=fits, merged=False)
+        return starts, fits
+
+    def _alike(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Tuples that no label tells apart are one: per tuple its number; and their leaves."""
+        columns = self.released.columns
+        leaves = [c.merged.number[c.before[self.first]] for c in columns]
+        if all(c.merged is c.ordered for c in columns):
+            return np.arange(self.count), np.stack(leaves)
+        sizes = [c.merged.count for c in columns]
+        ids, count = joint(list(zip(leaves, sizes, strict=True)))
+        first = np.empty(count, dtype=np.int64)
+        first[ids] = np.arange(len(ids))
+        return ids, np.stack([held[first] for held in leaves])
+
+    def _found(
+        self,
+        leaves: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        *,
+        ranks: NDArray[np.int64] = _NONE,
+        ends: NDArray[np.int64] = _NONE,
+        fits: NDArray[np.int64] = _NONE,
+        merged: bool = True,
+    ) -> Found:
+        from halfmask.kernels.cover import Columns, Found, covering
+
+        count = leaves.shape[1]
+        best = np.full(count, -1, dtype=np.int64)
+        found = Found(weights, np.zeros(count), ranks, best, ends, fits)
+        orders = [c.merged if merged else c.ordered for c in self.released.columns]
+        under = [(order.starts, order.covered) for order in orders]
+        covering(Columns.of(self.released.labels, leaves, under), found)
+        return found
+
+
+def finding_chance(columns: list[SharedColumn]) -> NDArray[np.float64]:
+    """Per original row, the chance to find it by guessing a released row of the tightest fit.
+
+    A row whose labels cover many tuples is less likely the one of a person who fits: each fitting
+    row counts for its share of the tuples that it covers. 0 where no row fits.
+    """
+    found = Cover(columns)
+    best, mass = found.tightest()
+    chance = np.zeros(found.count)
+    held = best >= 0
+    chance[held] = 1.0 / (found.released.leaves[best[held]] * mass[held])
+    return chance[found.ids]
+
+
+def tightest_class(columns: list[SharedColumn]) -> NDArray[np.int64]:
+    """Per entry of the original, the released class that covers it most tightly; -1: none."""
+    found = Cover(columns)
+    number = np.empty(len(found.released) + 1, dtype=np.int64)
+    number[found.released.ids] = ReleasedTuples(columns).ids
+    number[-1] = -1
+    return np.asarray(number[found.tightest()[0]][found.ids])
 
 
 @runtime_checkable
-class Published(Protocol):
+class ReleasedRows(Protocol):
     """Anything that gives its rows as Arrow, such as a release."""
 
     def to_arrow(self) -> pa.Table:
@@ -40,34 +183,52 @@ class Published(Protocol):
 class Sides:
     """An original and a release.
 
+    A label's mass lies evenly on the values it covers (uniformity assumption), so that generalized,
+    suppressed, perturbed and synthetic rows compare alike.
+
     Attributes:
-        original: the rows of the original, or its distinct tuples.
-        rows: those of the release.
-        original_counts: how many rows each of the original's stands for; None: one each;
-            ``released_counts`` likewise.
+        original_tuples: the original's rows or distinct tuples; ``released_tuples`` the release's.
         columns: the shared columns, by name.
         notes: what a reader should know of how they were put on common ground.
     """
 
-    original: Table
-    rows: pa.Table
+    original_tuples: Tuples
+    released_tuples: Tuples
     columns: dict[str, SharedColumn]
     notes: tuple[str, ...] = ()
-    original_counts: NDArray[np.int64] | None = None
-    released_counts: NDArray[np.int64] | None = None
     _cache: dict[tuple[str, ...], tuple[NDArray[np.float64], NDArray[np.float64]]] = field(
         default_factory=dict, repr=False
     )
 
     @property
+    def original(self) -> Table:
+        """The entries of the original."""
+        return self.original_tuples.table
+
+    @property
+    def rows(self) -> pa.Table:
+        """The entries of the release."""
+        return self.released_tuples.table.arrow
+
+    @property
+    def original_counts(self) -> Counts:
+        """How many rows each entry of the original stands for."""
+        return self.original_tuples.counts
+
+    @property
+    def released_counts(self) -> Counts:
+        """How many rows each entry of the release stands for."""
+        return self.released_tuples.counts
+
+    @property
     def before(self) -> int:
         """Rows of the original."""
-        return rows_of(len(self.original), self.original_counts)
+        return self.original_tuples.rows
 
     @property
     def after(self) -> int:
         """Rows of the release."""
-        return rows_of(self.rows.num_rows, self.released_counts)
+        return self.released_tuples.rows
 
     def original_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The entry of each of some rows of the original."""
@@ -106,7 +267,7 @@ class Sides:
         return self._cache[key]
 
 
-def sides(original: Table | Counted, release: Published | Table | Counted) -> Sides:
+def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> Sides:
     """Put an original and its release on common ground.
 
     Args:
@@ -116,9 +277,8 @@ def sides(original: Table | Counted, release: Published | Table | Counted) -> Si
     Raises:
         SchemaError: the original declares no quasi-identifier, or the release lacks one.
     """
-    table, before = _entries(original)
-    published, after = _entries(release)
-    rows = published.arrow if isinstance(published, Table) else normalize(published.to_arrow(), ())
+    before, after = Tuples.of(original), _released(release)
+    table, rows = before.table, after.table.arrow
     schema = table.schema
     schema.require_quasi()
     missing = [name for name in schema.quasi if name not in rows.column_names]
@@ -134,19 +294,20 @@ def sides(original: Table | Counted, release: Published | Table | Counted) -> Si
         for name in table.arrow.column_names
         if name in rows.column_names and name not in hidden
     ]
-    columns = {name: shared_column(table, rows, name, (before, after)) for name in names}
+    columns = {name: shared_column(before, after, name) for name in names}
     notes = [
         f"Column {column.name!r}: {column.foreign:,} released rows hold values that the original "
         "and its hierarchy do not know; they are taken as new values."
         for column in columns.values()
         if column.foreign
     ]
-    return Sides(table, rows, columns, tuple(notes), before, after)
+    return Sides(before, after, columns, tuple(notes))
 
 
-def _entries(side: Any) -> tuple[Any, NDArray[np.int64] | None]:
-    """What stands for the rows of a table, and how many rows each."""
-    return (side.table, side.counts) if isinstance(side, Counted) else (side, None)
+def _released(release: ReleasedRows | Table | Tuples) -> Tuples:
+    if isinstance(release, Table | Tuples):
+        return Tuples.of(release)
+    return Tuples.of(Table(normalize(release.to_arrow(), ()), Schema()))
 
 
 def _tuple_shares(
@@ -155,3 +316,150 @@ def _tuple_shares(
     found = Cover(columns)
     own = tally(found.ids, found.count, columns[0].before_counts)
     return own / own.sum(), found.mass() / after
+
+
+MISSING = "missing"
+
+
+def require_word(suppressed: object) -> None:
+    """Refuse what says nothing of how suppressed cells are written."""
+    if suppressed is not None and (not isinstance(suppressed, str) or not suppressed):
+        allowed = f'"{MISSING}", or the text that suppressed cells hold'
+        raise ParameterError("suppressed", suppressed, allowed)
+
+
+def star_suppressed(rows: pa.Table, names: Sequence[str], suppressed: str) -> pa.Table:
+    """The rows with ``*`` in the cells of ``names`` that are suppressed.
+
+    A missing cell, or a text such as NA, stands for a suppressed one only where the reader of the
+    release is told so: it may be a value like any other.
+
+    Args:
+        rows: the rows of a release, or its distinct tuples.
+        names: the columns in which cells may be suppressed.
+        suppressed: the text of such a cell, or ``"missing"`` where it is missing.
+    """
+    for place, name in enumerate(rows.column_names):
+        if name in names:
+            rows = rows.set_column(place, name, _star_column(rows[name], suppressed))
+    return rows
+
+
+def _star_column(column: pa.ChunkedArray, suppressed: str) -> pa.ChunkedArray:
+    own = encode(column)
+    held = [None if value is None else canonical(value) for value in own.values.to_pylist()]
+    wanted = None if suppressed == MISSING else suppressed
+    if wanted not in held:
+        return column
+    texts = [TOP if text == wanted else text for text in _plain(own.values, held, wanted)]
+    values = pa.array(texts, pa.string()).take(pa.array(own.codes))
+    return pa.chunked_array([values.dictionary_encode()])
+
+
+def _plain(
+    values: pa.Array, held: Sequence[str | None], wanted: str | None
+) -> Sequence[str | None]:
+    """What the other cells hold, as text: numbers that one word had made texts are numbers."""
+    if wanted is None or not is_text(values.type):
+        return held
+    others = [text for text in held if text is not None and text != wanted]
+    if not others:
+        return held
+    found = inferred(pa.chunked_array([pa.array(others, pa.string()).dictionary_encode()]))
+    plain = dict(zip(others, map(canonical, found.to_pylist()), strict=True))
+    return [text if text is None else plain.get(text, text) for text in held]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairing:
+    """People and the released rows that stand for them, class by class.
+
+    Attributes:
+        owner: per entry of the original, its class; -1 where it was left out.
+        sizes: how many pairs each class holds.
+        share: per class, the share of its people who have a row.
+        people: the people of each class; ``rows`` its released rows.
+        in_order: whether the n-th person of a class has its n-th row; else any of them.
+    """
+
+    owner: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    share: NDArray[np.float64]
+    people: ClassRows
+    rows: ClassRows
+    in_order: bool
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are."""
+        return int(self.sizes.sum())
+
+    def some(
+        self, count: int, random: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw ``count`` of all pairs: entries of the original, rows of the release."""
+        ends = np.cumsum(self.sizes)
+        places = random.choice(self.pairs, count, replace=False)
+        found = np.searchsorted(ends, places, side="right")
+        classes, wanted = np.unique(found, return_counts=True)
+        people, _, rows = self.of(classes, wanted, random)
+        return people, rows
+
+    def of(
+        self, classes: NDArray[np.int64], wanted: NDArray[np.int64], random: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Draw some pairs of each of a few classes.
+
+        Returns:
+            Entries of the original, entries of the release, and the latter's rows.
+        """
+        left, right = [], []
+        for one, count in zip(classes.tolist(), wanted.tolist(), strict=True):
+            start, stop = self.people.starts[one : one + 2].tolist()
+            mine = theirs = random.choice(stop - start, count, replace=False)
+            left.append(start + mine)
+            start, stop = self.rows.starts[one : one + 2].tolist()
+            if not self.in_order:
+                theirs = random.choice(stop - start, count, replace=False)
+            right.append(start + theirs)
+        return self.people.at(np.concatenate(left))[0], *self.rows.at(np.concatenate(right))
+
+
+def pairs_in_order(sides: Sides) -> Pairing:
+    """Original and released rows by their place; the caller knows that the order was kept.
+
+    Raises:
+        InputError: the tables do not hold the same number of rows, or only tuples are known.
+    """
+    if not (sides.original_tuples.in_order and sides.released_tuples.in_order):
+        raise InputError(
+            "Rows that an engine counts have no order: leave same_order out, or read both tables "
+            "into memory."
+        )
+    if sides.before != sides.after:
+        raise InputError(
+            f"The tables hold {sides.before:,} and {sides.after:,} rows and cannot be paired by "
+            "place: rows in the same order need as many on both sides."
+        )
+    ids = ReleasedTuples(sides.quasi).ids
+    members = class_rows(ids, int(ids.max()) + 1, sides.released_counts)
+    sizes = np.diff(members.starts)
+    return Pairing(ids, sizes, np.ones(len(sizes)), members, members, in_order=True)
+
+
+def pairs_in_classes(sides: Sides) -> Pairing | None:
+    """Original and released rows of the same class; None where the rows stand for nobody.
+
+    Rows of one class carry the same labels, so that any of them may stand for any person of the
+    class: the pairs are drawn at random inside classes, which changes no chance of an attacker who
+    knows the quasi-identifiers only.
+    """
+    owner, ids = tightest_class(sides.quasi), ReleasedTuples(sides.quasi).ids
+    count = int(ids.max()) + 1
+    people = class_rows(owner, count, sides.original_counts)
+    rows = class_rows(ids, count, sides.released_counts)
+    there = np.diff(people.starts)
+    sizes = np.minimum(there, np.diff(rows.starts))
+    if 2 * int(sizes.sum()) < sides.after:
+        return None
+    return Pairing(owner, sizes, sizes / np.maximum(there, 1), people, rows, in_order=False)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.table.numbers import is_text
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.space import Points
+    from halfmask.kernels.distance import Points
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
 
@@ -76,7 +76,7 @@ def space_of(
 
     With ``rows``, only these rows become points.
     """
-    from halfmask.kernels.space import Points
+    from halfmask.kernels.distance import Points
 
     names = tuple(table.schema.quasi if columns is None else columns)
     weights = np.array([_weight(table, name) for name in names])

@@ -1,7 +1,7 @@
-"""Entries that stand for rows: a row itself, or a distinct tuple and how many rows hold it.
+"""Figures of entries that stand for rows: rows themselves, or distinct tuples with counts.
 
-Everything here takes ``counts``, how many rows each entry stands for, or None where each stands for
-one. Rows are numbered through the entries: those of the first entry come first.
+Everything here takes ``counts``, how many rows each entry stands for. Rows are numbered through the
+entries: those of the first entry come first.
 """
 
 from __future__ import annotations
@@ -11,43 +11,101 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.table.tuples import all_ones
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    Counts = NDArray[np.int64] | None
+    from halfmask.table.tuples import Counts
+
+
+_COUNTERS = 1 << 22  # up to here a plain array of counters is faster than sorting
+
+
+def joint(columns: Sequence[tuple[NDArray[np.int32], int]]) -> tuple[NDArray[np.int64], int]:
+    """The number of each row's combination of codes, dense from 0, and how many there are.
+
+    Args:
+        columns: per column, the code of each row and the number of codes.
+    """
+    key, space = columns[0][0].astype(np.int64), columns[0][1]
+    for codes, size in columns[1:]:
+        if space * size >= 2**62:
+            key, space = dense(key, space)
+        key = key * size + codes
+        space *= size
+    return dense(key, space)
+
+
+def dense(key: NDArray[np.int64], space: int) -> tuple[NDArray[np.int64], int]:
+    """Renumber ``key`` without gaps, in ascending order."""
+    if space <= max(_COUNTERS, 4 * len(key)):
+        used = np.zeros(space, dtype=bool)
+        used[key] = True
+        place = np.cumsum(used) - 1
+        return place[key], int(used.sum())
+    values, numbers = np.unique(key, return_inverse=True)
+    return numbers.astype(np.int64), len(values)
+
+
+def runs(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers ``begins[i]`` to ``begins[i] + lengths[i]``, one run after the other."""
+    shift = begins - (np.cumsum(lengths) - lengths)
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(shift, lengths))
+
+
+def pairs(
+    left: NDArray[np.int64],
+    right: NDArray[np.int32] | NDArray[np.int64],
+    size: int,
+    groups: int,
+    counts: Counts,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The observed pairs of codes in ascending order: left, right, and in how many rows."""
+    key = left * size + right
+    if groups * size <= _COUNTERS:
+        rows = tally(key, groups * size, counts)
+        seen = np.flatnonzero(rows)
+        rows = rows[seen]
+    elif all_ones(counts):
+        seen, rows = np.unique(key, return_counts=True)
+    else:
+        seen, place = np.unique(key, return_inverse=True)
+        rows = tally(place, len(seen), counts)
+    return seen // size, seen % size, rows
+
 
 _SQUARED = 1e70  # numbers up to which squares, and products of two squares, are numbers too
 
 
-def tally(ids: NDArray[Any], size: int, counts: Counts = None) -> NDArray[np.int64]:
+def tally(ids: NDArray[Any], size: int, counts: Counts) -> NDArray[np.int64]:
     """How many rows hold each of ``size`` ids."""
-    return np.bincount(ids, weights=counts, minlength=size).astype(np.int64)
-
-
-def rows_of(entries: int, counts: Counts) -> int:
-    """How many rows so many entries stand for."""
-    return entries if counts is None else int(counts.sum())
+    weights = None if all_ones(counts) else counts
+    return np.bincount(ids, weights, minlength=size).astype(np.int64, copy=False)
 
 
 def entries_of(rows: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     """The entry that each of some rows belongs to."""
-    if counts is None:
+    if all_ones(counts):
         return rows
     return np.searchsorted(np.cumsum(counts), rows, side="right")
 
 
-def mean(values: NDArray[Any], counts: NDArray[Any] | None) -> float:
+def weighted_mean(values: NDArray[Any], counts: NDArray[Any]) -> float:
     """The mean over rows."""
-    return float(values.mean() if counts is None else (values @ counts) / counts.sum())
+    if all_ones(counts):
+        return float(values.mean())
+    return float((values @ counts) / counts.sum())
 
 
-def deviation(values: NDArray[np.float64], counts: NDArray[Any] | None) -> float:
+def deviation(values: NDArray[np.float64], counts: NDArray[Any]) -> float:
     """The standard deviation over rows."""
     small = in_range(values)
     scale = 1.0 if small is values else float(np.abs(values).max())
-    if counts is None:
-        return scale * float(small.std())
-    return scale * float(np.sqrt(mean((small - mean(small, counts)) ** 2, counts)))
+    middle = weighted_mean(small, counts)
+    return scale * float(np.sqrt(weighted_mean((small - middle) ** 2, counts)))
 
 
 def in_range(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,37 +130,34 @@ def quantiles(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Members:
+class ClassRows:
     """The rows of each class of a table.
 
     Attributes:
         order: the entries in order of their class, those of no class left out.
         ends: how many rows there are up to each of them.
         starts: how many rows stand before each class; the last entry is all of them.
-        first: the first row of each entry in the table; None where entries are rows.
+        first: the first row of each entry in the table.
     """
 
     order: NDArray[np.int64]
     ends: NDArray[np.int64]
     starts: NDArray[np.int64]
-    first: NDArray[np.int64] | None
+    first: NDArray[np.int64]
 
     def at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The entries of rows that are numbered class after class, and their rows in the table."""
         turn = np.searchsorted(self.ends, places, side="right")
         entries = self.order[turn]
-        if self.first is None:
-            return entries, entries
         before = np.where(turn > 0, self.ends[np.maximum(turn - 1, 0)], 0)
         return entries, self.first[entries] + places - before
 
 
-def members_of(ids: NDArray[np.int64], classes: int, counts: Counts = None) -> Members:
+def class_rows(ids: NDArray[np.int64], classes: int, counts: Counts) -> ClassRows:
     """Put entries in order of their class; -1 is none."""
     order = np.argsort(ids, kind="stable")
     order = order[np.searchsorted(ids[order], 0) :]
-    held = None if counts is None else counts[order]
-    sizes = tally(ids[order], classes, held)
-    ends = np.arange(1, len(order) + 1) if held is None else np.cumsum(held)
-    first = None if counts is None else np.cumsum(counts) - counts
-    return Members(order, ends, np.concatenate(([0], np.cumsum(sizes))), first)
+    ends = np.cumsum(counts[order])
+    sizes = tally(ids[order], classes, counts[order])
+    first = np.cumsum(counts) - counts
+    return ClassRows(order, ends, np.concatenate(([0], np.cumsum(sizes))), first)

@@ -1,17 +1,10 @@
-"""Privacy promises, one file each, checked on class statistics."""
+"""Privacy promises, one class each, checked on class statistics."""
 
-from halfmask.models.alpha_k_anonymity import AlphaKAnonymity
-from halfmask.models.average_risk import AverageRisk
-from halfmask.models.beta_likeness import BetaLikeness
-from halfmask.models.delta_disclosure import DeltaDisclosure
-from halfmask.models.delta_presence import DeltaPresence
-from halfmask.models.k_anonymity import KAnonymity
-from halfmask.models.k_map import KMap
+from halfmask.models.k_anonymity import AlphaKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
-from halfmask.models.personal_k_anonymity import PersonalKAnonymity
-from halfmask.models.personal_l_diversity import PersonalLDiversity
-from halfmask.models.personal_t_closeness import PersonalTCloseness
-from halfmask.models.sample_uniques import SampleUniques
+from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
+from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity, PersonalTCloseness
+from halfmask.models.population import AverageRisk, DeltaPresence, KMap, SampleUniques
 from halfmask.models.t_closeness import TCloseness
 from halfmask.models.verdict import Model, Verdict
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.engines.counted import counted
-from halfmask.engines.source import Source
-from halfmask.models.needs import demand_keys, demanded, prepare, require_models, statistics
-from halfmask.models.personal_k_anonymity import PersonalKAnonymity
-from halfmask.models.personal_l_diversity import PersonalLDiversity
-from halfmask.models.personal_t_closeness import PersonalTCloseness
+from halfmask.engines.read import as_table
+from halfmask.engines.tuples import add_policies, count_tuples
+from halfmask.models.needs import (
+    asked_for,
+    demanded,
+    prepare,
+    refuse_contradiction,
+    refuse_keywords,
+    require_models,
+    statistics,
+)
+from halfmask.models.verdict import Verdict
+from halfmask.table.demands import resolve, shown, states
+from halfmask.table.policies import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,46 +29,36 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.counted import Counted
-    from halfmask.models.verdict import Model, Verdict
+    from halfmask.models.verdict import Model
     from halfmask.table.classes import Classes
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
 
 def check(
     table: Table | str | PathLike[str],
     *models: Model,
-    schema: object = None,
-    engine: str | None = None,
-    source_table: str | None = None,
-    memory_limit: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     policies: object = None,
+    demands: Literal["keep", "ignore"] = "keep",
+    **wrong: Any,
 ) -> tuple[Verdict, ...]:
     """Check ``models`` on a table, grouped by its quasi-identifiers as they stand.
 
-    Where no model is named, or ``policies`` are given, what people demand for themselves is
-    checked too.
+    What people demand for themselves is checked beside them, or alone.
 
     Args:
-        table: rows with a schema that names the quasi-identifiers; or the name of a file, or the
-            address of a PostgreSQL database, whose rows stay where they are if ``engine`` says so
-            or the file is large.
+        table: rows with a schema that names the quasi-identifiers, wherever they are (see
+            ``read``); or the name of a file with a schema beside it.
         models: the promises, such as ``KAnonymity(5)``; none: people's own demands.
-        schema: the schema of a file or database, as for ``read``.
-        engine: ``"duckdb"`` counts a CSV or Parquet file or a DuckDB database within
-            ``memory_limit`` (such as ``"500MB"``), spilling to disk; ``"memory"`` reads it.
-        source_table: which table of a database.
-        memory_limit: how much memory DuckDB may take.
-        delimiter: what stands between the fields of a text file; ``None``: detected.
-        encoding: the character encoding of a text file; ``None``: detected.
         policies: more demands of people, as for ``query``; they add to those of the schema.
+        demands: ``"ignore"`` leaves people's demands out; models that are named are checked.
+        wrong: nothing else; says what to write in place of ``k=5``.
 
     Returns:
-        One verdict per model, in the order given. ``failing`` of a personal one names those whose
-        demand is not met, by the person column or by their row (from 0): for the controller only.
+        One verdict per model, in the order given, then those on people's demands. ``failing`` of a
+        personal one names those whose demand is not met, by the person column or by their row (from
+        0): for the controller only.
 
     Raises:
         SchemaError: the table lacks what a model needs; lists everything.
@@ -75,47 +73,75 @@ def check(
         >>> verdict.holds, verdict.achieved
         (False, 1)
     """
+    refuse_keywords("check", wrong)
     if models:
         require_models(models)
-    source = Source(table, schema, engine, source_table, memory_limit, delimiter, encoding)
-    source = source.demanding(policies)
-    held = counted(source, lambda declared: columns_counted(declared, models))
-    if not models or policies is not None:
+    refuse_contradiction(models, demands)
+    stated = add_policies(as_table(table), policies)
+    held = count_tuples(stated, lambda declared: columns_counted(declared, models, demands=demands))
+    if demands == "keep":
         models = demanded(held.table, models)
+    noise = _noise_alone(held) if demands == "keep" else ()
+    if noise and not models:
+        return noise
     ready = prepare(held.table, models)
-    classes, ids = statistics(ready, models, held.counts)
+    classes, ids = statistics(replace(held, table=ready), models)
     found = [model.check(classes) for model in models]
-    return tuple(
+    judged = (
         replace(verdict, failing=_failing(ready, model, classes, ids, held))
         for model, verdict in zip(models, found, strict=True)
     )
+    return (*judged, *noise)
 
 
-def columns_counted(schema: Schema, models: Sequence[Model]) -> list[str]:
+def columns_counted(schema: Schema, models: Sequence[Model], *, demands: str = "keep") -> list[str]:
     """The columns that the statistics of ``models`` are counted from, demands among them."""
     schema.require_quasi()
     names = [*schema.quasi, *(name for model in models for name in model.columns)]
-    if not models:
-        names += schema.sensitive
-    if not models or any(model.policy for model in models):
+    if demands == "keep":
+        if any(states(schema, demand) for demand in ("l", "t")):
+            names += schema.sensitive
         names += schema.policy_names
     return names if schema.person is None else [*names, schema.person]
 
 
 def _failing(
-    table: Table, model: Model, classes: Classes, ids: NDArray[np.int32], held: Counted
+    table: Table, model: Model, classes: Classes, ids: NDArray[np.int32], held: Tuples
 ) -> tuple[object, ...]:
     """Who states a demand that ``model`` finds not met."""
-    if not isinstance(model, PersonalKAnonymity | PersonalLDiversity | PersonalTCloseness):
+    if not model.policy:
         return ()
-    asked = np.full(len(table), np.nan if model.default is None else float(model.default))
-    for key in demand_keys(table, model):
-        encoded = table.encode(key)
-        numbers = encoded.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        asked = np.where(np.isnan(numbers[encoded.codes]), asked, numbers[encoded.codes])
-    rows = np.flatnonzero(model.unmet(classes, ids, asked))
-    person = table.schema.person
-    if person is not None:
-        people = table.encode(person)
+    return _named(table, model.unmet(classes, ids, asked_for(table, model)), held)
+
+
+def _named(table: Table, rows: NDArray[np.bool_], held: Tuples) -> tuple[object, ...]:
+    """The people behind the marked rows, or these rows."""
+    if table.schema.person is not None:
+        people = table.encode(table.schema.person)
         return tuple(people.values.take(pa.array(np.unique(people.codes[rows]))).to_pylist())
-    return tuple(rows.tolist()) if held.counts is None else ()
+    return tuple(np.flatnonzero(rows).tolist()) if held.in_order else ()
+
+
+def _noise_alone(held: Tuples) -> tuple[Verdict, ...]:
+    """What to say of people who state an epsilon and nothing that exact rows could keep."""
+    table, schema = held.table, held.table.schema
+    if not states(schema, "epsilon"):
+        return ()
+    noise = resolve(table, "epsilon", shown(schema, "epsilon"))
+    exact = [resolve(table, one, shown(schema, one)) for one in EXACT if states(schema, one)]
+    alone = ~np.isnan(noise) & np.all([np.isnan(one) for one in exact], axis=0)
+    if not alone.any():
+        return ()
+    verdict = Verdict(
+        model="personal epsilon",
+        holds=False,
+        required=float(noise[alone].min()),
+        achieved=float("inf"),
+        failing_classes=0,
+        failing_rows=int(held.counts[alone].sum()),
+        classes=0,
+        rows=held.rows,
+        note="People who state an epsilon and no k, l or t are kept by noise only.",
+        failing=_named(table, alone, held),
+    )
+    return (verdict,)

@@ -7,20 +7,17 @@ threshold by more than their error, and Python's integers decide the rest.
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from numbers import Integral, Rational, Real
+from numbers import Rational
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import ParameterError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Number = int | float | Fraction | Decimal
+ParameterNumber = int | float | Fraction | Decimal
 
 _SAFE = 2**62
 # Counts, one product and one quotient: fewer than 16 roundings of 2**-53 each.
@@ -29,46 +26,11 @@ _DIGITS = 60
 _HUGE = Fraction(2**256)  # above every quotient of counts
 
 
-def fraction(value: Number) -> Fraction:
+def fraction(value: ParameterNumber) -> Fraction:
     """The number as it was written: ``0.1`` is one tenth."""
     if isinstance(value, Rational):
         return Fraction(value.numerator, value.denominator)
     return Fraction(str(value))
-
-
-def plain(value: Number) -> float:
-    """The number as Python's own integer or float, as it stands in verdicts and documents."""
-    return int(value) if isinstance(value, Integral) else float(value)
-
-
-def require_whole(name: str, value: Number, least: int) -> None:
-    """Refuse ``value`` unless it is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(name, value, f"a whole number, at least {least}")
-
-
-def require_name(name: str, value: object) -> None:
-    """Refuse ``value`` unless it is a text that can name a column."""
-    if not isinstance(value, str) or not value:
-        raise ParameterError(name, value, "the name of a column")
-
-
-def require_number(
-    name: str,
-    value: Number,
-    low: Number,
-    high: Number | None = None,
-    *,
-    open_low: bool = False,
-) -> None:
-    """Refuse ``value`` unless it is a finite number from ``low`` to ``high``."""
-    allowed = f"a number {'above' if open_low else 'from'} {low}"
-    allowed += "" if high is None else f" to {high}"
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not math.isfinite(value):
-        raise ParameterError(name, value, allowed)
-    number = fraction(value)
-    if number < low or (open_low and number == low) or (high is not None and number > high):
-        raise ParameterError(name, value, allowed)
 
 
 def at_most(

@@ -1,55 +1,82 @@
-"""k-anonymity: every person hides among at least k - 1 others.
-
-Definition: min |E| >= k over all classes E, where |E| counts people.
-Source: Sweeney, "k-anonymity: a model for protecting privacy", 2002.
-"""
+"""k-anonymity, alone and with a limit on how far one sensitive value prevails."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
-from halfmask.models.exact import plain, require_whole
-from halfmask.models.statistics import filled, kept
-from halfmask.models.verdict import Verdict, judge
+import numpy as np
+
+from halfmask.errors import InternalError
+from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.verdict import (
+    KNOWN_ONLY,
+    SOUGHT,
+    KernelDemand,
+    Model,
+    Option,
+    Verdict,
+    Words,
+    judge,
+    number,
+    register,
+    sensitive_column,
+    whole_number,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
+    from halfmask.table.table import Table
 
 
+@register
 @dataclass(frozen=True, slots=True)
-class KAnonymity:
+class KAnonymity(Model):
     """Require every class to hold at least ``k`` people.
+
+    Definition: min |E| >= k over all classes E, where |E| counts people.
+    Source: Sweeney, "k-anonymity: a model for protecting privacy", 2002.
 
     Example:
         >>> KAnonymity(5).to_dict()
         {'model': 'k-anonymity', 'k': 5}
     """
 
-    name: ClassVar[str] = "k-anonymity"
+    family: ClassVar[str] = "k-anonymity"
     monotone: ClassVar[bool] = True  # a merged class holds the people of each part
     absorbing: ClassVar[bool] = True  # rows only add people
-    whole: ClassVar[bool] = False
-    relative: ClassVar[bool] = False
-    columns: ClassVar[tuple[str, ...]] = ()
-    policy: ClassVar[tuple[str, ...]] = ()
-    population: ClassVar[None] = None
+    option: ClassVar[Option] = Option(
+        "k",
+        "k-anonymity: each class holds at least K people.",
+        "k: each person hides among at least",
+        "people who look alike; empty: no common k. What people demand in the schema is kept "
+        "besides",
+        common=True,
+    )
+    words: ClassVar[Words] = Words(
+        "Everybody shares all published quasi-identifiers with at least k - 1 others.",
+        KNOWN_ONLY,
+        "If all rows of a class hold the same sensitive value, that value is known.",
+        "at least",
+    )
 
-    k: int
+    k: int = field(metadata=whole_number(2, stronger=1))
 
-    def __post_init__(self) -> None:
-        require_whole("k", self.k, 2)
+    def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
+        """As many rows."""
+        return KernelDemand(rows=self.k)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it holds ``k`` people."""
-        return kept(classes, classes.people >= self.k)
+        return pass_empty(classes, classes.people >= self.k)
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the size of the smallest class."""
-        sizes = classes.people[filled(classes)]
+        sizes = classes.people[occupied(classes)]
         return judge(
             self,
             classes,
@@ -58,6 +85,105 @@ class KAnonymity:
             achieved=int(sizes.min()) if len(sizes) else 0,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the model's name and parameters."""
-        return {"model": self.name, "k": plain(self.k)}
+
+@register
+@dataclass(frozen=True, slots=True)
+class AlphaKAnonymity(Model):
+    """Require ``k`` people in every class, and no value of ``column`` above the share ``alpha``.
+
+    Definition: |E| >= k, and the share of each value (or of one named value) in E <= alpha, for
+    every class E.
+    Source: Wong, Li, Fu and Wang, "(alpha, k)-anonymity: an enhanced k-anonymity model for privacy
+    preserving data publishing", 2006.
+
+    Attributes:
+        alpha: the highest share, above 0 and up to 1.
+        k: how many people.
+        column: the sensitive column.
+        value: the one value to guard; ``None``: every value.
+
+    Example:
+        >>> AlphaKAnonymity(0.5, 5, "disease").columns
+        ('disease',)
+    """
+
+    family: ClassVar[str] = "(alpha, k)-anonymity"
+    monotone: ClassVar[bool] = True  # the share in a merged class lies between those of its parts
+    option: ClassVar[Option] = Option(
+        "alpha",
+        "(alpha,k)-anonymity: no value above this share of a class; needs --k.",
+        "alpha: share of one value at most (needs k)",
+    )
+    words: ClassVar[Words] = Words(
+        "Everybody shares all published quasi-identifiers with at least k - 1 others, and no "
+        "sensitive value makes up more than the share alpha of a class.",
+        SOUGHT,
+        "Values that are near each other count as different; rare values may still stand out.",
+        "at most",
+    )
+
+    alpha: float = field(metadata=number(0, 1, open_low=True, stronger=-1))
+    k: int = field(metadata=whole_number(2, stronger=1, option="k"))
+    column: str = field(metadata=sensitive_column())
+    value: object = field(default=None, repr=False)
+
+    def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
+        """As many rows."""
+        return KernelDemand(rows=self.k)
+
+    def faults(self, table: Table) -> list[str]:
+        """Say where the named value is not in the column."""
+        if self.value is None or positions(table.encode(self.column).values, self.value):
+            return []
+        return [f"the value named is not in column '{self.column}'."]
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it holds ``k`` people and no value prevails."""
+        rare = at_most(self._counts(classes), classes.rows, fraction(self.alpha))
+        return pass_empty(classes, rare & (classes.people >= self.k))
+
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
+        """A lower bound of the rows that any finer grouping must lose.
+
+        Parts of a class of fewer than k people are no larger. In any other, x of its n rows must
+        go until c - x <= alpha (n - x), with c the count of the value that prevails.
+        """
+        alpha = float(self.alpha)
+        small = classes.people < self.k
+        lost = classes.rows[small].sum()
+        if alpha < 1:
+            surplus = (self._counts(classes) - alpha * classes.rows)[~small] / (1 - alpha)
+            lost += np.ceil(surplus[surplus > 0] - 1e-6).sum()
+        return int(lost)
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the highest share."""
+        live = occupied(classes)
+        size = int(classes.people[live].min()) if live.any() else 0
+        return judge(
+            self,
+            classes,
+            self.passes(classes),
+            required=self.alpha,
+            achieved=largest(self._counts(classes)[live], classes.rows[live]),
+            note=f"k = {self.k} required, {size} achieved.",
+        )
+
+    def _counts(self, classes: Classes) -> NDArray[np.int64]:
+        """Per class, the count of the named value, or of the most frequent one."""
+        values = histogram(classes, self.column)
+        counts = values.counts
+        if self.value is not None:
+            if values.labels is None:
+                raise InternalError("The class statistics lack the values.")
+            counts = np.where(
+                np.isin(values.values, positions(values.labels, self.value)), counts, 0
+            )
+        return reduce(np.maximum, counts, values.starts)
+
+
+def positions(values: pa.Array, value: object) -> list[int]:
+    """The code of ``value`` among ``values``, also where it was given as text; empty if absent."""
+    known = [(i, label) for i, label in enumerate(values.to_pylist()) if label is not None]
+    exact = [i for i, label in known if label == value]
+    return exact or [i for i, label in known if str(label) == str(value)]

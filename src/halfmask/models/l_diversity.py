@@ -1,44 +1,54 @@
-"""l-diversity: every class holds at least l well-represented values of a sensitive column.
-
-Definition: per class, distinct: at least l different values; entropy: H >= ln l; recursive
-(c, l): r_1 < c (r_l + ... + r_m), where r_i is the i-th highest count.
-Source: Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam, "l-diversity: privacy beyond
-k-anonymity", 2007.
-"""
+"""l-diversity: every class holds well-represented values of a sensitive column."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models import entropy
-from halfmask.models.exact import (
-    below,
-    fraction,
-    plain,
-    require_name,
-    require_number,
-    require_whole,
+from halfmask.models.exact import below, fraction
+from halfmask.models.statistics import (
+    effective_values,
+    entropy_at_least,
+    histogram,
+    occupied,
+    pass_empty,
+    reduce,
 )
-from halfmask.models.statistics import filled, histogram, kept, reduce
-from halfmask.models.verdict import Verdict, judge
+from halfmask.models.verdict import (
+    SOUGHT,
+    KernelDemand,
+    Model,
+    Option,
+    Verdict,
+    Words,
+    judge,
+    number,
+    register,
+    require_whole,
+    sensitive_column,
+    word,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes
-    from halfmask.table.histogram import Histogram
-
-KINDS = ("distinct", "entropy", "recursive")
+    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.table import Table
 
 
+@register
 @dataclass(frozen=True, slots=True)
-class LDiversity:
+class LDiversity(Model):
     """Require every class to hold at least ``l`` well-represented values of ``column``.
+
+    Definition: per class, distinct: at least l different values; entropy: H >= ln l; recursive
+    (c, l): r_1 < c (r_l + ... + r_m), where r_i is the i-th highest count.
+    Source: Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam, "l-diversity: privacy beyond
+    k-anonymity", 2007.
 
     Attributes:
         l: how many values; a whole number, for the entropy kind any number above 1.
@@ -51,44 +61,51 @@ class LDiversity:
         'distinct l-diversity'
     """
 
+    family: ClassVar[str] = "l-diversity"
     monotone: ClassVar[bool] = True  # see docs/definitions/l_diversity.md for the three proofs
-    whole: ClassVar[bool] = False
-    relative: ClassVar[bool] = False
-    policy: ClassVar[tuple[str, ...]] = ()
-    population: ClassVar[None] = None
+    option: ClassVar[Option] = Option(
+        "l",
+        "l-diversity; KIND: distinct, entropy or recursive (then C).",
+        "l: different values",
+        common=True,
+    )
+    words: ClassVar[Words] = Words(
+        "Every class holds at least l well-represented values of the sensitive column.",
+        SOUGHT,
+        "Values may be alike in meaning, and one of them may be much likelier than before.",
+        "at least",
+    )
 
-    l: float  # noqa: E741 - the letter of the definition
-    column: str
-    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    c: float | None = None
+    l: float = field(  # noqa: E741 - the letter of the definition
+        metadata=number(1, open_low=True, counts=True, stronger=1)
+    )
+    column: str = field(metadata=sensitive_column())
+    kind: Literal["distinct", "entropy", "recursive"] = field(
+        default="distinct",
+        metadata=word(
+            "How l counts", distinct="different values", entropy="entropy", recursive="recursive"
+        ),
+    )
+    c: float | None = field(
+        default=None, metadata=number(0, open_low=True, label="c, if l is recursive")
+    )
 
     def __post_init__(self) -> None:
-        require_name("column", self.column)
-        if self.kind not in KINDS:
-            raise ParameterError("kind", self.kind, "one of " + ", ".join(KINDS))
-        if self.kind == "entropy":
-            require_number("l", self.l, 1, open_low=True)
-        else:
+        if self.kind != "entropy":
             require_whole("l", self.l, 2)
+        Model.__post_init__(self)
         if (self.kind == "recursive") != (self.c is not None):
             raise ParameterError("c", self.c, "a factor for kind='recursive', and only there")
-        if self.c is not None:
-            require_number("c", self.c, 0, open_low=True)
 
     @property
     def name(self) -> str:
         """The kind and the model."""
-        return f"{self.kind} l-diversity"
+        return f"{self.kind} {self.family}"
 
     @property
     def absorbing(self) -> bool:
         """Only distinct values can never get fewer; rows may make one value prevail."""
         return self.kind == "distinct"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The sensitive column."""
-        return (self.column,)
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it is diverse."""
@@ -96,10 +113,14 @@ class LDiversity:
         if self.kind == "distinct":
             passing = np.diff(values.starts) >= self.l
         elif self.kind == "entropy":
-            passing = entropy.at_least(values, fraction(self.l))
+            passing = entropy_at_least(values, fraction(self.l))
         else:
             passing = self._recursive(values, int(self.l))
-        return kept(classes, passing)
+        return pass_empty(classes, passing)
+
+    def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
+        """As many different values, which every kind needs."""
+        return KernelDemand(column=self.column, values=math.ceil(self.l))
 
     def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
         """A lower bound of the rows that any finer grouping must lose.
@@ -113,20 +134,10 @@ class LDiversity:
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest l that they satisfy."""
         note = "" if self.c is None else f"With c = {self.c}."
-        achieved = self._achieved(histogram(classes, self.column).select(filled(classes)))
+        achieved = self._achieved(histogram(classes, self.column).select(occupied(classes)))
         return judge(
             self, classes, self.passes(classes), required=self.l, achieved=achieved, note=note
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the model's name and parameters."""
-        return {
-            "model": "l-diversity",
-            "l": plain(self.l),
-            "column": self.column,
-            "kind": self.kind,
-            "c": None if self.c is None else plain(self.c),
-        }
 
     def _recursive(self, values: Histogram, least: int) -> NDArray[np.bool_]:
         top, tail = _top_and_tail(values, least)
@@ -139,7 +150,7 @@ class LDiversity:
         if self.kind == "distinct":
             return int(lengths.min())
         if self.kind == "entropy":
-            return entropy.effective(values)
+            return effective_values(values)
         # More values demanded leave a smaller tail: what fails at some l fails at every higher one.
         low, high = 0, int(lengths.min())
         while low < high:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from halfmask.errors import ParameterError, SchemaError
-from halfmask.models.personal_k_anonymity import PersonalKAnonymity
-from halfmask.models.personal_l_diversity import PersonalLDiversity
-from halfmask.models.personal_t_closeness import PersonalTCloseness
-from halfmask.models.verdict import Model
-from halfmask.table.classes import distinct
+from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.models.statistics import own_demands
+from halfmask.models.verdict import Model, known_models
+from halfmask.table.classes import distinct, value_facts
 from halfmask.table.demands import demand_key, states
-from halfmask.table.histogram import value_facts
-from halfmask.table.numbers import is_number
-from halfmask.table.population import widen
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
+from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
 
 def prepare(table: Table, models: Sequence[Model]) -> Table:
@@ -39,7 +35,7 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
         ParameterError: there are no models, or something that is none.
         SchemaError: with all that the table lacks.
     """
-    require_table(table)
+    table = require_table(table)
     require_models(models)
     found = _table_faults(table)
     for model in models:
@@ -66,20 +62,9 @@ def demanded(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
         (PersonalKAnonymity(default=1),)
     """
     named = {(type(model), model.columns) for model in models if isinstance(model, Model)}
-    own: list[Model] = [PersonalKAnonymity(default=1)]
-    for name in table.schema.sensitive:
-        if name in table.arrow.column_names:
-            own.append(PersonalLDiversity(name, default=1))
-            own.append(PersonalTCloseness(name, demanded_distance(table, name), default=1.0))
+    own = [model for kind in known_models() for model in kind.own(table)]
     wanted = [model for model in own if (type(model), model.columns) not in named]
     return (*models, *(model for model in wanted if _is_stated(table, model)))
-
-
-def demanded_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
-    """How t of a sensitive column is measured where nobody says: along numbers, dates, orders."""
-    kind = table.encode(name).values.type
-    along = table.schema.columns[name].order is not None or is_number(kind)
-    return "ordered" if along or pa.types.is_temporal(kind) else "equal"
 
 
 def _is_stated(table: Table, model: Model) -> bool:
@@ -105,22 +90,65 @@ def require_models(models: Sequence[Model]) -> None:
             raise ParameterError("models", type(model).__name__, "models, such as KAnonymity(5)")
 
 
-def statistics(
-    table: Table, models: Sequence[Model], counts: NDArray[np.int64] | None = None
-) -> tuple[Classes, NDArray[np.int32]]:
-    """The distinct tuples of a prepared table with what ``models`` read, and the tuple of each row.
+KEYWORDS = {  # what people write for it in Python
+    "k": "hm.KAnonymity(5)",
+    "l": 'hm.LDiversity(3, "disease")',
+    "t": 'hm.TCloseness(0.2, "disease")',
+    "personal_k": "hm.PersonalKAnonymity()",
+    "personal_l": 'hm.PersonalLDiversity("disease")',
+    "personal_t": 'hm.PersonalTCloseness("disease")',
+    "policy": 'policies="demands.toml"',
+    "ignore_demands": 'demands="ignore"',
+}
+
+
+def refuse_keywords(verb: str, given: Iterable[str]) -> None:
+    """Refuse names that a verb does not take, and say what to write for those that are near.
+
+    Raises:
+        InputError: there is one.
+    """
+    for name in given:
+        write = KEYWORDS.get(name)
+        if write is None:
+            raise InputError(
+                f"{verb} takes no {name}=: promises are models, as "
+                f"hm.{verb}(table, hm.KAnonymity(5)); see help(hm.{verb})."
+            )
+        raise InputError(f"{verb} takes no {name}=: write hm.{verb}(table, {write}).")
+
+
+def refuse_contradiction(models: Sequence[Model], demands: str) -> None:
+    """Refuse to set people's demands aside and to keep them by a model at once.
+
+    Raises:
+        ParameterError: ``demands`` is neither "keep" nor "ignore".
+        InputError: a model that reads demands is named, and they are ignored.
+    """
+    if demands not in ("keep", "ignore"):
+        raise ParameterError("demands", demands, "'keep' or 'ignore'")
+    own = [model.name for model in models if model.policy]
+    if own and demands == "ignore":
+        raise InputError(
+            f"{own[0].capitalize()} keeps people's own demands, and demands='ignore' "
+            "(--ignore-demands) sets them aside: ask for one of the two."
+        )
+
+
+def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArray[np.int32]]:
+    """The classes of a prepared table with what ``models`` read, and the class of each entry.
 
     Histograms of sensitive columns are keyed by the column's name, those of personal demands by
-    ``demand_key``. With ``counts``, each row of ``table`` stands for so many.
+    ``demand_key``.
     """
+    table = tuples.table
     names = [name for model in models for name in (*model.columns, *demand_keys(table, model))]
     populations = _populations(models)
     return distinct(
-        table,
+        tuples,
         table.schema.quasi,
         columns=list(dict.fromkeys(names)),
         population=populations[0] if populations else None,
-        counts=counts,
     )
 
 
@@ -128,6 +156,13 @@ def demand_keys(table: Table, model: Model) -> list[str]:
     """What a model reads of people's demands, where anybody can state them."""
     of = model.columns[0] if model.columns else ""
     return [demand_key(demand, of) for demand in model.policy if states(table.schema, demand)]
+
+
+def asked_for(table: Table, model: Model) -> NDArray[np.float64]:
+    """What each row's person asks ``model`` for, or its default."""
+    of = model.columns[0] if model.columns else ""
+    default: float | None = getattr(model, "default", None)
+    return own_demands(table, model.policy[0], default, of)
 
 
 def _populations(models: Sequence[Model]) -> list[Table]:
@@ -171,7 +206,6 @@ def _model_faults(table: Table, model: Model) -> list[str]:
             for column in table.schema.policy_names
             if column not in known
         ]
-    inspect = getattr(model, "faults", None)
-    if not found and len(table) and inspect is not None:
-        found += inspect(table)
+    if not found and len(table):
+        found += model.faults(table)
     return found

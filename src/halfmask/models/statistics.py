@@ -1,18 +1,24 @@
-"""What models read of class statistics: sums and extremes per class over sparse histograms."""
+"""What models read of class statistics: sums, extremes, entropies and people's own demands."""
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal, localcontext
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import InternalError
+from halfmask.errors import InternalError, SchemaError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes
-    from halfmask.table.histogram import Histogram
+    from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.table import Table
+
 
 _SQUARES_FIT = 2**31
 
@@ -37,12 +43,12 @@ def reduce(operation: np.ufunc, entries: NDArray[Any], starts: NDArray[np.int64]
     return out
 
 
-def kept(classes: Classes, passing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def pass_empty(classes: Classes, passing: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """``passing``, where classes that hold no row of the table always pass."""
     return passing if classes.population is None else passing | (classes.rows == 0)
 
 
-def filled(classes: Classes) -> NDArray[np.bool_]:
+def occupied(classes: Classes) -> NDArray[np.bool_]:
     """The classes that hold rows of the table."""
     return classes.rows > 0
 
@@ -71,3 +77,193 @@ def every(values: Histogram, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell for each class whether all its entries are true."""
     failing = np.concatenate(([0], np.cumsum(~entries)))
     return np.asarray(failing[values.starts[1:]] == failing[values.starts[:-1]])
+
+
+def demand_faults(table: Table, demand: str, of: str = "") -> list[str]:
+    """What hinders reading the demands that are stated, in words; counts, never values."""
+    from halfmask.table.demands import demand_key, states
+
+    if not states(table.schema, demand):  # a default speaks for everybody
+        return []
+    where = table.schema.policy.get(demand)
+    named = f"the policy column '{where}'" if isinstance(where, str) else f"people's own {demand}"
+    try:
+        numbers = _numbers(table, demand_key(demand, of))
+    except SchemaError as error:
+        if "holds text" not in str(error):
+            raise
+        return [f"{named} holds text: give numbers."]
+    found = []
+    rows = np.bincount(table.encode(demand_key(demand, of)).codes, minlength=len(numbers))
+    known = ~np.isnan(numbers)
+    if demand == "t":
+        wrong = int(rows[known & ((numbers < 0) | (numbers > 1))].sum())
+        if wrong:
+            found.append(f"{named}: {wrong} rows are not from 0 to 1.")
+        return found
+    broken = int(rows[known & (numbers != np.floor(numbers))].sum())
+    low = int(rows[known & (numbers < 1)].sum())
+    if broken:
+        found.append(f"{named}: {broken} rows are not whole numbers.")
+    if low:
+        found.append(f"{named}: {low} rows are below 1.")
+    return found
+
+
+def own_demands(
+    table: Table, demand: str, default: float | None, of: str = ""
+) -> NDArray[np.float64]:
+    """Everybody's own demand, row by row, that ``of`` a sensitive column; the default for others.
+
+    Without a default it is 1 for them, which asks for nothing as k, l or t.
+    """
+    from halfmask.table.demands import demand_key, states
+
+    unstated = 1.0 if default is None else float(default)
+    if not states(table.schema, demand):
+        return np.full(len(table), unstated)
+    key = demand_key(demand, of)
+    numbers = _numbers(table, key)
+    return np.asarray(np.where(np.isnan(numbers), unstated, numbers)[table.encode(key).codes])
+
+
+def _numbers(table: Table, key: str) -> NDArray[np.float64]:
+    """The demand behind each code of a column of demands."""
+    from halfmask.table.classes import value_facts
+
+    numbers = value_facts(table, key)["numbers"]
+    assert numbers is not None  # noqa: S101 - demands are numbers
+    return np.asarray(numbers)
+
+
+def _stated(
+    classes: Classes, demand: str, default: float | None, of: str
+) -> tuple[Histogram, NDArray[np.float64]] | None:
+    """The histogram of a demand and the number behind each code; None where nobody can state it.
+
+    Where none stands it is the default, or 1, which asks for nothing as k, l or t.
+    """
+    from halfmask.table.demands import demand_key
+
+    key = demand_key(demand, of)
+    if default is not None and key not in classes.histograms:
+        return None
+    demands = histogram(classes, key)
+    if demands.numbers is None:
+        raise SchemaError("A policy column holds text: give numbers.")
+    unknown = 1.0 if default is None else float(default)
+    return demands, np.where(np.isnan(demands.numbers), unknown, demands.numbers)
+
+
+def highest_demands(
+    classes: Classes, demand: str, default: float | None, of: str = ""
+) -> NDArray[np.float64]:
+    """The highest demand in each class; the default where nobody can state one."""
+    stated = _stated(classes, demand, default, of)
+    if stated is None:
+        return np.where(classes.rows > 0, float(default or 0), 0.0)
+    demands, asked = stated
+    return reduce(np.maximum, asked[demands.values], demands.starts)
+
+
+def lowest_demands(
+    classes: Classes, demand: str, default: float | None, of: str = ""
+) -> NDArray[np.float64]:
+    """The lowest demand in each class."""
+    stated = _stated(classes, demand, default, of)
+    if stated is None:
+        return np.full(len(classes), float(default or 0))
+    demands, asked = stated
+    return reduce(np.minimum, asked[demands.values], demands.starts)
+
+
+def rows_short(
+    classes: Classes,
+    demand: str,
+    default: float | None,
+    given: NDArray[np.int64],
+    of: str = "",
+) -> int:
+    """How many rows are of people who demand more than is ``given`` in their class."""
+    stated = _stated(classes, demand, default, of)
+    if stated is None:
+        return int(classes.rows[given < (default or 0)].sum())
+    demands, asked = stated
+    more = asked[demands.values] > np.repeat(given, np.diff(demands.starts))
+    return int(demands.counts[more].sum())
+
+
+_INTEGERS_UP_TO = 200_000
+
+
+def entropy_at_least(values: Histogram, least: Fraction) -> NDArray[np.bool_]:
+    """Tell for each class whether its entropy is at least ln ``least``, exactly.
+
+    With counts c_1 ... c_m and n their sum, H >= ln l means n^n >= l^n * c_1^c_1 * ... * c_m^c_m.
+    Floats decide classes that lie clear of the threshold; integers decide the others, after
+    dividing the counts by their greatest common divisor (which leaves H as it is).
+    """
+    counts, starts = values.counts, values.starts
+    lengths = np.diff(starts)
+    n = reduce(np.add, counts, starts).astype(np.float64)
+    scale = n * np.log(np.maximum(n, 1.0))
+    spread = scale - reduce(np.add, counts * np.log(counts), starts)
+    wanted = n * math.log(least)
+    # Each of the (lengths + 3) terms is at most scale + wanted and carries a rounding of the
+    # logarithm (1 ulp), of the product and of the running sum: under 4 * 2**-53 each, twice safe.
+    margin = (lengths + 3) * 2.0**-50 * (scale + wanted)
+    result = np.asarray(spread >= wanted)
+    close = np.abs(spread - wanted) <= margin
+    if close.any():
+        _decide_close(values, least, np.flatnonzero(close), result)
+    return result
+
+
+def effective_values(values: Histogram) -> float:
+    """The lowest exp(H) of all classes: the l that they satisfy."""
+    counts, starts = values.counts, values.starts
+    n = reduce(np.add, counts, starts).astype(np.float64)
+    h = np.log(n) - reduce(np.add, counts * np.log(counts), starts) / n
+    lowest = int(np.argmin(h))
+    inside = counts[starts[lowest] : starts[lowest + 1]]
+    if inside.min() == inside.max():
+        return float(len(inside))
+    return float(np.exp(h[lowest]))
+
+
+def _decide_close(
+    values: Histogram, least: Fraction, close: NDArray[np.int64], result: NDArray[np.bool_]
+) -> None:
+    """Decide the classes of ``close``: equal counts at a glance, the others by integers."""
+    counts, starts = values.counts, values.starts
+    lengths = np.diff(starts)
+    even = reduce(np.maximum, counts, starts) == reduce(np.minimum, counts, starts)
+    result[close] = lengths[close] >= math.ceil(least)
+    for i in close[~even[close]]:
+        inside = np.sort(counts[starts[i] : starts[i + 1]])
+        result[i] = _decide(tuple(int(c) for c in inside), least)
+
+
+@lru_cache(maxsize=4096)
+def _decide(counts: tuple[int, ...], least: Fraction) -> bool:
+    divisor = math.gcd(*counts)
+    counts = tuple(c // divisor for c in counts)
+    n = sum(counts)
+    difference, error = _difference(counts, n, least)
+    if abs(difference) > error:
+        return difference > 0
+    if n > _INTEGERS_UP_TO:
+        return False  # equal to 70 digits and too large to write out: not proven, so not promised
+    product = math.prod(c**c for c in counts)
+    return bool((n * least.denominator) ** n >= least.numerator**n * product)
+
+
+def _difference(counts: tuple[int, ...], n: int, least: Fraction) -> tuple[Decimal, Decimal]:
+    """The logarithm of left over right side to 80 digits, and a bound of its error."""
+    with localcontext() as context:
+        context.prec = 80
+        terms = [c * Decimal(c).ln() for c in counts]
+        left = n * Decimal(n * least.denominator).ln()
+        right = n * Decimal(least.numerator).ln()
+        error = (left + right + sum(terms)) * (len(terms) + 4) * Decimal(10) ** -78
+        return left - right - sum(terms), error

@@ -1,43 +1,54 @@
-"""t-closeness: in every class a sensitive column is distributed much as in the whole table.
-
-Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution in E and Q that of all
-rows; the distance between values is 1 (equal), their places apart (ordered), or the height of
-their lowest common label (hierarchical), each divided by its maximum.
-Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and l-diversity",
-2007.
-"""
+"""t-closeness: in every class a sensitive column is distributed much as in the whole table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from halfmask.errors import ParameterError
-from halfmask.models import distance
-from halfmask.models.exact import at_most, fraction, largest, plain, require_name, require_number
-from halfmask.models.statistics import filled, histogram, kept
-from halfmask.models.verdict import Verdict, judge
-from halfmask.table.population import is_text
+from halfmask.errors import SchemaError
+from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.verdict import (
+    SOUGHT_AGAINST_ALL,
+    KernelDemand,
+    Model,
+    Option,
+    Verdict,
+    Words,
+    judge,
+    number,
+    register,
+    sensitive_column,
+    word,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes
+    from halfmask.table.classes import Classes, Histogram
     from halfmask.table.table import Table
 
-DISTANCES = {
-    "equal": distance.equal,
-    "ordered": distance.ordered,
-    "hierarchical": distance.hierarchical,
-}
+
 SORTED = ("ordinal", "date", "numeric")
+DISTANCE_WORDS = {
+    "equal": "equal distances",
+    "ordered": "ordered values",
+    "hierarchical": "by the hierarchy",
+}
 
 
+@register
 @dataclass(frozen=True, slots=True)
-class TCloseness:
+class TCloseness(Model):
     """Require the distribution of ``column`` in every class to lie within ``t`` of the table's.
+
+    Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution in E and Q that of all
+    rows; the distance between values is 1 (equal), their places apart (ordered), or the height of
+    their lowest common label (hierarchical), each divided by its maximum.
+    Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
+    l-diversity", 2007.
 
     Attributes:
         t: the largest distance, 0 to 1.
@@ -49,35 +60,38 @@ class TCloseness:
         't-closeness (equal distance)'
     """
 
+    family: ClassVar[str] = "t-closeness"
     monotone: ClassVar[bool] = True  # the distance to a fixed Q is convex
-    absorbing: ClassVar[bool] = False  # added rows may be of one value only
-    whole: ClassVar[bool] = False
     relative: ClassVar[bool] = True
-    policy: ClassVar[tuple[str, ...]] = ()
-    population: ClassVar[None] = None
+    option: ClassVar[Option] = Option(
+        "t",
+        "t-closeness; DISTANCE: equal, ordered or hierarchical.",
+        "t: distance at most",
+        common=True,
+    )
+    words: ClassVar[Words] = Words(
+        "In every class the sensitive column is distributed almost as in the whole release: at "
+        "most the distance t apart.",
+        SOUGHT_AGAINST_ALL,
+        "What the whole release tells about everybody in it stays told.",
+        "at most",
+    )
 
-    t: float
-    column: str
-    distance: Literal["equal", "ordered", "hierarchical"] = "equal"
-
-    def __post_init__(self) -> None:
-        require_name("column", self.column)
-        require_number("t", self.t, 0, 1)
-        if self.distance not in DISTANCES:
-            raise ParameterError("distance", self.distance, "one of " + ", ".join(DISTANCES))
+    t: float = field(metadata=number(0, 1, stronger=-1))
+    column: str = field(metadata=sensitive_column())
+    distance: Literal["equal", "ordered", "hierarchical"] = field(
+        default="equal", metadata=word("How t measures", **DISTANCE_WORDS)
+    )
 
     @property
     def name(self) -> str:
         """The model and its distance."""
-        return f"t-closeness ({self.distance} distance)"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The sensitive column."""
-        return (self.column,)
+        return f"{self.family} ({self.distance} distance)"
 
     def faults(self, table: Table) -> list[str]:
         """Say where the column lacks what the distance needs."""
+        from halfmask.table.weights import is_plain_text
+
         column = table.schema.columns.get(self.column)
         if self.distance == "hierarchical" and (column is None or column.hierarchy is None):
             return [f"column '{self.column}' has no hierarchy: declare one in the schema."]
@@ -85,7 +99,7 @@ class TCloseness:
         if (
             self.distance == "ordered"
             and not stated
-            and is_text(table.encode(self.column).values.type)
+            and is_plain_text(table.encode(self.column).values.type)
         ):
             return [f"column '{self.column}' holds text: declare its order in the schema."]
         return []
@@ -93,7 +107,12 @@ class TCloseness:
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether its distribution is close enough."""
         moved, full = DISTANCES[self.distance](histogram(classes, self.column), self.column)
-        return kept(classes, at_most(moved, full, fraction(self.t)))
+        return pass_empty(classes, at_most(moved, full, fraction(self.t)))
+
+    def kernel_demand(self, table: Table) -> KernelDemand | None:  # noqa: ARG002 - the same for all
+        """The equal distance; kernels know no other."""
+        equally = self.distance == "equal"
+        return KernelDemand(column=self.column, distance=float(self.t)) if equally else None
 
     def unavoidable(self, classes: Classes, limit: int) -> int:
         """A lower bound of the rows that any finer grouping must lose, if it may lose ``limit``.
@@ -110,28 +129,152 @@ class TCloseness:
         slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
             return 0
-        live = filled(classes)
+        live = occupied(classes)
         away = moved[live].astype(np.float64) / full[live].astype(np.float64)
         lost = classes.rows[live] * (away - slack) / (1 - slack)
         return int(np.ceil(lost[lost > 0] - 1e-6).sum())
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest distance."""
-        live = filled(classes)
+        live = occupied(classes)
         moved, full = DISTANCES[self.distance](histogram(classes, self.column), self.column)
         return judge(
             self,
             classes,
-            kept(classes, at_most(moved, full, fraction(self.t))),
+            pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
             achieved=largest(moved[live], full[live]),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the model's name and parameters."""
-        return {
-            "model": "t-closeness",
-            "t": plain(self.t),
-            "column": self.column,
-            "distance": self.distance,
-        }
+
+# The earth mover's distance between each class and the whole table, as integer ratios. With c the
+# counts in a class of n rows and C those in the table of N rows, every distance is a sum of
+# |c N - C n| or of its running sums, divided by n N and a constant: all integers, so that the
+# comparison with a threshold is exact. Only values that occur count as values of the column.
+
+_SAFE = 2**62
+
+Ratio = tuple["NDArray[Any]", "NDArray[Any]"]
+
+
+def equal(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - one signature for all three
+    """The distance where every two values are equally far apart: half the sum of differences."""
+    total = values.totals()
+    rows, size = _sizes(values.counts, values.starts, factor=4)
+    full = 2 * size * rows
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        moved = distance.differences(values.values, values.counts, values.starts, total, rows, size)
+        return np.asarray(moved), full
+    counts = values.counts.astype(object)
+    return _differences(values.values, counts, values.starts, total, rows, size), full
+
+
+def ordered(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
+    """The distance over values in their order: the running sums' differences, by (m - 1)."""
+    total = values.totals()
+    order = np.flatnonzero(total)
+    places = (np.cumsum(total > 0) - 1)[values.values]
+    reached = np.cumsum(total[order])
+    rows, size = _sizes(values.counts, values.starts, factor=4 * max(len(order), 1))
+    full = max(len(order) - 1, 1) * size * rows
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        moved = distance.ordered(places, values.counts, values.starts, reached, rows, size)
+        return np.asarray(moved), full
+    moved = np.zeros_like(rows)
+    for i in range(len(rows)):
+        inside = slice(values.starts[i], values.starts[i + 1])
+        dense = np.zeros(len(order), dtype=object)
+        dense[places[inside]] = values.counts[inside].astype(object)
+        moved[i] = np.abs(np.cumsum(dense) * size - reached.astype(object) * rows[i]).sum()
+    return moved, full
+
+
+def hierarchical(values: Histogram, column: str) -> Ratio:
+    """The distance over a hierarchy: the mean over its levels of the equal distance there.
+
+    Li's recursion charges height(N) / H * min(surplus, lack) at each label N; as twice the minimum
+    is the difference between what the children and what N itself must move, the charges telescope
+    to the sum over the levels below the root.
+    """
+    tree = values.hierarchy
+    if tree is None:
+        raise SchemaError(
+            f"Column {column!r} has no hierarchy, which the hierarchical distance needs: "
+            "declare one in the schema."
+        )
+    # Where the top level keeps several labels, the root stands one level above it.
+    levels = max(tree.height if len(tree.labels[-1]) == 1 else tree.height + 1, 1)
+    maps, total = tree.maps[:levels], values.totals()
+    known = max(len(labels) for labels in tree.labels)
+    totals = np.zeros((len(maps), known), dtype=np.int64)
+    for level, labels in enumerate(maps):
+        np.add.at(totals[level], labels, total)
+    rows, size = _sizes(values.counts, values.starts, factor=4 * levels)
+    full = 2 * levels * size * rows
+    if rows.dtype != object:
+        from halfmask.kernels import distance
+
+        moved = distance.layered(
+            values.values, values.counts, values.starts, maps, totals, rows, size
+        )
+        return np.asarray(moved), full
+    moved = np.zeros_like(rows)
+    for level, labels in enumerate(maps):
+        codes, counts, starts = _relabel(values, labels, known)
+        moved = moved + _differences(
+            codes, counts.astype(object), starts, totals[level], rows, size
+        )
+    return moved, full
+
+
+def _relabel(
+    values: Histogram, labels: NDArray[np.int32], known: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The histogram with each value replaced by its label."""
+    pairs = values.owners * known + labels[values.values]
+    order = np.argsort(pairs, kind="stable")
+    pairs = pairs[order]
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    counts = np.add.reduceat(values.counts[order], first) if len(first) else values.counts[:0]
+    merged = pairs[first]
+    groups = len(values.starts) - 1
+    starts = np.searchsorted(merged, np.arange(groups + 1) * known)
+    return merged % known, counts, starts
+
+
+def _differences(
+    codes: NDArray[Any],
+    counts: NDArray[Any],
+    starts: NDArray[np.int64],
+    total: NDArray[np.int64],
+    rows: NDArray[Any],
+    size: int,
+) -> NDArray[Any]:
+    """The sum of |c N - C n| over all values of the column, in Python's integers."""
+    everywhere = total[codes]
+    n = np.repeat(rows, np.diff(starts))
+    inside = reduce(np.add, np.abs(counts * size - everywhere * n), starts)
+    missing = size - reduce(np.add, everywhere.astype(object), starts)
+    return np.asarray(inside + missing * rows)
+
+
+def _sizes(
+    counts: NDArray[np.int64], starts: NDArray[np.int64], *, factor: int
+) -> tuple[NDArray[Any], int]:
+    """Rows per class and in all, as Python's integers where machine integers could overflow."""
+    rows: NDArray[Any] = reduce(np.add, counts, starts)
+    size = int(counts.sum())
+    if factor * size * size >= _SAFE:
+        rows = rows.astype(object)
+    return rows, size
+
+
+DISTANCES = {
+    "equal": equal,
+    "ordered": ordered,
+    "hierarchical": hierarchical,
+}

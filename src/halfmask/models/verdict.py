@@ -1,21 +1,210 @@
-"""What a check says of one model: what was required, what was achieved, who fails."""
+"""What a model is: a promise that declares itself once and is checked on class statistics.
+
+A class says its parameters with their ranges and words, what it needs of a table, how it behaves
+under merging, how the command line and the page ask for it and how a report explains it. Reading
+it from text, writing it into documents and all forms follow from that. The command line reads what
+models say before it helps anybody, so modules with models import tables where they use them.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from decimal import Decimal
+from functools import cache
+from importlib import import_module, metadata
+from numbers import Integral, Real
+from pkgutil import iter_modules
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 
-from halfmask.models.exact import plain
+from halfmask.errors import InternalError, ParameterError
+from halfmask.models.exact import ParameterNumber, fraction
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from halfmask.models.exact import Number
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+
+
+def plain(value: ParameterNumber) -> float:
+    """The number as Python's own integer or float, as it stands in verdicts and documents."""
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def require_whole(name: str, value: ParameterNumber, least: int) -> None:
+    """Refuse ``value`` unless it is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ParameterError(name, value, f"a whole number, at least {least}")
+
+
+def require_number(
+    name: str,
+    value: ParameterNumber,
+    low: ParameterNumber,
+    high: ParameterNumber | None = None,
+    *,
+    open_low: bool = False,
+) -> None:
+    """Refuse ``value`` unless it is a finite number from ``low`` to ``high``."""
+    allowed = f"a number {'above' if open_low else 'from'} {low}"
+    allowed += "" if high is None else f" to {high}"
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal) or not math.isfinite(value):
+        raise ParameterError(name, value, allowed)
+    number = fraction(value)
+    if number < low or (open_low and number == low) or (high is not None and number > high):
+        raise ParameterError(name, value, allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What one field of a model may be.
+
+    Attributes:
+        kind: what is stated.
+        low: the least number.
+        high: the highest number, if there is one.
+        open_low: whether ``low`` itself is not possible.
+        words: the words that are possible, and what the page calls each; the first is usual.
+        label: what the page asks where a word or a further number is chosen.
+        stronger: 1 where a higher number promises more, -1 where a lower one does.
+        counts: whether the number counts something, so that ``3`` is meant where ``3.0`` is read.
+        percent: whether the page asks for it in percent.
+        option: the option of another model that states this number too.
+        text: whether the command line and the page can state it.
+    """
+
+    kind: Literal["number", "whole", "word", "column", "columns", "population", "any"]
+    low: float = 0
+    high: float | None = None
+    open_low: bool = False
+    words: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+    stronger: int = 0
+    counts: bool = False
+    percent: bool = False
+    option: str = ""
+    text: bool = True
+
+    def require(self, name: str, value: Any) -> None:
+        """Refuse what the parameter cannot be."""
+        if self.kind == "whole":
+            require_whole(name, value, int(self.low))
+        elif self.kind == "number":
+            require_number(name, value, self.low, self.high, open_low=self.open_low)
+        elif self.kind == "word" and value not in self.words:
+            raise ParameterError(name, value, "one of " + ", ".join(self.words))
+        elif self.kind == "column" and (not isinstance(value, str) or not value):
+            raise ParameterError(name, value, "the name of a column")
+        elif self.kind == "columns" and not all(isinstance(one, str) and one for one in value):
+            raise ParameterError(name, value, "names of columns")
+        elif self.kind == "population":
+            if value is None:
+                raise ParameterError(name, None, "a table")
+            from halfmask.table.table import require_table
+
+            require_table(value)
+
+
+# What stands behind ``field(metadata=...)`` in the class of a model.
+
+
+def whole_number(low: int, **more: Any) -> dict[str, Parameter]:
+    """A whole number of at least ``low``."""
+    return {"parameter": Parameter("whole", low, counts=True, **more)}
+
+
+def number(low: float, high: float | None = None, **more: Any) -> dict[str, Parameter]:
+    """A number from ``low`` to ``high``."""
+    return {"parameter": Parameter("number", low, high, **more)}
+
+
+def word(label: str, **words: str) -> dict[str, Parameter]:
+    """One of ``words``, each given with what the page calls it."""
+    return {"parameter": Parameter("word", words=words, label=label)}
+
+
+def sensitive_column() -> dict[str, Parameter]:
+    """The name of a sensitive column."""
+    return {"parameter": Parameter("column")}
+
+
+def everybody() -> dict[str, Parameter]:
+    """The table of a population."""
+    return {"parameter": Parameter("population")}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How people ask for a model.
+
+    Attributes:
+        name: of the option on the command line, without its dashes.
+        help: what the option means, in one line.
+        label: what the page writes before the field.
+        note: what the page writes below it.
+        common: whether the page shows the field at once.
+    """
+
+    name: str
+    help: str
+    label: str
+    note: str = ""
+    common: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A model for a reader who is no specialist.
+
+    Attributes:
+        promise: what holds for everybody in the release.
+        attacker: what the promise assumes that an attacker knows and does.
+        open: what it does not protect from.
+        bound: how the figure is compared, ``"at least"`` or ``"at most"``.
+    """
+
+    promise: str
+    attacker: str
+    open: str
+    bound: str
+
+
+KNOWN = "The attacker knows that a person is in the table, and this person's quasi-identifiers"
+KNOWN_ONLY = f"{KNOWN}, but nothing else of the row."
+SOUGHT = f"{KNOWN}, and looks for the sensitive value."
+SOUGHT_AGAINST_ALL = (
+    f"{SOUGHT} The distribution in the whole release is taken to be known to everybody."
+)
+
+
+class KernelDemand(NamedTuple):
+    """What a model asks of the class of each row, as far as methods that divide rows look at it.
+
+    Attributes:
+        rows: how many rows, for all rows alike or for each.
+        column: the sensitive column that the others are about.
+        values: how many different values.
+        distance: how far, at most, from the distribution of all rows; 1: any.
+    """
+
+    rows: Any = 1
+    column: str | None = None
+    values: Any = 0
+    distance: Any = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +253,32 @@ class Model(Protocol):
     """A privacy promise that can be checked on class statistics.
 
     The statistics' rows are those of the table alone; where a population is given, classes that
-    hold only its people have no rows.
+    hold only its people have no rows. A model is a frozen dataclass whose fields carry a parameter
+    in their metadata, made by ``whole_number``, ``number``, ``word``, ``sensitive_column`` or
+    ``everybody``; what this class defines fits most of them.
+
+    Attributes:
+        family: what the promise is called, whatever its parameters.
+        option: how people ask for it; ``None``: only in Python.
+        words: what reports say of it.
     """
+
+    __slots__ = ()
+
+    family: ClassVar[str]
+    option: ClassVar[Option | None] = None
+    words: ClassVar[Words]
+
+    def __post_init__(self) -> None:
+        for one, parameter in parameters(type(self)):
+            value = getattr(self, one.name)
+            if value is not None or one.default is not None:
+                parameter.require(one.name, value)
 
     @property
     def name(self) -> str:
         """What the promise is called in verdicts and reports."""
-        ...
+        return self.family
 
     @property
     def monotone(self) -> bool:
@@ -80,7 +288,7 @@ class Model(Protocol):
     @property
     def absorbing(self) -> bool:
         """Whether a class that passes still passes after any rows are added to it."""
-        ...
+        return False
 
     @property
     def whole(self) -> bool:
@@ -88,27 +296,35 @@ class Model(Protocol):
 
         Then ``passes`` marks the classes that may stay: without the others the promise holds.
         """
-        ...
+        return False
 
     @property
     def relative(self) -> bool:
         """Whether a class is compared with all rows, so that it depends on the other classes."""
-        ...
+        return False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The sensitive columns whose histograms it reads."""
-        ...
+        return tuple(
+            getattr(self, one.name)
+            for one, parameter in parameters(type(self))
+            if parameter.kind == "column"
+        )
 
     @property
     def policy(self) -> tuple[str, ...]:
         """The personal demands (``"k"`` ...) whose histograms it reads."""
-        ...
+        return ()
 
     @property
     def population(self) -> Table | None:
         """The population table it compares with."""
-        ...
+        return None
+
+    def faults(self, table: Table) -> list[str]:  # noqa: ARG002 - most need nothing more
+        """What the table lacks beyond its columns and demands, in words."""
+        return []
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it keeps the promise, exactly."""
@@ -118,9 +334,86 @@ class Model(Protocol):
         """Return the verdict on ``classes``."""
         ...
 
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - 0 always holds
+        """A lower bound of the rows that any finer grouping must lose, if it may lose ``limit``."""
+        return 0
+
+    def shortfall(self, classes: Classes) -> str:  # noqa: ARG002 - the verdict says it
+        """How far ``classes`` fall short, in words of its own; empty: the verdict's figures."""
+        return ""
+
+    def kernel_demand(self, table: Table) -> KernelDemand | None:  # noqa: ARG002 - most have none
+        """What methods that divide rows see to as they go; the check decides in the end."""
+        return None
+
+    def unmet(
+        self,
+        classes: Classes,  # noqa: ARG002 - nobody demands anything
+        ids: NDArray[Any],
+        asked: NDArray[np.float64],  # noqa: ARG002
+    ) -> NDArray[np.bool_]:
+        """Tell per row, by its class and what its person asks for, whether that is not met."""
+        return np.zeros(len(ids), dtype=np.bool_)
+
+    @classmethod
+    def own(cls, table: Table) -> list[Model]:  # noqa: ARG003 - most read no demands
+        """The models of this kind that keep what people of ``table`` demand for themselves."""
+        return []
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the model's name and parameters, to repeat it."""
-        ...
+        """Return the model's family and parameters, to repeat it; a population is no parameter."""
+        facts: dict[str, Any] = {"model": self.family}
+        for one in fields(self):  # type: ignore[arg-type]  # every model is a dataclass
+            parameter = one.metadata.get("parameter")
+            value = getattr(self, one.name)
+            if parameter is None or parameter.kind in ("word", "column"):
+                facts[one.name] = value
+            elif parameter.kind != "population":
+                facts[one.name] = None if value is None else plain(value)
+        return facts
+
+
+@cache
+def parameters(model: type[Model]) -> tuple[tuple[Field[Any], Parameter], ...]:
+    """The fields of a model that carry a parameter."""
+    stated = [(one, one.metadata.get("parameter")) for one in fields(model)]  # type: ignore[arg-type]
+    return tuple((one, parameter) for one, parameter in stated if parameter is not None)
+
+
+def is_required(one: Field[Any]) -> bool:
+    """Whether a model cannot be made without this field."""
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+_Kind = TypeVar("_Kind", bound=type[Model])
+_REGISTER: dict[str, type[Model]] = {}
+
+
+def register(model: _Kind) -> _Kind:
+    """Make a model known to command line, page, frontier, report and reference."""
+    known = _REGISTER.setdefault(model.family, model)
+    if (known.__module__, known.__qualname__) != (model.__module__, model.__qualname__):
+        raise InternalError(f"Two models are called {model.family!r}: rename one.")
+    return model
+
+
+def known_models() -> tuple[type[Model], ...]:
+    """Every model: those of this package and of others that name theirs under halfmask.models."""
+    _load()
+    return tuple(_REGISTER.values())
+
+
+_TOOLS = ("check", "exact", "needs", "options", "statistics", "verdict")  # modules without models
+
+
+@cache
+def _load() -> None:
+    package = import_module("halfmask.models")
+    for module in iter_modules(package.__path__):
+        if module.name not in _TOOLS:
+            import_module(f"{package.__name__}.{module.name}")
+    for entry in metadata.entry_points(group="halfmask.models"):
+        entry.load()
 
 
 def judge(
@@ -128,8 +421,8 @@ def judge(
     classes: Classes,
     passing: NDArray[np.bool_],
     *,
-    required: Number,
-    achieved: Number,
+    required: ParameterNumber,
+    achieved: ParameterNumber,
     note: str = "",
 ) -> Verdict:
     """Build the verdict of ``model`` from the classes that pass; no rows, no promise."""

@@ -15,19 +15,21 @@ import pyarrow as pa
 
 from halfmask.errors import RoomError, TamperedMessageError
 from halfmask.protocol import measures
+from halfmask.protocol.contribution import debias
 from halfmask.protocol.crypto import open_own, seal_for
 from halfmask.protocol.keys import PROOF
-from halfmask.protocol.noise import debiased
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from halfmask.engines.request import Measure, Request
+    from halfmask.engines.request import GroupMeasure, Request
     from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.keys import CellKey, Members
-    from halfmask.protocol.layout import Layout, Records
-    from halfmask.protocol.records import Tally
-    from halfmask.release.answer import Answer
+    from halfmask.protocol.keys import CellGroup, CellKey
+    from halfmask.protocol.layout import ContributionCount, RecordLayout, Records
+    from halfmask.query.groups import Groups
+    from halfmask.query.planning.elements import Plan
+    from halfmask.query.semantics import PublishedRows
+    from halfmask.release.release import Answer
 
 SKETCHED = "Distinct values beyond 255 are counted by a sketch: at least so many, almost surely."
 NOISY = "Counts are estimates: people reported their groups by chance, under epsilons of their own."
@@ -39,16 +41,16 @@ class _Cells:
     """Stands where the stages of a query expect an engine; all it can do is read its records."""
 
     groups: pa.Table
-    layout: Layout
+    layout: RecordLayout
     records: Records
     name: str = "cells"
 
-    def measure(self, _: Request, places: pa.Table, asked: Sequence[Measure]) -> pa.Table:
+    def measure(self, _: Request, places: pa.Table, asked: Sequence[GroupMeasure]) -> pa.Table:
         return measures.measure(self.layout, self.records, self.groups, places, asked)
 
 
 @dataclass(frozen=True, eq=False)
-class Received:
+class ReceivedAnswer:
     """What an asker gets from one group of cells.
 
     Attributes:
@@ -71,14 +73,15 @@ def answer(made: Blueprint, found: Records) -> Answer:
     """Filter groups, aggregate what may be published, and pass it through the door."""
     from halfmask.query.aggregate import aggregate
     from halfmask.query.collect import groups_of
-    from halfmask.query.filter import choose, publish
-    from halfmask.query.sealing import candidate_of
-    from halfmask.release.seal_answer import seal_answer
+    from halfmask.query.final import Figures
+    from halfmask.query.run import candidate_of
+    from halfmask.query.semantics import choose, publish
+    from halfmask.release.seal import seal
 
     plan = made.plan
     request = plan.request
     if made.layout.noisy:
-        found = debiased(made.layout, found)
+        found = debias(made.layout, found)
         plan = replace(plan, notes=(*plan.notes, NOISY))
     decoded = made.layout.decode(found, request.tests, request.states)
     groups = groups_of(plan, decoded)
@@ -88,13 +91,45 @@ def answer(made: Blueprint, found: Records) -> Answer:
     if made.layout.sketches and measures.is_estimate(made.layout, found):
         plan = replace(plan, notes=(*plan.notes, SKETCHED))
     rows = aggregate(plan, groups, published, engine)
-    return seal_answer(
-        candidate_of(plan, groups, choice, published, rows, engine, second_look=False)
-    )
+    figures = Figures(_without_few_missing(plan, groups, published, rows))
+    return seal(candidate_of(plan, groups, choice, published, figures, engine, second_look=False))
+
+
+def _without_few_missing(
+    plan: Plan, groups: Groups, published: PublishedRows, rows: pa.Table
+) -> pa.Table:
+    """Counts of a column's values are null where too few people of the row have none."""
+    import numpy as np
+    import pyarrow.compute as pc
+    from sqlglot import exp
+
+    from halfmask.query.aggregate import merge
+
+    known = {r.column: r.state for r in plan.requirements if r.what == "contributors"}
+    everybody = plan.requirements[0].state
+    merged = merge(plan, groups, published) if len(published) else {}
+    for i, aggregate in enumerate(plan.aggregates):
+        counted = aggregate.kind in ("count", "distinct") and aggregate.states != (-1,)
+        if not merged or not counted:
+            continue
+        of = (
+            plan.request.states[aggregate.states[0]].expression
+            if aggregate.measure is None
+            else plan.measures[aggregate.measure].expression
+        )
+        if not isinstance(of, exp.Column) or of.name not in known:
+            continue
+        people = np.asarray(merged[f"s{everybody}"].to_pylist(), dtype=np.int64)
+        having = np.asarray(merged[f"s{known[of.name]}"].to_pylist(), dtype=np.int64)
+        k = np.array([g[0] for g in plan.request.guarantees], dtype=np.int64)[published.level]
+        few = pa.array((people - having > 0) & (people - having < k))
+        at = rows.column_names.index(f"a{i}")
+        rows = rows.set_column(at, f"a{i}", pc.if_else(few, None, rows[f"a{i}"]))
+    return rows
 
 
 def envelope(
-    done: Answer, tally: Tally, *, size: int, query: bytes, box: bytes, signer: CellKey
+    done: Answer, tally: ContributionCount, *, size: int, query: bytes, box: bytes, signer: CellKey
 ) -> bytes:
     """An answer of one size whatever it says, signed by a cell and readable by the asker.
 
@@ -116,7 +151,7 @@ def envelope(
     return seal_for(box, query, signer.prove(b"answer" + query + plain) + plain)
 
 
-def read_envelope(sealed: bytes, *, query: bytes, box: bytes, members: Members) -> Received:
+def read_envelope(sealed: bytes, *, query: bytes, box: bytes, members: CellGroup) -> ReceivedAnswer:
     """The answer inside.
 
     Raises:
@@ -133,4 +168,4 @@ def read_envelope(sealed: bytes, *, query: bytes, box: bytes, members: Members) 
         document = json.loads(body[start + rows : start + rows + words])
     except (pa.ArrowInvalid, ValueError):
         raise TamperedMessageError("The answer cannot be read.") from None
-    return Received(table, document, contributions, void)
+    return ReceivedAnswer(table, document, contributions, void)

@@ -6,22 +6,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from halfmask.engines.request import Interval, State, kind_of
+from halfmask.engines.request import AggregateState, Interval, kind_of
 from halfmask.errors import UnsupportedQueryError
-from halfmask.protocol.layout import Layout, StateField
+from halfmask.protocol.commons import Terms, named_columns
+from halfmask.protocol.contribution import MOST_GROUPS, categories
+from halfmask.protocol.layout import KeyField, Packing, RecordLayout, StateField
 from halfmask.protocol.measures import LISTED, SKETCH
-from halfmask.protocol.noise import LARGEST, categories
-from halfmask.protocol.packing import KeyField, Packing
-from halfmask.protocol.policy import named_columns
-from halfmask.protocol.terms import Terms
+from halfmask.query.planning.elements import Requirement
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.engines.request import Key, Measure
+    from halfmask.engines.request import GroupMeasure, Key
     from halfmask.protocol.commons import Commons
-    from halfmask.query.planning.planned import Plan, PlannedAggregate
+    from halfmask.query.planning.elements import Plan, PlannedAggregate
 
 _PACKINGS: dict[str, Packing] = {
     "integer": "number",
@@ -45,9 +44,19 @@ class Blueprint:
     """
 
     plan: Plan
-    layout: Layout
+    layout: RecordLayout
     aggregated: frozenset[str]
     touched: frozenset[str]
+
+    @property
+    def uncounted(self) -> frozenset[str]:
+        """The columns that are touched and whose values l does not count."""
+        return frozenset(column.name.lower() for column in self.plan.uncounted)
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether one of these is sensitive."""
+        return any(self.plan.scope.role(column) == "sensitive" for column in self.plan.uncounted)
 
     @property
     def measured(self) -> dict[str, exp.Expr]:
@@ -82,16 +91,16 @@ def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Bluepr
     from sqlglot import exp
 
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.query.parsing.parse import parse, raised
+    from halfmask.query.parse import parse, raise_to_floor
     from halfmask.query.planning.plan import plan
 
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:
-        planned = plan(raised(parse(text), floor), commons.catalog(), engine)
+        planned = plan(raise_to_floor(parse(text), floor), commons.catalog(), engine)
         _refuse(planned)
         # What is left (COUNT of a column) is counted as SUM and AVG of it are.
         plain = tuple(replace(a, conditional=False) for a in planned.aggregates)
-        planned = replace(planned, aggregates=plain, missing=())
+        planned = replace(_within_limits(_with_values(planned)), aggregates=plain, missing=())
         counting = len(planned.request.states)
         planned = _by_person(planned)
         request = planned.request
@@ -122,7 +131,7 @@ def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Bluepr
     histograms = tuple(_values(commons, planned, m) for m in planned.measures if m.kind == "median")
     sketches = len(planned.measures) - len(histograms)
     caps = (*(t.cap for t in request.tests), *(SKETCH for _ in range(sketches)))
-    layout = Layout(keys, states, caps, sketches=sketches, histograms=histograms)
+    layout = RecordLayout(keys, states, caps, sketches=sketches, histograms=histograms)
     queried = frozenset(name.lower() for name in planned.queried)
     touched = queried | named_columns(commons, text)
     return Blueprint(planned, layout, _aggregated(planned), touched)
@@ -134,7 +143,9 @@ def _refuse(plan: Plan) -> None:
         raise UnsupportedQueryError(
             "EXPLAIN cannot be asked of cells: explain it on a table.", text=text, start=0
         )
-    if plan.splits or any(not _of_one_column(test) for test in plan.missing):
+    if set(plan.splits) - set(plan.limits) or any(
+        not _of_one_column(test) for test in plan.missing
+    ):
         raise UnsupportedQueryError(
             "An aggregate that depends on a condition or a choice (FILTER, CASE, COALESCE, a "
             "comparison ...) cannot be checked by cells: put it in WHERE or GROUP BY.",
@@ -149,7 +160,7 @@ def _refuse(plan: Plan) -> None:
         )
 
 
-def _values(commons: Commons, plan: Plan, measure: Measure) -> pa.Array:
+def _values(commons: Commons, plan: Plan, measure: GroupMeasure) -> pa.Array:
     """The values that a median is read from.
 
     Raises:
@@ -187,6 +198,34 @@ def _of_one_column(missing: exp.Expr) -> bool:
     return test is not None and isinstance(test.this.unnest(), exp.Column)
 
 
+def _with_values(plan: Plan) -> Plan:
+    """Have at least k people with a value behind COUNT(column) and COUNT(DISTINCT column)."""
+    from sqlglot import exp
+
+    states, needed = list(plan.request.states), list(plan.requirements)
+    for test in plan.missing:
+        known = test.find(exp.Column)
+        if known is None or any(
+            r.what == "contributors" and r.column == known.name for r in needed
+        ):
+            continue
+        states.append(AggregateState("count", known.copy()))
+        needed.append(Requirement("contributors", known.name, None, len(states) - 1))
+    request = replace(plan.request, states=tuple(states))
+    return replace(plan, request=request, requirements=tuple(needed))
+
+
+def _within_limits(plan: Plan) -> Plan:
+    """Leave out rows in which a number meets a limit or a date has no value: they make a part."""
+    from sqlglot import exp
+
+    source = plan.request.source
+    for limit in plan.limits:
+        source = source.where(exp.EQ(this=limit.copy(), expression=exp.Literal.number(0)))
+    request = replace(plan.request, source=source)
+    return replace(plan, request=request, splits=(), limits=())
+
+
 def _by_person(plan: Plan) -> Plan:
     """Have people counted apart from rows: a cell may hold several rows of its person.
 
@@ -203,7 +242,7 @@ def _by_person(plan: Plan) -> Plan:
                 if requirement.state is None
                 else plan.request.states[requirement.state].expression
             )
-            states.append(State("count", counted.copy()))
+            states.append(AggregateState("count", counted.copy()))
             requirement = replace(requirement, state=len(states) - 1)
         needed.append(requirement)
     request = replace(plan.request, states=tuple(states))
@@ -230,9 +269,9 @@ def _refuse_noise(made: Blueprint) -> None:
             text=plan.statement.text,
             start=0,
         )
-    if categories(layout) > LARGEST:
+    if categories(layout) > MOST_GROUPS:
         raise UnsupportedQueryError(
-            f"There are more than {LARGEST:,} possible groups: noise would drown them.",
+            f"There are more than {MOST_GROUPS:,} possible groups: noise would drown them.",
             text=plan.statement.text,
             start=0,
         )

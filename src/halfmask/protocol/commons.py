@@ -9,6 +9,10 @@
     hierarchy = { tree = ... }        # as in a schema file
 
 It holds no data. Questions name its digest, and cells answer questions on their own one only.
+
+A person's policy: how well to hide, how often to answer, and what noise may cost.
+
+How the work on a query is cut up: public, part of the question, the same for everybody.
 """
 
 from __future__ import annotations
@@ -16,22 +20,27 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping  # noqa: TC003 - read when a policy is decoded
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import pyarrow as pa
 
-from halfmask.errors import SchemaError
+from halfmask.errors import MessageError, ParameterError, SchemaError
+from halfmask.protocol.contribution import MOST_GROUPS, response
 from halfmask.protocol.crypto import digest
-from halfmask.query.catalog import Catalog, Source
+from halfmask.query.collect import AskedTable, Catalog
 from halfmask.table.schema import FLOOR, QueryRules, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from halfmask.table.hierarchy import Hierarchy
+
 
 TYPES = {
     "integer": pa.int64(),
@@ -97,7 +106,9 @@ class Commons:
     def catalog(self) -> Catalog:
         """The tables as queries are planned on."""
         sources = {
-            name: Source(name, {f.name: f.type for f in table.arrow}, table.schema, repeats=False)
+            name: AskedTable(
+                name, {f.name: f.type for f in table.arrow}, table.schema, repeats=False
+            )
             for name, table in self.tables.items()
         }
         main = next(iter(sources)) if len(sources) == 1 else None
@@ -170,3 +181,198 @@ def _type(name: object) -> pa.DataType | None:
     if decimal is not None and 1 <= int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     return TYPES.get(str(name))
+
+
+LARGEST = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the person demands.
+
+    Attributes:
+        k: of every query; None: queries are refused unless all their columns are named.
+        l: of every query.
+        columns: column to (k, l) when a query touches it, if that is more.
+        days: so long an answer blocks another one on the same values.
+        answers: so many answers on the same values within that time.
+        epsilon: what one answer with noise may cost; None: none is given.
+        budget: what all answers with noise may cost within that time.
+    """
+
+    k: int | None = None
+    l: int = 1  # noqa: E741
+    columns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    days: int = 30
+    answers: int = 1
+    epsilon: float | None = None
+    budget: float = 1.0
+
+    def __post_init__(self) -> None:
+        pairs = [(self.k if self.k is not None else 1, self.l), *self.columns.values()]
+        for k, l in pairs:  # noqa: E741
+            for name, value in (("k", k), ("l", l)):
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise ParameterError(name, value, "a whole number")
+                if not 1 <= value <= LARGEST:
+                    raise ParameterError(name, value, f"1 to {LARGEST:,}")
+        if self.epsilon is not None:
+            response(self.epsilon, MOST_GROUPS)
+        if not 0 <= self.budget < float("inf"):
+            raise ParameterError("budget", self.budget, "a number of at least 0")
+        if self.days < 0 or self.answers < 0:
+            raise ParameterError("days or answers", min(self.days, self.answers), "at least 0")
+
+    def demand(self, touched: Iterable[str]) -> tuple[int, int] | None:
+        """The strictest demand on a query that touches these columns; None: it is refused.
+
+        The general demand is a floor for every column; where there is none, every column that is
+        touched must have its own.
+        """
+        names = {name.lower() for name in touched}
+        own = [(name.lower(), pair) for name, pair in self.columns.items() if name.lower() in names]
+        pairs = [pair for _, pair in own]
+        if self.k is not None:
+            pairs.append((self.k, self.l))
+        elif {name for name, _ in own} != names:
+            return None
+        if not pairs:
+            return None
+        return max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+
+    def owes(self, uncounted: Iterable[str], *, sensitive: bool) -> bool:
+        """Whether an l is stated for a column whose values no row of the answer counts.
+
+        Args:
+            uncounted: the columns that are touched and not counted.
+            sensitive: whether one of them is sensitive, so that the general l speaks of it.
+        """
+        names = {name.lower() for name in uncounted}
+        own = [pair[1] for name, pair in self.columns.items() if name.lower() in names]
+        return max([*own, self.l if sensitive else 1]) > 1
+
+    def check_columns(self, commons: Commons) -> None:
+        """Refuse a demand on a column that does not exist: nobody would ever honor it.
+
+        Raises:
+            ParameterError: a column is not one of the common schema, or is in another case.
+        """
+        known = {field.name for table in commons.tables.values() for field in table.arrow}
+        for name in self.columns:
+            if name not in known:
+                raise ParameterError("column", name, f"one of {', '.join(sorted(known))}")
+
+
+def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> bool:
+    """Whether a record may leave a person's cell at a level of a question: the last look at it.
+
+    Reads the question itself, and shares nothing with what chose the level: the guarantee of the
+    level must cover what the person demands in general, and of each column that is named.
+    """
+    named, guarantees = _read(commons, text)
+    if policy is None or not 0 <= level < len(guarantees):
+        return False
+    k, l = guarantees[level]  # noqa: E741
+    k = max(k, commons.floor)
+    if policy.k is not None and (policy.k > k or policy.l > l):
+        return False
+    stated = set()
+    for column, (own_k, own_l) in policy.columns.items():
+        if column.lower() in named:
+            stated.add(column.lower())
+            if own_k > k or own_l > l:
+                return False
+    return policy.k is not None or (bool(stated) and stated == named)
+
+
+@lru_cache(maxsize=32)
+def _read(commons: Commons, text: str) -> tuple[frozenset[str], tuple[tuple[int, int], ...]]:
+    """The columns of the common schema that a question names anywhere, and its guarantees."""
+    from sqlglot import exp
+
+    from halfmask.query.parse import parse
+
+    statement = parse(text)
+    known = {field.name.lower() for table in commons.tables.values() for field in table.arrow}
+    parts = [
+        identifier.name
+        for identifier in statement.select.find_all(exp.Identifier)
+        # A new name touches nothing: what it stands for is named beside it.
+        if not (
+            isinstance(identifier.parent, exp.Alias | exp.TableAlias)
+            and identifier.arg_key != "this"
+        )
+    ]
+    # A natural join compares whatever columns two tables have in common.
+    if any(join.method for join in statement.select.find_all(exp.Join)):
+        parts += known
+    parts += statement.chain.diverse
+    named = frozenset(part.lower() for part in parts) & known
+    return named, tuple((g.k, g.l) for g in statement.chain.guarantees)
+
+
+def named_columns(commons: Commons, text: str) -> frozenset[str]:
+    """The columns of the common schema, in lower case, that a question names anywhere."""
+    return _read(commons, text)[0]
+
+
+Merge = Literal["tree", "swap", "network"]
+MERGES: tuple[Merge, ...] = ("tree", "swap", "network")
+SUMS = 3
+TERMS_LARGEST = 1 << 14
+
+
+class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Sizes that depend on nobody's data.
+
+    Attributes:
+        merge: how partial aggregates are merged.
+        partition: contributions that one cell aggregates at first.
+        frame: groups in one frame.
+        room: groups that there is room for; with more the query fails.
+        text: bytes for a text key; people with a longer one do not contribute.
+        ram: bytes that a cell can hold (``tree`` needs room for everything it merges).
+        row: bytes of the answer per group that there is room for.
+        noise: every cell reports its group by chance, under its person's own epsilon.
+    """
+
+    merge: Merge = "tree"
+    partition: int = 256
+    frame: int = 256
+    room: int = 4096
+    text: int = 32
+    ram: int = 64 << 20
+    row: int = 64
+    noise: bool = False
+
+    @property
+    def reply(self) -> int:
+        """Bytes of the answer, whatever it says."""
+        return (1 << 16) + self.room * self.row
+
+    @property
+    def full(self) -> int:
+        """Frames that hold everything there is room for."""
+        return ceil((self.room + SUMS) / self.frame)
+
+    def check(self) -> None:
+        """Refuse sizes that cannot be worked with.
+
+        Raises:
+            MessageError: a size is out of range.
+        """
+        limits = {
+            "partition": (1, 1 << 16),
+            "frame": (2, 1 << 16),
+            "room": (1, 1 << 24),
+            "text": (1, 1024),
+            "ram": (1 << 10, 1 << 40),
+            "row": (1, 1 << 16),
+        }
+        for name, (low, high) in limits.items():
+            if not low <= getattr(self, name) <= high:
+                raise MessageError(f"The query's {name} must lie between {low:,} and {high:,}.")
+        if self.full > TERMS_LARGEST:
+            raise MessageError(
+                f"The query's room needs over {TERMS_LARGEST:,} frames: enlarge them."
+            )

@@ -4,29 +4,83 @@ Definition: the first level i of the chain with k_i >= k and l_i >= l for the pe
 the queried columns, at which all rows that meet WHERE stand in one group; no such row or level, no
 policy or an objection: a dummy. Several rows leave as one record, in which the person counts once.
 Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dummy).
+
+Where the query adds noise at collection, the group is told by randomized response with the
+person's own epsilon, and the record carries the weight that makes the estimate unbiased.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from halfmask.dp.mechanisms import RandomizedResponse
+from halfmask.dp.sampling import Sampler
 from halfmask.engines import evaluate
 from halfmask.engines.reference import generalize
-from halfmask.errors import EngineError
+from halfmask.errors import EngineError, ParameterError
 from halfmask.protocol.layout import EMPTY
 from halfmask.protocol.ledger import CONTRIBUTED
-from halfmask.protocol.noise import categories, randomized, weight
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.layout import Records
-    from halfmask.protocol.policy import Policy
+    from halfmask.protocol.commons import Policy
+    from halfmask.protocol.layout import RecordLayout, Records
+
+
+MOST_GROUPS = 1 << 20  # groups that noise can hide one among
+# With more, a report is the truth but for once in a hundred million times.
+MOST = 20
+
+
+def categories(layout: RecordLayout) -> int:
+    """In how many groups a person can stand; a missing value is a value of its own."""
+    return math.prod(1 + len(key.domain) for key in layout.keys if key.domain is not None)
+
+
+def response(epsilon: float, count: int) -> RandomizedResponse:
+    """How somebody with ``epsilon`` tells one of ``count`` groups."""
+    if not (math.isfinite(epsilon) and 0 < epsilon <= MOST):
+        raise ParameterError("epsilon", epsilon, f"above 0, at most {MOST}")
+    return RandomizedResponse(Fraction(epsilon), count)
+
+
+def randomize(
+    own: Sequence[object], layout: RecordLayout, mechanism: RandomizedResponse
+) -> list[object]:
+    """The group that is reported for somebody who stands in ``own``."""
+    domains: list[list[object]] = [
+        [None, *key.domain.to_pylist()] for key in layout.keys if key.domain is not None
+    ]
+    index = 0
+    for value, domain in zip(own, domains, strict=True):
+        index = index * len(domain) + domain.index(value)
+    index = int(mechanism.tell(np.array([index]), Sampler())[0])
+    found: list[object] = []
+    for domain in reversed(domains):
+        index, code = divmod(index, len(domain))
+        found.insert(0, domain[code])
+    return found
+
+
+def debias(layout: RecordLayout, records: Records) -> Records:
+    """Groups with their estimated numbers of people in place of the reported ones."""
+    count = categories(layout)
+    weights = records["w"]
+    shift = (weights.sum() - records["rows"].sum()) / count
+    estimate = np.rint(weights - shift).astype(np.int64)
+    found: Records = records[estimate > 0].copy()
+    found["rows"] = layout.people(found)[:] = estimate[estimate > 0]
+    return found
+
 
 # What a value can raise where it cannot be computed with, or does not fit its field.
 _UNFIT = (
@@ -64,6 +118,8 @@ def contribution(
     """
     demand = policy.demand(made.touched) if policy is not None else None
     level = _level(made, demand)
+    if policy is not None and policy.owes(made.uncounted, sensitive=made.sensitive):
+        level = -1
     rows, fits = _evaluated(made, tables)
     reason = objection or _obstacle(made, rows, policy, demand, level)
     # A dummy takes the same way, so that it takes the same time.
@@ -85,9 +141,10 @@ def contribution(
         return Contribution(record.tobytes(), None, reason)
     if made.layout.noisy and policy is not None and policy.epsilon is not None:
         epsilon = policy.epsilon
-        noisy = _with_noise(made, _table(made, rows, demand or (0, 0), level), epsilon)
+        mechanism = response(epsilon, categories(made.layout))
+        noisy = _with_noise(made, _table(made, rows, demand or (0, 0), level), mechanism)
         record = made.layout.encode(noisy)
-        record["w"] = weight(epsilon, categories(made.layout))
+        record["w"] = mechanism.weight
     return Contribution(record.tobytes(), level, CONTRIBUTED, epsilon)
 
 
@@ -132,9 +189,9 @@ def _placed(
     return None
 
 
-def _with_noise(made: Blueprint, row: pa.Table, epsilon: float) -> pa.Table:
+def _with_noise(made: Blueprint, row: pa.Table, mechanism: RandomizedResponse) -> pa.Table:
     names = [f"g{i}" for i in range(len(made.layout.keys))]
-    reported = randomized([row[name][0].as_py() for name in names], made.layout, epsilon)
+    reported = randomize([row[name][0].as_py() for name in names], made.layout, mechanism)
     for name, value, key in zip(names, reported, made.layout.keys, strict=True):
         at = row.column_names.index(name)
         row = row.set_column(at, name, pa.array([value], key.type))

@@ -68,7 +68,7 @@ class CellKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class CellGroup:
     """Whose proofs count: those of the cells of one group whose credentials outlast a query."""
 
     issuer: bytes

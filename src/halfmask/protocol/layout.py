@@ -1,10 +1,18 @@
-"""The plaintext of a contribution and of a group: fixed fields, so that all have one length.
+"""Values as fixed bytes and back: numbers of eight bytes, padded texts, codes of a domain.
+
+The plaintext of a contribution and of a group: fixed fields, so that all have one length.
 
 A record starts with its key: a tag (sum, group or empty), the level, and the grouping columns as
 fixed bytes. Then come counts, the largest demands, the mergeable states, numbers of people per
 value where a median is asked for and, per test, up to ``cap`` distinct values as 64-bit numbers.
 Whole numbers stand for themselves there, everything else for a keyed digest of 64 bits: should two
 ever collide, fewer values are counted, never more.
+
+Merge records: equal keys become one, counts and sums add, extremes compare, sets unite.
+
+Merging is commutative and associative (moments and sums of fractions up to rounding), so that the
+shape of the tree and the order of cells make no difference. Where a frame must keep its size, the
+second of two equal keys stays behind as a husk: its key, and nothing in it.
 """
 
 from __future__ import annotations
@@ -12,17 +20,125 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.protocol.packing import KeyField, Packing, pack, pack_key, plain, unpack, unpack_key
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.engines.request import State, StateKind, Test
+    from halfmask.engines.request import AggregateState, DistinctTest, StateKind
+
+
+Packing = Literal["code", "number", "float", "text"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyField:
+    """One grouping column: its Arrow type, how it is packed, and its domain if it has one."""
+
+    type: pa.DataType
+    packing: Packing
+    width: int
+    domain: pa.Array | None = None
+
+
+def pack_key(
+    field: KeyField, column: pa.ChunkedArray
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Fixed bytes per value, which are missing, and which fit."""
+    if field.packing != "code":
+        return pack_row(field.packing, field.width, column)
+    values = plain(column)
+    null = values.is_null().to_numpy()
+    import pyarrow.compute as pc
+
+    codes = pc.index_in(values.cast(field.type), value_set=field.domain)
+    ok = codes.is_valid().to_numpy()
+    numbers = codes.fill_null(0).to_numpy().astype("<u4")
+    return numbers.view(np.uint8).reshape(-1, 4), null, ok
+
+
+def unpack_key(field: KeyField, raw: NDArray[np.uint8], null: NDArray[np.bool_]) -> pa.Array:
+    """The values behind fixed bytes."""
+    if field.packing != "code":
+        return unpack(field.packing, field.type, raw, null)
+    codes = np.ascontiguousarray(raw).view("<u4").ravel().astype(np.int64)
+    assert field.domain is not None  # noqa: S101 - coded fields have one
+    return field.domain.take(pa.array(codes, mask=null))
+
+
+def pack_row(
+    packing: Packing, width: int, column: pa.ChunkedArray
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Fixed bytes per value, which are missing, and which fit."""
+    values = plain(column)
+    null = values.is_null().to_numpy()
+    if packing == "text":
+        coded = values.cast(pa.string()).combine_chunks().dictionary_encode()
+        texts = [t.encode() for t in coded.dictionary.to_pylist()] or [b""]
+        good = np.array([len(t) <= width and b"\0" not in t for t in texts])
+        table = np.array([t[:width] for t in texts], dtype=f"S{width}")
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        raw = table[codes].view(np.uint8).reshape(-1, width)
+        return raw, null, good[codes]
+    if packing == "float":
+        numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
+        return numbers.astype("<f8").view(np.uint8).reshape(-1, 8), null, np.ones(len(null), bool)
+    whole, ok = _whole(values)
+    return whole.astype("<i8").view(np.uint8).reshape(-1, 8), null, ok
+
+
+def unpack(
+    packing: Packing,
+    kind: pa.DataType,
+    raw: NDArray[np.uint8],
+    null: NDArray[np.bool_],
+) -> pa.Array:
+    """The values behind fixed bytes."""
+    raw = np.ascontiguousarray(raw)
+    if packing == "text":
+        texts = raw.view(f"S{raw.shape[1]}").ravel()
+        values = [
+            None if n else t.decode() for t, n in zip(texts.tolist(), null.tolist(), strict=True)
+        ]
+        return pa.array(values, pa.string())
+    numbers = raw.view("<f8" if packing == "float" else "<i8").ravel()
+    found = pa.array(numbers, mask=null)
+    if pa.types.is_decimal(kind):
+        from decimal import Decimal
+
+        places = Decimal(1).scaleb(-kind.scale)
+        return pa.array([None if v is None else v * places for v in found.to_pylist()], kind)
+    if pa.types.is_boolean(kind):
+        return found.cast(pa.bool_())
+    if pa.types.is_temporal(kind):
+        return found.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    return found if packing == "float" else found.cast(kind)
+
+
+def _whole(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Whole numbers of 64 bits, and which values fit in them."""
+    kind = values.type
+    ok = np.ones(len(values), dtype=bool)
+    if pa.types.is_decimal(kind):
+        scaled = [0 if v is None else int(v.scaleb(kind.scale)) for v in values.to_pylist()]
+        ok = np.array([abs(v) < 2**62 for v in scaled], dtype=bool)
+        return np.array([v if abs(v) < 2**62 else 0 for v in scaled], dtype=np.int64), ok
+    if pa.types.is_temporal(kind):
+        values = values.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    elif pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    return values.cast(pa.int64()).fill_null(0).to_numpy().astype(np.int64), ok
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values behind a dictionary."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
 
 SUM, GROUP, EMPTY = 0, 1, 255
 LOW = 1 << 32
@@ -51,7 +167,7 @@ class StateField:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class RecordLayout:
     """The fields of a record for one query; the last state counts people."""
 
     keys: tuple[KeyField, ...]
@@ -132,8 +248,6 @@ class Layout:
 
     def of_one_person(self, rows: Records) -> Records:
         """One person's rows as one record per group, in which the person counts once."""
-        from halfmask.protocol.records import combine
-
         found = combine(self, rows)
         for i, state in enumerate(self.states):
             if state.once:
@@ -211,7 +325,7 @@ class Layout:
         ok = np.ones(len(null), dtype=bool)
         if state.kind == "count":
             return ok
-        values, _, ok = pack(state.packing, state.width, column)
+        values, _, ok = pack_row(state.packing, state.width, column)
         if state.packing == "text":
             found[f"s{i}"] = values.view(f"S{state.width}").ravel()
             return ok | null
@@ -253,7 +367,7 @@ class Layout:
     # -- groups
 
     def decode(
-        self, records: Records, tests: tuple[Test, ...], states: tuple[State, ...]
+        self, records: Records, tests: tuple[DistinctTest, ...], states: tuple[AggregateState, ...]
     ) -> pa.Table:
         """Groups in the shape that an engine's ``collect`` returns."""
         raw = _raw(records, self.key_width)
@@ -315,3 +429,168 @@ class Layout:
 def _raw(records: Records, width: int) -> NDArray[np.uint8]:
     keys = np.ascontiguousarray(records["key"])
     return keys.view(np.uint8).reshape(len(records), width)
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionCount:
+    """How many contributions were counted: all, those that are no dummies, and void ones."""
+
+    contributions: int
+    real: int
+    void: int
+
+
+def fold(layout: RecordLayout, contributions: Records, void: int = 0) -> Records:
+    """What a partition of single contributions comes to: groups, and how many took part.
+
+    ``void`` so many more came without a credential, and count for nothing else.
+    """
+    real = contributions[layout.tags(contributions) == GROUP]
+    sums = layout.sums(len(contributions) + void, len(real), void)
+    return np.concatenate((sums, combine(layout, real)))
+
+
+def combine(layout: RecordLayout, records: Records) -> Records:
+    """Sort by key, merge equal keys, drop what is empty and husks."""
+    records = _sorted(records[~layout.hollow(records)])
+    first = _first(records)
+    return records if first.all() else _merged(layout, records, first)
+
+
+def _sorted(records: Records) -> Records:
+    return records[np.argsort(records["key"], kind="stable")]
+
+
+def _first(records: Records) -> NDArray[np.bool_]:
+    """Which sorted records are the first with their key."""
+    found = np.ones(len(records), dtype=bool)
+    found[1:] = records["key"][1:] != records["key"][:-1]
+    return found
+
+
+def _merged(layout: RecordLayout, records: Records, first: NDArray[np.bool_]) -> Records:
+    """Sorted records, of which those with equal keys become one."""
+    starts = np.flatnonzero(first)
+    ids = np.cumsum(first) - 1
+    merged = records[starts]
+    merged["rows"] = np.add.reduceat(records["rows"], starts)
+    for name in ("k", "l"):
+        merged[name] = np.maximum.reduceat(records[name], starts)
+    if layout.noisy:
+        merged["w"] = np.add.reduceat(records["w"], starts)
+    for i, state in enumerate(layout.states):
+        _merge_state(merged, records, i, state, starts, ids)
+    for i in range(len(layout.histograms)):
+        merged[f"h{i}"] = np.add.reduceat(records[f"h{i}"], starts, axis=0)
+    # Sets are the dear part: only those of keys that did meet another are united.
+    several = np.diff(np.append(starts, len(records))) > 1
+    inside = several[ids]
+    numbers = (np.cumsum(several) - 1)[ids[inside]]
+    for j, cap in enumerate(layout.caps):
+        sizes, values = records[f"t{j}_n"][inside], records[f"t{j}"][inside]
+        counts, united = _united(sizes, values, cap, numbers, int(several.sum()))
+        merged[f"t{j}_n"][several] = counts
+        merged[f"t{j}"][several] = united
+    return merged
+
+
+def frames(layout: RecordLayout, records: Records, size: int, count: int) -> list[Records]:
+    """Cut sorted records into so many frames of one size, filled up with empty records.
+
+    Raises:
+        OverflowError: they do not fit.
+    """
+    if len(records) > size * count:
+        raise OverflowError
+    padded = np.concatenate((records, layout.empty(size * count - len(records))))
+    return [padded[i * size : (i + 1) * size] for i in range(count)]
+
+
+def split(layout: RecordLayout, left: Records, right: Records) -> tuple[Records, Records]:
+    """Two frames merged into a lower and an upper one of the same size.
+
+    Husks stay where their keys are: a network of such steps sorts only what keeps its number.
+    """
+    both = _sorted(np.concatenate((left, right)))
+    first = _first(both) | (layout.tags(both) == EMPTY)
+    if not first.all():
+        whole = np.zeros_like(both)
+        whole["key"] = both["key"]
+        whole[first] = _merged(layout, both, first)
+        both = whole
+    return both[: len(left)], both[len(left) :]
+
+
+def pack(layout: RecordLayout, left: Records, right: Records) -> tuple[Records, Records]:
+    """Two frames merged into a lower and an upper one, without husks: empty places come last."""
+    low, high = frames(layout, combine(layout, np.concatenate((left, right))), len(left), 2)
+    return low, high
+
+
+def groups(layout: RecordLayout, records: Records) -> tuple[Records, ContributionCount]:
+    """The groups among records, and how many contributions were counted."""
+    records = records[~layout.hollow(records)]
+    tags = layout.tags(records)
+    sums = records[tags == SUM]
+    counted = {key: int(rows) for key, rows in zip(sums["key"].tolist(), sums["rows"], strict=True)}
+    tally = ContributionCount(
+        *(counted.get(key, 0) for key in (b"", bytes([SUM, 1]), bytes([SUM, 2])))
+    )
+    return records[tags == GROUP], tally
+
+
+def _merge_state(
+    merged: Records,
+    records: Records,
+    i: int,
+    state: StateField,
+    starts: NDArray[np.int64],
+    ids: NDArray[np.int64],
+) -> None:
+    count = records[f"s{i}_n"]
+    total = np.add.reduceat(count, starts)
+    merged[f"s{i}_n"] = total
+    if state.kind == "count":
+        return
+    if state.kind == "moments":
+        mean = records[f"s{i}_mean"]
+        middle = np.add.reduceat(count * mean, starts) / np.maximum(total, 1)
+        apart = np.where(count > 0, mean - middle[ids], 0.0)
+        merged[f"s{i}_mean"] = middle
+        merged[f"s{i}_m2"] = np.add.reduceat(records[f"s{i}_m2"] + count * apart * apart, starts)
+    elif state.exact:
+        for half in ("high", "low"):
+            merged[f"s{i}_{half}"] = np.add.reduceat(records[f"s{i}_{half}"], starts)
+    elif state.kind == "sum":
+        merged[f"s{i}"] = np.add.reduceat(records[f"s{i}"], starts)
+    else:
+        # The extreme of those that have a value: sorted by group, then absent last, then value.
+        values = records[f"s{i}"]
+        rank = np.unique(values, return_inverse=True)[1]
+        rank = -rank if state.kind == "max" else rank
+        best = np.lexsort((rank, count == 0, ids))[starts]
+        merged[f"s{i}"] = values[best]
+
+
+def _united(
+    sizes: NDArray[np.int64],
+    values: NDArray[np.int64],
+    cap: int,
+    ids: NDArray[np.int64],
+    count: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The union of sets, of which the ``cap`` smallest values are kept: exact below the cap."""
+    filled = np.arange(cap) < sizes[:, None]
+    flat = values[filled]
+    owners = np.repeat(ids, sizes)
+    order = np.lexsort((flat, owners))
+    flat, owners = flat[order], owners[order]
+    if len(flat):
+        new = np.concatenate(([True], (flat[1:] != flat[:-1]) | (owners[1:] != owners[:-1])))
+        flat, owners = flat[new], owners[new]
+    found = np.bincount(owners, minlength=count)
+    rank = np.arange(len(flat)) - (np.cumsum(found) - found)[owners]
+    kept = rank < cap
+    out = np.zeros((count, cap), np.int64)
+    out[owners[kept], rank[kept]] = flat[kept]
+    return np.minimum(found, cap), out

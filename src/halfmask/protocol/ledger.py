@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from halfmask.protocol.policy import Policy
+    from halfmask.protocol.commons import Policy
 
 CONTRIBUTED = "contributed"
 DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Participation:
     """What the person can read about one query.
 
     Attributes:
@@ -42,8 +42,8 @@ class Entry:
     record: bytes = field(default=b"", repr=False)
 
 
-def objects(
-    log: list[Entry], policy: Policy | None, aggregated: frozenset[str], now: float
+def object_to_repetition(
+    log: list[Participation], policy: Policy | None, aggregated: frozenset[str], now: float
 ) -> str | None:
     """Why an earlier answer forbids this one: somebody could subtract the two.
 
@@ -62,7 +62,7 @@ def objects(
     return "answered before" if len(earlier) >= policy.answers else None
 
 
-def exhausted(log: list[Entry], policy: Policy | None, now: float) -> str | None:
+def object_to_cost(log: list[Participation], policy: Policy | None, now: float) -> str | None:
     """Why a person's budget of epsilon forbids another answer with noise."""
     if policy is None or policy.epsilon is None:
         return None

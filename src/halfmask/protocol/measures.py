@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.request import Measure
-    from halfmask.protocol.layout import Layout, Records
+    from halfmask.engines.request import GroupMeasure
+    from halfmask.protocol.layout import RecordLayout, Records
 
 SKETCH = 256
 # A record holds one number per value, as many bytes as a sketch.
@@ -29,14 +29,14 @@ LISTED = 256
 
 
 def measure(
-    layout: Layout,
+    layout: RecordLayout,
     records: Records,
     groups: pa.Table,
     places: pa.Table,
-    measures: Sequence[Measure],
+    measures: Sequence[GroupMeasure],
 ) -> pa.Table:
     """Per place, the measures of its groups, as an engine's ``measure`` returns them."""
-    from halfmask.engines.side_by_side import row_ids
+    from halfmask.engines.levels import row_ids
 
     names = [name for name in places.column_names if name != "place"]
     ours, theirs = row_ids([groups.select(names), places.select(names)], names)
@@ -72,7 +72,7 @@ def _median(counts: NDArray[np.int64], values: pa.Array) -> float | None:
     return low + (high - low) / 2
 
 
-def is_estimate(layout: Layout, records: Records) -> bool:
+def is_estimate(layout: RecordLayout, records: Records) -> bool:
     """Whether any group has so many values that a sketch must do."""
     first = len(layout.caps) - layout.sketches
     return any((records[f"t{j}_n"] >= SKETCH - 1).any() for j in range(first, len(layout.caps)))

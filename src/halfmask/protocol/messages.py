@@ -7,9 +7,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 from halfmask.errors import MessageError
+from halfmask.protocol.commons import Terms  # noqa: TC001 - read when decoding
 from halfmask.protocol.crypto import digest
 from halfmask.protocol.keys import Certificate  # noqa: TC001 - read when decoding
-from halfmask.protocol.terms import Terms  # noqa: TC001 - read when decoding
 
 LARGEST = 8 << 20
 CHUNK = 1 << 20
@@ -21,7 +21,7 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_un
     pass
 
 
-class Query(_Message, frozen=True):
+class AskedQuery(_Message, frozen=True, tag="Query"):
     """A question as the asker signs it.
 
     Attributes:
@@ -168,7 +168,7 @@ class Idle(_Message, frozen=True):
     """Relay: no work at the moment."""
 
 
-class Grant(_Message, frozen=True):
+class TaskGrant(_Message, frozen=True, tag="Grant"):
     """Relay: a task. ``tickets`` and ``path`` belong to the first stage only."""
 
     query: Signed
@@ -212,13 +212,13 @@ class Trouble(_Message, frozen=True):
 
 
 Request = Ask | Collect | Retrieve | Browse | Contribute | Seek | Fetch | Deliver | Refuse
-Reply = Accepted | Open | Late | Idle | Grant | Frames | Pending | Ready | Failed | Trouble
+Reply = Accepted | Open | Late | Idle | TaskGrant | Frames | Pending | Ready | Failed | Trouble
 _REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
-_QUERIES = msgspec.msgpack.Decoder(Query)
+_QUERIES = msgspec.msgpack.Decoder(AskedQuery)
 
 
-def encode(message: Request | Reply | Query) -> bytes:
+def encode(message: Request | Reply | AskedQuery) -> bytes:
     """A message as bytes."""
     return msgspec.msgpack.encode(message)
 
@@ -241,7 +241,7 @@ def read_reply(data: bytes) -> Reply:
     return _read(data, _REPLIES)
 
 
-def read_query(body: bytes) -> Query:
+def read_query(body: bytes) -> AskedQuery:
     """The question inside a signed one.
 
     Raises:

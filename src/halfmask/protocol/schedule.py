@@ -13,13 +13,13 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.errors import TamperedMessageError
+from halfmask.protocol import merge
+from halfmask.protocol.commons import SUMS
 from halfmask.protocol.crypto import Address
 from halfmask.protocol.keys import PROOF
-from halfmask.protocol.merge import network
-from halfmask.protocol.terms import SUMS
 
 if TYPE_CHECKING:
-    from halfmask.protocol.terms import Terms
+    from halfmask.protocol.commons import Terms
 
 # The proof, the ephemeral key, the nonce and the tag around an answer.
 ENVELOPE = PROOF + 32 + 28
@@ -38,7 +38,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class MergeTask:
     """One cell's piece of work; an input of None is an empty frame."""
 
     kind: Kind
@@ -104,7 +104,7 @@ class Schedule:
         found.append(Stage("filter", self.height + 1, 0, 1))
         return tuple(found)
 
-    def task(self, stage: int, index: int) -> Task:
+    def task(self, stage: int, index: int) -> MergeTask:
         """One task of a stage.
 
         Raises:
@@ -114,14 +114,14 @@ class Schedule:
             raise TamperedMessageError("There is no such task in the work on this query.")
         at = self.stages[stage]
         if at.kind == "fold":
-            return Task("fold", 0, index, (), self._own(0, index))
+            return MergeTask("fold", 0, index, (), self._own(0, index))
         if at.kind == "filter":
             pieces = tuple(Address(at.level, 0, 0, p) for p in range(self.pieces))
-            return Task("filter", at.level, 0, self.node(self.height, 0), pieces)
+            return MergeTask("filter", at.level, 0, self.node(self.height, 0), pieces)
         if at.kind in ("split", "pack"):
             return self._split(at, index)
         inputs = self.node(at.level - 1, 2 * index) + self.node(at.level - 1, 2 * index + 1)
-        return Task(at.kind, at.level, index, inputs, self._own(at.level, index))
+        return MergeTask(at.kind, at.level, index, inputs, self._own(at.level, index))
 
     def node(self, level: int, index: int) -> tuple[Address, ...]:
         """The addresses of a node's frames; a node without a sibling is the one below it."""
@@ -140,9 +140,9 @@ class Schedule:
     def _sorting(self, level: int) -> tuple[tuple[tuple[int, int], ...], ...]:
         """The comparisons that bring empty places to the end, where there are too many frames."""
         whole = 2 * self.frames(level - 1)
-        return network.comparisons(whole) if whole > self.frames(level) else ()
+        return merge.comparisons(whole) if whole > self.frames(level) else ()
 
-    def _split(self, at: Stage, index: int) -> Task:
+    def _split(self, at: Stage, index: int) -> MergeTask:
         n = self.frames(at.level - 1)
         if at.step <= n:
             node, t = divmod(index, n - at.step + 1)
@@ -156,11 +156,11 @@ class Schedule:
                 )
             low = 2 * t
             outputs = tuple(Address(at.level, node, at.step, low + i) for i in (0, 1))
-            return Task("split", at.level, node, inputs, outputs)
+            return MergeTask("split", at.level, node, inputs, outputs)
         step = at.step - n - 1
         compared = self._sorting(at.level)[step]
         node, t = divmod(index, len(compared))
-        return Task(
+        return MergeTask(
             "pack",
             at.level,
             node,

@@ -4,6 +4,10 @@ Every contribution is encoded, sealed for its ticket and opened again, and every
 that real cells run; what is left out is the way between them. Where not asked for, credentials are
 left out too: two signatures to check per contribution, of which real cells share the work and one
 process does all. Proofs then are as long, and say nothing.
+
+An invented census to simulate with: the columns and the ten levels of the thesis' query.
+
+Source: Michel 2019, Figure 4.5. The trees and people are our own.
 """
 
 from __future__ import annotations
@@ -11,30 +15,34 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from halfmask.protocol import answering, merkle
+import numpy as np
+
+from halfmask.errors import ParameterError
+from halfmask.protocol import answering, crypto
 from halfmask.protocol.blueprint import Blueprint, blueprint
+from halfmask.protocol.commons import Commons, commons_from
 from halfmask.protocol.crypto import FrameKey, derive
-from halfmask.protocol.keys import PROOF, SERIAL, Members, new_issuer
+from halfmask.protocol.keys import PROOF, SERIAL, CellGroup, new_issuer
 from halfmask.protocol.messages import Closing
 from halfmask.protocol.parties import worker
-from halfmask.protocol.schedule import Schedule, Task
-from halfmask.protocol.store.home import FileSpill
+from halfmask.protocol.schedule import MergeTask, Schedule
+from halfmask.protocol.store.vault import FileSpill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.commons import Commons, Terms
     from halfmask.protocol.crypto import Address
     from halfmask.protocol.keys import CellKey
-    from halfmask.protocol.layout import Records
-    from halfmask.protocol.records import Tally
-    from halfmask.protocol.terms import Terms
-    from halfmask.release.answer import Answer
+    from halfmask.protocol.layout import ContributionCount, Records
+    from halfmask.release.release import Answer
+
 
 BATCH = 1 << 18
 _NOTHING = bytes(PROOF - SERIAL)
@@ -81,7 +89,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True)
-class Anybody:
+class UnprovenCell:
     """Stands where a credential is expected: proofs of the same length that prove nothing."""
 
     own: bytes = bytes(SERIAL)
@@ -120,16 +128,16 @@ def simulate(
     made = blueprint(commons, text, terms, derive(secret, b"", b"tokens"))
     key = FrameKey(secret, query)
     clock = _Clock()
-    cells: Iterator[CellKey | Anybody]
-    worker_key: CellKey | Anybody
-    judge: worker.Judge
+    cells: Iterator[CellKey | UnprovenCell]
+    worker_key: CellKey | UnprovenCell
+    judge: worker.ProofVerifier
     if credentials:
         enrolled = [issuer.enroll(str(i), 1) for i in range(len(people))]
-        cells, worker_key, judge = iter(enrolled), enrolled[0], Members(issuer.public, 0, 0)
+        cells, worker_key, judge = iter(enrolled), enrolled[0], CellGroup(issuer.public, 0, 0)
         clock.stop("enrollment")
     else:
-        cells = (Anybody(i.to_bytes(SERIAL, "big")) for i in range(len(people)))
-        worker_key, judge = Anybody(), Anybody()
+        cells = (UnprovenCell(i.to_bytes(SERIAL, "big")) for i in range(len(people)))
+        worker_key, judge = UnprovenCell(), UnprovenCell()
     given = _collected(made, people, table or next(iter(commons.tables)), key, query, cells)
     clock.stop("collection")
     traffic = (
@@ -164,18 +172,18 @@ def close(
     query: bytes,
     given: list[tuple[bytes, bytes]],
     signer: worker.Signer,
-    judge: worker.Judge,
-) -> Run:
+    judge: worker.ProofVerifier,
+) -> TimedRun:
     """End the collection, as the relay does."""
     given.sort(key=itemgetter(0))
     size = terms.partition
-    leaves = [merkle.partition(given[low : low + size]) for low in range(0, len(given), size)]
-    root, paths = merkle.root_and_paths(leaves)
+    leaves = [crypto.partition(given[low : low + size]) for low in range(0, len(given), size)]
+    root, paths = crypto.root_and_paths(leaves)
     closing = Closing(len(given), root)
     schedule = Schedule(terms, len(given))
     bound = closing.digest(query, 0)
-    bench = worker.Bench(made, schedule, closing, key, query, bound, signer, judge)
-    return Run(bench, given, paths)
+    context = worker.TaskContext(made, schedule, closing, key, query, bound, signer, judge)
+    return TimedRun(context, given, paths)
 
 
 @dataclass(eq=False)
@@ -201,7 +209,7 @@ def _collected(
     table: str,
     key: FrameKey,
     query: bytes,
-    cells: Iterator[CellKey | Anybody],
+    cells: Iterator[CellKey | UnprovenCell],
 ) -> list[tuple[bytes, bytes]]:
     """Every cell's ticket and contribution, sealed for it."""
     size = made.layout.size
@@ -209,7 +217,7 @@ def _collected(
         worker.seal_contribution(
             key,
             query,
-            cell.own if isinstance(cell, Anybody) else cell.credential.serial,
+            cell.own if isinstance(cell, UnprovenCell) else cell.credential.serial,
             data[at : at + size],
             cell,
         )
@@ -223,10 +231,10 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
     import numpy as np
 
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.levels import levelled
+    from halfmask.engines.levels import rows_by_level
 
     request = made.plan.request
-    rows_of = levelled(replace(request, demands=_demands(made, people)), made.measured)
+    rows_of = rows_by_level(replace(request, demands=_demands(made, people)), made.measured)
     for low in range(0, len(people), BATCH):
         batch = people.slice(low, BATCH)
         engine = DuckDB({table: batch})
@@ -250,10 +258,10 @@ def _demands(made: Blueprint, people: pa.Table) -> Any:
 
 
 @dataclass(eq=False)
-class Run:
+class TimedRun:
     """The stages over frames in a dictionary."""
 
-    bench: worker.Bench
+    context: worker.TaskContext
     given: list[tuple[bytes, bytes]]
     paths: list[list[bytes]]
     frames: dict[Address, bytes] = field(default_factory=dict)
@@ -263,7 +271,7 @@ class Run:
 
     def aggregate(self) -> None:
         """Do every task but the last."""
-        schedule = self.bench.schedule
+        schedule = self.context.schedule
         for number, stage in enumerate(schedule.stages[:-1]):
             for index in range(stage.tasks):
                 started = time.perf_counter()
@@ -275,33 +283,121 @@ class Run:
                 self.frames.update(zip(task.outputs, made, strict=True))
                 self.traffic += 2 * sum(map(len, made))
 
-    def everything(self) -> tuple[Records, Tally]:
+    def everything(self) -> tuple[Records, ContributionCount]:
         """All groups, as the last task finds them, and how many took part."""
-        schedule = self.bench.schedule
+        schedule = self.context.schedule
         task = schedule.task(len(schedule.stages) - 1, 0)
-        return worker.everything(self.bench, task, self._taken(task))
+        return worker.collect_groups(self.context, task, self._taken(task))
 
-    def _done(self, task: Task) -> list[bytes]:
+    def _done(self, task: MergeTask) -> list[bytes]:
         if task.kind == "fold":
-            size = self.bench.schedule.terms.partition
+            size = self.context.schedule.terms.partition
             low = task.node * size
             part = self.given[low : low + size]
             tickets, frames = [t for t, _ in part], [f for _, f in part]
             self.given[low : low + size] = [(b"", b"")] * len(part)
-            return worker.fold(self.bench, task, tickets, frames, self.paths[task.node])
+            return worker.fold(self.context, task, tickets, frames, self.paths[task.node])
         if task.kind in ("split", "pack"):
             return worker.split(
-                self.bench, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
+                self.context, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
             )
         if task.kind == "tree":
-            return worker.tree(self.bench, task, self._taken(task))
+            return worker.tree(self.context, task, self._taken(task))
         spill = FileSpill()
         for frame in self._taken(task):
             spill.append(frame)
         try:
-            return list(worker.swapped(self.bench, task, spill))
+            return list(worker.merge_swapped(self.context, task, spill))
         finally:
             spill.close()
 
-    def _taken(self, task: Task) -> list[bytes]:
+    def _taken(self, task: MergeTask) -> list[bytes]:
         return [self.frames.pop(a) for a in task.inputs if a is not None]
+
+
+TREES: dict[str, dict[str, list[str]]] = {
+    "workclass": {
+        "Self": ["Self-emp-inc", "Self-emp-not-inc"],
+        "Government": ["Federal-gov", "Local-gov", "State-gov"],
+        "Company": ["Private"],
+        "Unpaid": ["Never-worked", "Without-pay"],
+    },
+    "marital_status": {
+        "Married": ["AF-spouse", "Civ-spouse", "Spouse-absent"],
+        "Alone": ["Divorced", "Never-married", "Separated", "Widowed"],
+    },
+    "occupation": {
+        "White": ["Adm-clerical", "Exec-managerial", "Prof-specialty", "Sales", "Tech-support"],
+        "Blue": ["Craft-repair", "Farming-fishing", "Handlers-cleaners", "Machine-op", "Transport"],
+        "Service": ["Armed-Forces", "Other-service", "Priv-house-serv", "Protective-serv"],
+    },
+    "race": {"*": ["A", "B", "C", "D", "E"]},
+}
+GENDERS = ["F", "M"]
+COUNTRIES = [f"Country {i:02}" for i in range(41)]
+QUERY = """
+GB = Age, Workclass, Education, Marital_status, Occupation, Race, Gender, Native_Country
+OP = AVG(fnlwgt)
+MD = : k=5 l=3,
+     age->20: k=6 l=3,
+     workclass->up: k=8 l=4,
+     education->5: k=9 l=4,
+     marital_status->up: k=9 l=4,
+     occupation->up: k=10 l=4,
+     race->up: k=11 l=5,
+     gender->del: k=14 l=6,
+     native_country->del: k=15 l=7,
+     age->40: k=17 l=8;
+"""
+PLAIN = QUERY.split("MD")[0] + "MD = : k=5 l=3;"
+
+
+@cache
+def commons() -> Commons:
+    """The common schema of the census."""
+    columns: dict[str, object] = {
+        "age": {"type": "integer", "role": "quasi"},
+        "education": {"type": "integer", "role": "quasi"},
+        "fnlwgt": {"type": "integer", "role": "sensitive"},
+        "gender": {"role": "quasi", "values": GENDERS},
+        "native_country": {"role": "quasi", "values": COUNTRIES},
+    }
+    for name, tree in TREES.items():
+        values = [value for group in tree.values() for value in group]
+        columns[name] = {"role": "quasi", "values": values, "hierarchy": {"tree": tree}}
+    return commons_from({"tables": {"census": {"columns": columns}}})
+
+
+def population(cells: int, groups: int, seed: int = 0) -> pa.Table:
+    """People of a census, with demands ``k`` and ``l``, who fall into about so many groups."""
+    import pyarrow as pa
+
+    if cells < 1 or groups < 1:
+        raise ParameterError("cells or groups", min(cells, groups), "at least 1")
+    random = np.random.default_rng(seed)
+    kinds = min(groups, cells)
+    keys = {
+        "age": random.integers(17, 91, kinds),
+        "education": random.integers(1, 17, kinds),
+        "gender": random.integers(0, 2, kinds),
+        "native_country": np.minimum(random.geometric(0.35, kinds) - 1, len(COUNTRIES) - 1),
+    }
+    for name, tree in TREES.items():
+        keys[name] = random.integers(0, sum(map(len, tree.values())), kinds)
+    kind = np.concatenate((np.arange(kinds), random.integers(0, kinds, cells - kinds)))
+    random.shuffle(kind)
+    names = {"gender": GENDERS, "native_country": COUNTRIES} | {
+        name: [v for group in tree.values() for v in group] for name, tree in TREES.items()
+    }
+    columns = {
+        name: pa.DictionaryArray.from_arrays(pa.array(codes[kind].astype(np.int32)), names[name])
+        if name in names
+        else pa.array(codes[kind])
+        for name, codes in keys.items()
+    }
+    columns["fnlwgt"] = pa.array(random.integers(12_000, 1_500_000, cells))
+    # Of a hundred people 82 are content with the finest level, one with none at all.
+    chance = random.random(cells)
+    columns["k"] = pa.array(np.select([chance < 0.82, chance < 0.99], [5, 9], 20))
+    columns["l"] = pa.array(np.select([chance < 0.82, chance < 0.99], [3, 4], 4))
+    return pa.table(columns)

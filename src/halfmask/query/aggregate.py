@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import Engine
-    from halfmask.query.filter import Published
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.planned import Plan, PlannedAggregate
+    from halfmask.query.planning.elements import Plan, PlannedAggregate
+    from halfmask.query.semantics import PublishedRows
 
 DIGITS = 12
 
 
-def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table:
+def aggregate(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> pa.Table:
     """The published rows: ``hm_row``, ``hm_order``, ``level``, ``k0...`` (keys), ``a0...``."""
     import pyarrow as pa
 
@@ -44,7 +44,7 @@ def aggregate(plan: Plan, groups: Groups, published: Published, engine: Engine) 
     return pa.table(columns)
 
 
-def places(plan: Plan, groups: Groups, published: Published) -> pa.Table:
+def places(plan: Plan, groups: Groups, published: PublishedRows) -> pa.Table:
     """Which published row each group belongs to, in terms that the engine knows."""
     import pyarrow as pa
 
@@ -54,7 +54,7 @@ def places(plan: Plan, groups: Groups, published: Published) -> pa.Table:
     return table.append_column("place", pa.array(published.ids[inside]))
 
 
-def merge(plan: Plan, groups: Groups, published: Published) -> dict[str, pa.Array]:
+def merge(plan: Plan, groups: Groups, published: PublishedRows) -> dict[str, pa.Array]:
     """Per published row, the merged states by name, and ``rows``."""
     import pyarrow as pa
 
@@ -108,7 +108,9 @@ def _moments(
     return {f"{name}_n": total.astype(np.float64), f"{name}_m2": spread.astype(np.float64)}
 
 
-def _measured(plan: Plan, groups: Groups, published: Published, engine: Engine) -> pa.Table | None:
+def _measured(
+    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine
+) -> pa.Table | None:
     import pyarrow as pa
 
     if not plan.measures or not len(published):
@@ -121,7 +123,7 @@ def _measured(plan: Plan, groups: Groups, published: Published, engine: Engine) 
     return found.take(pa.array(order))
 
 
-def _labels(groups: Groups, published: Published, i: int, *, generalized: bool) -> pa.Array:
+def _labels(groups: Groups, published: PublishedRows, i: int, *, generalized: bool) -> pa.Array:
     import pyarrow as pa
 
     key = groups.keys[i]
@@ -137,7 +139,7 @@ def _labels(groups: Groups, published: Published, i: int, *, generalized: bool) 
     return shown.take(pa.array(index))
 
 
-def _order(plan: Plan, groups: Groups, published: Published) -> NDArray[np.int64]:
+def _order(plan: Plan, groups: Groups, published: PublishedRows) -> NDArray[np.int64]:
     """The rank of each row by level and keys as they are shown: nothing else decides the order."""
     ranks = [published.level]
     for key, asked in zip(groups.keys, plan.request.keys, strict=True):

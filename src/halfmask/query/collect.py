@@ -1,4 +1,6 @@
-"""Each person contributes at the finest level they accept: what the engine gives, read as groups.
+"""The tables a query may speak of: their columns, roles and hierarchies.
+
+Each person contributes at the finest level they accept: what the engine gives, read as groups.
 
 What comes back from the engine is one row per level and group. Everything after this works on
 these groups, never on rows.
@@ -6,26 +8,106 @@ these groups, never on rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.engines.levels import lower_edge
+from halfmask.engines.levels import comparable, lower_edge
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
-from halfmask.engines.side_by_side import comparable
 from halfmask.errors import InternalError, QueryError
+from halfmask.query.clauses import fold_name
 from halfmask.query.groups import Distinct, Groups, KeyColumn
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from halfmask.engines.request import Engine, Key, Request, State
-    from halfmask.query.planning.planned import Plan, PlannedKey
+    from halfmask.engines.request import AggregateState, Engine, Key, Request
+    from halfmask.query.planning.elements import Plan, PlannedKey
+    from halfmask.table.hierarchy import Hierarchy
+    from halfmask.table.schema import QueryRules, Schema
+    from halfmask.table.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class AskedTable:
+    """One table.
+
+    Attributes:
+        name: what the engine calls it.
+        columns: its columns and their types.
+        schema: what they are, where it is known.
+        table: the table itself, where it is in memory.
+        repeats: whether people have several rows; None where it must be asked.
+    """
+
+    name: str
+    columns: Mapping[str, pa.DataType]
+    schema: Schema | None = None
+    table: Table | None = None
+    repeats: bool | None = None
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose row it is."""
+        return self.schema.person if self.schema else None
+
+    @property
+    def hidden(self) -> set[str]:
+        """Columns that may not leave: identifiers, the person, people's demands."""
+        if self.schema is None:
+            return set()
+        found = {*self.schema.names("identifier"), *self.schema.policy_names}
+        return found | ({self.schema.person} if self.schema.person else set())
+
+    def role(self, column: str) -> str:
+        """The role of a column; undeclared columns count as known to others."""
+        declared = self.schema.columns.get(column) if self.schema else None
+        return declared.role if declared else "quasi"
+
+    def find(self, name: str) -> str | None:
+        """The column of that name; case, spaces and hyphens make no difference."""
+        if name in self.columns:
+            return name
+        same = [c for c in self.columns if fold_name(c) == fold_name(name)]
+        return same[0] if len(same) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """All tables.
+
+    Attributes:
+        sources: by name.
+        main: the one that a query on a single table means whatever it calls it.
+        lookup: asks the engine for a table that is not listed yet.
+        hierarchies: those that were built already.
+        declared: what all given tables are, also those that no query reads.
+        rules: what the controller lets be asked, by the schemas that were given.
+    """
+
+    sources: dict[str, AskedTable]
+    main: str | None = None
+    lookup: Callable[[str], AskedTable | None] | None = None
+    hierarchies: dict[tuple[str, str], Hierarchy] = field(default_factory=dict)
+    rules: tuple[QueryRules, ...] = ()
+    declared: Mapping[str, Schema] = field(default_factory=dict)
+
+    def find(self, name: str) -> AskedTable | None:
+        """The table of that name."""
+        for source in self.sources.values():
+            if fold_name(source.name) == fold_name(name):
+                return source
+        if self.main is not None:
+            return self.sources.get(self.main)
+        found = self.lookup(name) if self.lookup is not None else None
+        if found is not None:
+            self.sources[found.name] = found
+        return found
 
 
 def collect(plan: Plan, engine: Engine) -> Groups:
@@ -128,7 +210,7 @@ def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.lexsort([*reversed(keys), level])))
 
 
-def _is_rounded(state: State) -> bool:
+def _is_rounded(state: AggregateState) -> bool:
     """Whether the last digit of a merged state depends on the order in which groups are merged."""
     return state.kind == "moments" or (state.kind == "sum" and state.of == "float")
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.request import Climb
 from halfmask.errors import ParameterError
-from halfmask.query.run import Session
-from halfmask.query.sealing import steps
+from halfmask.query.run import Session, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halfmask.dp.budget import Number
     from halfmask.engines.request import Request
-    from halfmask.query.planning.planned import Plan
-    from halfmask.query.private.explain import PrivateExplanation
+    from halfmask.query.planning.elements import Plan
+    from halfmask.query.private.answer import PrivateExplanation
 
 MEANINGS = {
     "selective": "what meets its guarantee is published where it stands, the rest moves up",
@@ -97,23 +96,22 @@ def explain(
         ...                           "GUARANTEE k = 5")).splitlines()[0])
         Level 0: as grouped; by city; k >= 5, l >= 1
     """
-    from halfmask.query.private.clause import is_private
+    from halfmask.query.parse import is_private
 
     with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
         if epsilon is not None or is_private(sql):
-            from halfmask.query.private.explain import explained_privately
-            from halfmask.query.private.prepare import prepare_privately
+            from halfmask.query.private.answer import NoiseTerms, explain_noise, prepare_noise
 
-            return explained_privately(
-                prepare_privately(session, sql, epsilon=epsilon, **private), session
+            return explain_noise(
+                prepare_noise(session, sql, NoiseTerms(epsilon=epsilon, **private)), session
             )
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
         plan = session.prepare(sql, policies).plan
-        return explained(plan, session)
+        return explain_plan(plan, session)
 
 
-def explained(plan: Plan, session: Session) -> Explanation:
+def explain_plan(plan: Plan, session: Session) -> Explanation:
     """The explanation of a plan."""
     from halfmask.engines.sql import measure_query, parts_query
 

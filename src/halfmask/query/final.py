@@ -1,16 +1,42 @@
-"""The asker's columns as a query over the published rows: select list, HAVING, ORDER BY, LIMIT."""
+"""The asker's columns as a query over the published rows: select list, HAVING, ORDER BY, LIMIT.
+
+Which figures of a published row may be shown: the others are null there.
+
+A conditional figure (``query.planning.aggregates``) is shown where every part that its conditions
+split the row into reaches the k and l of the row. A part that is empty here but too small in
+another row counts as too small here as well: else the rows in which the figure is shown would tell
+where the few people of that part are.
+
+A sum, an average or a variance is shown where nobody makes up too much of it, if the controller
+asks for that.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from halfmask.query.planning.refusals import fail
-from halfmask.query.total.conversions import MOST_CHARACTERS
+import numpy as np
+
+from halfmask.query.aggregate import places
+from halfmask.query.total.conversions import MOST_CHARACTERS, NUMBERS
+from halfmask.query.total.rows import TotalRows
+from halfmask.query.vocabulary import fail
+from halfmask.release.candidate import LargestShares
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
     from sqlglot import exp
 
-    from halfmask.query.planning.planned import PlannedKey
+    from halfmask.engines.request import Engine
+    from halfmask.query.groups import Groups
+    from halfmask.query.planning.elements import Plan, PlannedAggregate, PlannedKey
+    from halfmask.query.semantics import PublishedRows
+
+    Rule = Mapping[str, float]
 
 
 class Final:
@@ -165,3 +191,168 @@ def _unaliased(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
         return part
 
     return node.copy().transform(replaced)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figures:
+    """The published rows without what must not be shown, and what decided it.
+
+    Attributes:
+        rows: per published row its figures, null where they are hidden.
+        parts: the people of each part that conditional figures split rows into.
+        shares: what those bring who bring most to each sum.
+    """
+
+    rows: pa.Table
+    parts: pa.Table | None = None
+    shares: LargestShares | None = None
+
+
+def hide_figures(
+    plan: Plan,
+    groups: Groups,
+    published: PublishedRows,
+    rows: pa.Table,
+    engine: Engine,
+    dominance: Sequence[Rule] = (),
+) -> Figures:
+    """The figures of published rows, of which some are hidden."""
+    if not len(published):
+        return Figures(rows)
+    parts = None
+    if plan.conditional:
+        parts = _parts(plan, groups, published, engine)
+        rows = _without(rows, plan.conditional, ~_large_enough(plan, published, parts))
+    shares = _shares(plan, groups, published, engine, dominance)
+    if shares is not None:
+        for i, name in enumerate(shares.figures):
+            rows = _without(rows, [name], shares.dominated(i))
+    return Figures(rows, parts, shares)
+
+
+def _shares(
+    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine, rules: Sequence[Rule]
+) -> LargestShares | None:
+    """What those bring who bring most to each sum, average and variance of each row."""
+    summed = {
+        f"a{i}": a
+        for i, a in enumerate(plan.aggregates)
+        if a.kind.startswith(("sum", "avg", "var", "stddev"))
+    }
+    if not rules or not summed:
+        return None
+    amounts = [(name, amount) for name, a in summed.items() for amount in _amounts(plan, a)]
+    most = max(int(rule.get("n", 2)) for rule in rules)
+    table = places(plan, groups, published)
+    found = engine.shares(plan.request, table, tuple(x for _, x in amounts), most).sort_by("place")
+    return LargestShares(tuple(name for name, _ in amounts), tuple(rules), most, found)
+
+
+def _amounts(plan: Plan, aggregate: PlannedAggregate) -> list[exp.Expr]:
+    """What a person brings: the argument, the same without constants, and each number in it.
+
+    With SUM(salary + 1000000) all would bring about the same, and the sum of salaries is known.
+    """
+    from sqlglot import exp
+
+    argument = plan.request.states[aggregate.states[0]].expression
+    amount = exp.cast(argument, "int") if aggregate.of == "boolean" else argument
+    if isinstance(argument.unnest(), exp.Column) or aggregate.of == "boolean":
+        return [amount]
+    total = TotalRows(plan.scope)
+    known = exp.paren(argument.copy()).is_(exp.null()).not_()
+    numbers = [
+        exp.Case().when(known.copy(), total.number(column).node)
+        for column in dict.fromkeys(argument.find_all(exp.Column))
+        if total.of(column).kind in NUMBERS
+    ]
+    return list(dict.fromkeys([amount, _without_constants(argument), *numbers]))
+
+
+def _without_constants(argument: exp.Expr) -> exp.Expr:
+    """The argument in which nothing is added that does not stand in the row."""
+    from sqlglot import exp
+
+    def bare(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Add | exp.Sub):
+            sides = [side for side in (node.this, node.expression) if side.find(exp.Column)]
+            return bare(sides[0].copy()) if len(sides) == 1 else node
+        if isinstance(node, exp.Case):
+            for branch in node.args["ifs"]:
+                if not branch.args["true"].find(exp.Column):
+                    branch.set("true", exp.Literal.number(0))
+            other = node.args.get("default")
+            if other is not None and not other.find(exp.Column):
+                node.set("default", exp.Literal.number(0))
+        return node
+
+    return argument.copy().transform(bare)
+
+
+def _parts(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> pa.Table:
+    """Per place and part: ``met`` (which conditions are met), ``people``, ``l0`` ..."""
+    import pyarrow as pa
+
+    person = plan.request.person
+    counted = [person] if plan.repeat and person is not None else []
+    table = places(plan, groups, published)
+    k, l = np.array(plan.request.guarantees, dtype=np.int64)[
+        published.level[table["place"].to_numpy()]
+    ].T
+    table = table.append_column("needed", pa.array(k))
+    for i in range(len(counted) + len(plan.split_values)):
+        table = table.append_column(f"need{i}", pa.array(k if i < len(counted) else l))
+    splits = (*plan.splits, *plan.missing)
+    found = engine.parts(plan.request, table, splits, (*counted, *plan.split_values))
+    columns = {
+        "place": found["place"],
+        "met": pa.array(_numbered(found.select([f"c{i}" for i in range(len(plan.splits))]))),
+        "people": found["d0" if counted else "rows"],
+    }
+    for i in range(len(plan.split_values)):
+        columns[f"l{i}"] = found[f"d{i + len(counted)}"]
+    return pa.table(columns)
+
+
+def _numbered(conditions: pa.Table) -> NDArray[np.int64]:
+    """The same number for rows that meet the same conditions."""
+    import pyarrow as pa
+
+    numbers = np.zeros(conditions.num_rows, dtype=np.int64)
+    if conditions.num_columns:
+        names = conditions.column_names
+        at = pa.array(np.arange(conditions.num_rows))
+        found = conditions.append_column("at", at).group_by(names).aggregate([("at", "list")])
+        lists = pa.concat_arrays(found["at_list"].chunks)
+        lengths = np.diff(lists.offsets.to_numpy())
+        numbers[lists.flatten().to_numpy()] = np.repeat(np.arange(len(lists)), lengths)
+    return numbers
+
+
+def _large_enough(plan: Plan, published: PublishedRows, parts: pa.Table) -> NDArray[np.bool_]:
+    """Per place, whether all its parts reach its guarantee, and it lacks none that is scarce."""
+    at = parts["place"].to_numpy().astype(np.int64)
+    met = parts["met"].to_numpy()
+    needed = np.array(plan.request.guarantees, dtype=np.int64)[published.level[at]]
+    small = parts["people"].to_numpy() < needed[:, 0]
+    for i in range(len(plan.split_values)):
+        values = parts[f"l{i}"].to_numpy()
+        small |= (values > 0) & (values < needed[:, 1])
+    holds: NDArray[np.bool_] = np.ones(len(published), dtype=bool)
+    holds[at[small]] = False
+    scarce = np.unique(met[small])
+    width = int(met.max(initial=0)) + 1
+    pairs = np.unique((at * width + met)[np.isin(met, scarce)])
+    holds[np.bincount(pairs // width, minlength=len(published)) < len(scarce)] = False
+    return holds
+
+
+def _without(rows: pa.Table, names: Sequence[str], hidden: NDArray[np.bool_]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mask = pa.array(hidden)
+    for name in names:
+        at = rows.column_names.index(name)
+        rows = rows.set_column(at, name, pc.if_else(mask, None, rows[name]))
+    return rows

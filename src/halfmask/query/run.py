@@ -1,32 +1,180 @@
-"""``hm.query``: aggregate SQL under guarantees, in which every person keeps an own one."""
+"""Hand an answer to the door: the rows as asked for, and all that is needed to check them.
+
+``hm.query``: aggregate SQL under guarantees, in which every person keeps an own one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from halfmask.engines.request import GroupMeasure
 from halfmask.errors import HalfmaskError, ParameterError, QueryError, SchemaError
-from halfmask.query.filter import EFFORT
-from halfmask.query.parsing.chain import folded
+from halfmask.query.clauses import fold_name
+from halfmask.query.semantics import EFFORT
+from halfmask.release.candidate import AnswerCandidate, LargestShares, Promise
 from halfmask.table.schema import FLOOR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
 
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Number
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.engines.request import Engine
-    from halfmask.query.catalog import Catalog
+    from halfmask.query.collect import Catalog
+    from halfmask.query.final import Figures
+    from halfmask.query.groups import Groups
     from halfmask.query.history.ledger import Ledger
-    from halfmask.query.planning.planned import Plan
-    from halfmask.release.answer import Answer
+    from halfmask.query.planning.elements import Plan
+    from halfmask.query.semantics import LevelChoice, PublishedRows
     from halfmask.release.demands import Watch
-    from halfmask.release.private import PrivateRelease
-    from halfmask.table.demands import Policies
+    from halfmask.release.release import Answer, PrivateRelease
+    from halfmask.table.policies import Policies
     from halfmask.table.schema import QueryRules, Schema
+    from halfmask.table.table import StoredRows, Table
+
+    Opened = tuple[Engine, Catalog, Callable[[], object]]
+
+
+CONDITIONAL = (
+    "A figure that depends on a condition is empty where those who meet it, or those who do not, "
+    "are fewer people, or have fewer values, than the row's guarantee asks for."
+)
+DOMINATED = "A sum, average or variance is empty where few people make up too much of it."
+
+
+def candidate_of(
+    plan: Plan,
+    groups: Groups,
+    choice: LevelChoice,
+    published: PublishedRows,
+    figures: Figures,
+    engine: Engine,
+    *,
+    second_look: bool,
+) -> AnswerCandidate:
+    """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
+    import pyarrow as pa
+
+    from halfmask.engines.duckdb import finish
+
+    rows, shares = figures.rows, figures.shares
+    return AnswerCandidate(
+        rows=finish(rows, plan.final),
+        groups=groups.states.append_column("place", pa.array(published.ids)),
+        places=published.level,
+        request=plan.request,
+        promises=promises(plan),
+        steps=steps(plan),
+        first=plan.chain.first,
+        refused=(groups.refused, groups.largest_refused),
+        without_policy=groups.without_policy,
+        semantics=plan.semantics,
+        gap=choice.gap,
+        engine=engine.name,
+        sql=plan.statement.text,
+        notes=_notes(plan, published, shares),
+        below=_below(plan, groups, published, engine) if plan.repeat else None,
+        counted=_second_look(plan, groups, published, engine) if second_look else None,
+        figures=rows.select(
+            list(dict.fromkeys(["hm_row", *plan.conditional, *(shares.figures if shares else ())]))
+        ),
+        conditional=len(plan.conditional),
+        parts=figures.parts,
+        shares=shares,
+    )
+
+
+def promises(plan: Plan) -> tuple[Promise, ...]:
+    """What every published row must reach."""
+    found = []
+    for r in plan.requirements:
+        thresholds = tuple(r.threshold(k, l) for k, l in plan.request.guarantees)
+        if r.test is None:
+            column = "rows" if r.state is None else f"s{r.state}"
+            found.append(Promise(r.what, r.column, thresholds, column))
+        else:
+            found.append(
+                Promise(
+                    r.what,
+                    r.column,
+                    thresholds,
+                    f"t{r.test}_n",
+                    f"t{r.test}_values",
+                    plan.request.tests[r.test].cap,
+                )
+            )
+    return tuple(found)
+
+
+def steps(plan: Plan) -> tuple[str, ...]:
+    """Per level, what was generalized to get there."""
+    return tuple("as grouped" if x.step is None else str(x.step) for x in plan.chain.levels)
+
+
+def _notes(plan: Plan, published: PublishedRows, shares: LargestShares | None) -> tuple[str, ...]:
+    notes = list(plan.notes)
+    if not len(published):
+        notes.append("No group meets its guarantee: nothing could be published.")
+    if plan.conditional:
+        notes.append(CONDITIONAL)
+    if shares is not None:
+        notes.append(DOMINATED)
+    if plan.repeat:
+        notes.append(
+            "People with several rows count once for each row of the answer they stand in."
+        )
+    return tuple(notes)
+
+
+def _below(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> int:
+    """How many people have rows below the guarantee, each once however many groups there are."""
+    import numpy as np
+
+    from halfmask.query.aggregate import places
+
+    left = published.ids < 0
+    person = plan.request.person
+    if person is None or not left.any():
+        return 0
+    one = replace(published, ids=np.where(left, 0, -1))
+    found = engine.measure(
+        plan.request, places(plan, groups, one), (GroupMeasure("distinct", person),)
+    )
+    return int(found["m0"][0].as_py())
+
+
+def _second_look(
+    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine
+) -> pa.Table | None:
+    """Count every promise once more, from the rows."""
+    from sqlglot import exp
+
+    from halfmask.query.aggregate import places
+
+    if not len(published):
+        return None
+    measures = []
+    for r in plan.requirements:
+        if r.test is not None:
+            measures.append(GroupMeasure("distinct", plan.request.tests[r.test].expression))
+        else:
+            counted = (
+                exp.Literal.number(1)
+                if r.state is None
+                else (plan.request.states[r.state].expression)
+            )
+            measures.append(GroupMeasure("rows", counted))
+    if plan.request.demands is not None:
+        measures += [GroupMeasure("max", d) for d in plan.request.demands]
+    return engine.measure(plan.request, places(plan, groups, published), tuple(measures))
+
 
 THE_TABLE = "the_table"
 # What databases keep about tables holds samples of everybody's values.
@@ -53,8 +201,9 @@ def query(
     With ``WITH EPSILON ...`` behind it, or ``epsilon``, the answer is under differential privacy.
 
     Args:
-        table: a Table, a frame or a file, several of them by name, a ``postgres://`` address or a
-            ``.duckdb`` file (the query names its table), a Spark session or frame, or an engine.
+        table: a Table (asked where its rows are), a frame or a file, several of them by name, a
+            ``postgres://`` address or a ``.duckdb`` file (the query names its table), a Spark
+            session or frame, or an engine.
         sql: SQL with a GUARANTEE clause, or the papers' GB / OP / MD notation.
         policies: more demands of people, beside those of the schema, of which the strictest hold: a
             Policies, a mapping, a TOML, CSV or Parquet file, or rows keyed by person.
@@ -91,16 +240,16 @@ def query(
         >>> answer.to_arrow().to_pylist()
         [{'city': 'Bourges', 'mean': 3.5, 'level': 0, 'guarantee': 'k>=5, l>=3'}]
     """
-    from halfmask.query.private.clause import is_private
+    from halfmask.query.parse import is_private
 
     with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
         if epsilon is not None or is_private(sql):
-            from halfmask.query.private.answer import answer_privately
+            from halfmask.query.private.answer import NoiseTerms, answer_with_noise
 
             if policies is not None:
                 told = "none with noise: [policy] epsilon of the schema says what people allow"
                 raise ParameterError("policies", "(given)", told)
-            return answer_privately(session, sql, epsilon=epsilon, ledger=ledger, **private)
+            return answer_with_noise(session, sql, NoiseTerms(epsilon=epsilon, **private), ledger)
         if "time_limit" in private:
             raise ParameterError(
                 "time_limit", "(given)", "no answer to depend on a clock: give 'effort' instead"
@@ -119,7 +268,7 @@ def query(
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class PreparedQuery:
     """A query on its way.
 
     Attributes:
@@ -150,11 +299,11 @@ class Session:
         floor: int | None = None,
         tables: Sequence[str] | None = None,
     ) -> None:
-        from halfmask.models.exact import require_whole
+        from halfmask.models.verdict import require_whole
 
         if floor is not None:
             require_whole("floor", floor, 1)
-        self.engine, self.catalog, self._own = _open(table, engine, schema, tables)
+        self.engine, self.catalog, self._close = _open(table, engine, schema, tables)
         rules = self.catalog.rules
         stated = [k for k in (floor, *(rule.k for rule in rules)) if k is not None]
         self.floor = max(stated, default=FLOOR)
@@ -164,46 +313,53 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._own:
-            self.engine.close()
+        self._close()
 
-    def prepare(self, sql: str, policies: object = None) -> Work:
+    def prepare(self, sql: str, policies: object = None) -> PreparedQuery:
         """Parse and plan a query and join the policies to it."""
-        from halfmask.query.parsing.parse import parse, raised
-        from halfmask.query.planning.demands import with_demands
+        from halfmask.query.parse import parse, raise_to_floor
+        from halfmask.query.planning.demands import require_people, with_demands
         from halfmask.query.planning.plan import plan
-        from halfmask.release.demands import watched
-        from halfmask.table.demands import read_policies
+        from halfmask.release.demands import watch_demands
+        from halfmask.table.policies import read_policies
 
         if not isinstance(sql, str) or not sql.strip():
             raise QueryError("there is no query.")
-        planned = plan(raised(parse(sql), self.floor), self.catalog, self.engine)
+        planned = plan(raise_to_floor(parse(sql), self.floor), self.catalog, self.engine)
         stated = read_policies(policies)
+        require_people(stated, self.catalog, self.engine)
         planned = with_demands(planned, stated, self.engine)
         tables = {
-            alias: (tuple(source.columns), source.schema)
+            alias: (source.name, tuple(source.columns), source.schema)
             for alias, source in planned.scope.tables.items()
         }
-        request, watch = watched(planned.request, tables, stated, planned.queried, self.engine)
-        return Work(replace(planned, request=request), stated, watch)
+        request, watch = watch_demands(
+            planned.request,
+            tables,
+            stated,
+            planned.queried,
+            self.engine,
+            repeat=planned.repeat,
+            uncounted=tuple((c.table, c.name) for c in planned.uncounted),
+        )
+        return PreparedQuery(replace(planned, request=request), stated, watch)
 
     def answer(
         self,
-        work: Work,
+        work: PreparedQuery,
         *,
         ledger: Ledger | None = None,
         effort: float | None = EFFORT,
         recheck: Literal["groups", "rows"] = "groups",
     ) -> Answer:
         """Run the stages: collect, filter, aggregate, check, seal."""
-        from halfmask.models.exact import require_number
+        from halfmask.models.verdict import require_number
         from halfmask.query.aggregate import aggregate
         from halfmask.query.collect import collect
-        from halfmask.query.figures import shown
-        from halfmask.query.filter import choose, publish
+        from halfmask.query.final import hide_figures
         from halfmask.query.history.support import support_of
-        from halfmask.query.sealing import candidate_of
-        from halfmask.release.seal_answer import seal_answer
+        from halfmask.query.semantics import choose, publish
+        from halfmask.release.seal import seal
 
         if effort is not None:
             require_number("effort", effort, 0, open_low=True)
@@ -221,56 +377,75 @@ class Session:
         choice = choose(groups, plan.semantics, effort=effort)
         published = publish(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
-        rows, parts, shares = shown(plan, groups, published, rows, self.engine, self.dominance)
+        figures = hide_figures(plan, groups, published, rows, self.engine, self.dominance)
         candidate = candidate_of(
             plan,
             groups,
             choice,
             published,
-            rows,
+            figures,
             self.engine,
             second_look=recheck == "rows",
-            parts=parts,
-            shares=shares,
         )
         candidate = replace(candidate, watch=work.watch)
-        answer = seal_answer(candidate)
+        answer = seal(candidate)
         if ledger is None:
             return answer
         told = support_of(plan, groups, published, answer.withheld, plan.splits)
         warned = ledger.note(self, work, told)
-        return seal_answer(replace(candidate, notes=(*candidate.notes, *warned)))
+        return seal(replace(candidate, notes=(*candidate.notes, *warned)))
 
 
-def _open(
-    table: object, engine: Any, schema: object, tables: Sequence[str] | None
-) -> tuple[Engine, Catalog, bool]:
-    from halfmask.engines import open as engines
+def _open(table: object, engine: Any, schema: object, tables: Sequence[str] | None) -> Opened:
+    """The engine and the tables that it may be asked for, and what closes it if it is ours."""
+    from halfmask.engines.open import is_address, is_spark, open_address
+    from halfmask.engines.read import is_typed, read
 
     if hasattr(engine, "collect"):
         asked = [table] if isinstance(table, str) else table if isinstance(table, Mapping) else ()
         named = [*asked] or engine.given
-        return engine, _asked(engine, schema, tables, named), False
+        return engine, _asked(engine, schema, tables, named), _leave_open
     if hasattr(table, "collect") and hasattr(table, "dialect"):
         given = cast("Engine", table)
-        return given, _asked(given, schema, tables, given.given), False
-    if engines.is_address(table):
-        opened = engines.open_address(str(table))
+        return given, _asked(given, schema, tables, given.given), _leave_open
+    if is_address(table):
+        opened = open_address(str(table))
         return _closing(opened, schema, tables)
-    if engines.is_spark(table):
+    if is_spark(table):
         from halfmask.engines.spark import Spark
 
         named = [THE_TABLE] if hasattr(table, "createOrReplaceTempView") else []
         return _closing(Spark(table), schema, tables, named)
-    return _in_memory(table, engine, schema, tables)
+    if isinstance(table, Mapping):
+        return _in_memory(table, engine, schema, tables)
+    found = read(table, schema)  # type: ignore[arg-type]
+    if found.stored is not None and engine in (None, found.stored.engine) and is_typed(found):
+        return _in_place(found, found.stored)
+    return _in_memory(found, engine, None, tables)
+
+
+def _leave_open() -> None:
+    """What closes an engine that somebody else opened."""
+
+
+def _in_place(table: Table, stored: StoredRows) -> Opened:
+    """The engine that has the rows of a table; the query may call it by any name."""
+    from halfmask.query.collect import AskedTable, Catalog
+
+    with ExitStack() as stack:
+        engine, name = stack.enter_context(stored.open())
+        source = AskedTable(name, stored.columns(), table.schema)
+        rules, declared = (table.schema.query,), {name: table.schema}
+        catalog = Catalog({name: source}, name, rules=rules, declared=declared)
+        return engine, catalog, stack.pop_all().close
 
 
 def _closing(
     engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
-) -> tuple[Engine, Catalog, bool]:
+) -> Opened:
     """An engine that was opened here; it is closed where its tables cannot be asked."""
     try:
-        return engine, _asked(engine, schema, tables, named), True
+        return engine, _asked(engine, schema, tables, named), engine.close
     except HalfmaskError:
         engine.close()
         raise
@@ -278,10 +453,10 @@ def _closing(
 
 def _in_memory(
     table: object, engine: str | None, schema: object, listed: Sequence[str] | None
-) -> tuple[Engine, Catalog, bool]:
+) -> Opened:
     from halfmask.engines.open import open_tables
-    from halfmask.query.catalog import Catalog, Source
-    from halfmask.table.read import read
+    from halfmask.engines.read import read
+    from halfmask.query.collect import AskedTable, Catalog
 
     several = isinstance(table, Mapping)
     given = table if isinstance(table, Mapping) else {THE_TABLE: table}
@@ -291,14 +466,16 @@ def _in_memory(
             schema.get(name)
             if several and isinstance(schema, Mapping)  # type: ignore[arg-type]
             else schema,
-        )
+        ).collect()
         for name, t in given.items()
     }
     rules = [t.schema.query for t in tables.values()]
     declared = {name: t.schema for name, t in tables.items()}
     if several:
         names = _names(listed, rules)
-        tables = {n: t for n, t in tables.items() if not names or folded(n) in map(folded, names)}
+        tables = {
+            n: t for n, t in tables.items() if not names or fold_name(n) in map(fold_name, names)
+        }
     opened = open_tables({name: t.arrow for name, t in tables.items()}, engine)
     sources = {}
     for name, read_table in tables.items():
@@ -309,9 +486,9 @@ def _in_memory(
             repeats = len(read_table.encode(person).values) != len(read_table) or (
                 read_table.arrow[person].null_count > 0
             )
-        sources[name] = Source(name, columns, read_table.schema, read_table, repeats)
+        sources[name] = AskedTable(name, columns, read_table.schema, read_table, repeats)
     main = None if several else THE_TABLE
-    return opened, Catalog(sources, main, rules=tuple(rules), declared=declared), True
+    return opened, Catalog(sources, main, rules=tuple(rules), declared=declared), opened.close
 
 
 def _asked(
@@ -322,7 +499,7 @@ def _asked(
     Raises:
         SchemaError: nobody said which tables may be asked.
     """
-    from halfmask.query.catalog import Catalog, Source
+    from halfmask.query.collect import AskedTable, Catalog
 
     schemas = _schemas(schema)
     rules = [one.query for one in schemas.values()]
@@ -334,12 +511,12 @@ def _asked(
             'in the schema, tables=["visits"] in Python, or --tables visits.'
         )
 
-    def lookup(name: str) -> Source | None:
-        listed = next((n for n in names if folded(n) == folded(name)), None)
+    def lookup(name: str) -> AskedTable | None:
+        listed = next((n for n in names if fold_name(n) == fold_name(name)), None)
         columns = engine.columns(listed) if listed and not SYSTEM.match(listed) else None
         if listed is None or columns is None:
             return None
-        return Source(listed, columns, schemas.get(listed, schemas.get("")))
+        return AskedTable(listed, columns, schemas.get(listed, schemas.get("")))
 
     declared = {name: one for name, one in schemas.items() if name}
     return Catalog({}, None, lookup, rules=tuple(rules), declared=declared)
@@ -353,7 +530,7 @@ def _names(given: Sequence[str] | None, rules: Sequence[QueryRules]) -> list[str
     stated = list(dict.fromkeys(name for names in lists for name in names))
     if given is None or not lists:
         return list(given or stated)
-    return [name for name in given if folded(name) in map(folded, stated)]
+    return [name for name in given if fold_name(name) in map(fold_name, stated)]
 
 
 def _schemas(schema: object) -> dict[str, Schema]:
@@ -369,6 +546,6 @@ def _schemas(schema: object) -> dict[str, Schema]:
 
 def _is_one_schema(given: Mapping[str, object]) -> bool:
     """Whether a mapping is the schema of one table, and not schemas by name."""
-    from halfmask.table.schema_file import are_columns, are_sections
+    from halfmask.table.schema import are_columns, are_sections
 
     return not given or are_sections(given) or are_columns(given)

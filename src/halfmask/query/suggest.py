@@ -10,7 +10,7 @@ sees the rows anyway, and nothing that askers reach calls it. Shares are rounded
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,12 @@ import numpy as np
 
 from halfmask.engines.request import Key, kind_of
 from halfmask.errors import QueryError
+from halfmask.query import semantics
 from halfmask.query.collect import groups_of
-from halfmask.query.filter import publish
 from halfmask.query.groups import DROPPED
 from halfmask.query.run import Session
-from halfmask.query.semantics import selective
+from halfmask.query.semantics import publish
+from halfmask.table.document import Result, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.planned import Plan
+    from halfmask.query.planning.elements import Plan
 
-Chain = tuple[tuple[int, int], ...]
+GuaranteeNumbers = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
 FOR_WHOM = (
     "Estimated from everybody's rows and demands: for the controller alone, not for whoever asks."
@@ -40,7 +41,7 @@ FOR_WHOM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class GuaranteeEstimate(Result):
     """What one chain of guarantees would keep.
 
     Attributes:
@@ -50,23 +51,14 @@ class Estimate:
         groups: the share of published rows at the finest level's grouping.
     """
 
-    guarantees: Chain
+    guarantees: GuaranteeNumbers = field(metadata=written(parts=("k", "l")))
     contributing: float
     people: float
     groups: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as plain values."""
-        return {
-            "guarantees": [{"k": k, "l": l} for k, l in self.guarantees],
-            "contributing": self.contributing,
-            "people": self.people,
-            "groups": self.groups,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Result):
     """The query's own chain, some that promise more, and the one that keeps most.
 
     Attributes:
@@ -76,20 +68,11 @@ class Suggestion:
         clause: it, as it would stand in the query.
     """
 
-    asked: Estimate
-    tried: tuple[Estimate, ...]
-    proposed: Estimate
+    asked: GuaranteeEstimate
+    tried: tuple[GuaranteeEstimate, ...]
+    proposed: GuaranteeEstimate
     clause: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The suggestion as plain values."""
-        return {
-            "asked": self.asked.to_dict(),
-            "tried": [e.to_dict() for e in self.tried],
-            "proposed": self.proposed.to_dict(),
-            "clause": self.clause,
-            "note": FOR_WHOM,
-        }
+    note: str = field(default=FOR_WHOM, init=False)
 
 
 def suggest(
@@ -111,19 +94,19 @@ def suggest(
     """
     with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
         plan = session.prepare(sql, policies).plan
-        return _Search(plan, session).run()
+        return _GuaranteeSearch(plan, session).run()
 
 
-class _Search:
+class _GuaranteeSearch:
     def __init__(self, plan: Plan, session: Session) -> None:
         self.plan = plan
         self.groups, self.k, self.l = _counted(plan, session)
         if not int(self.groups.people.sum()):
             raise QueryError("no row satisfies the conditions of the query.")
-        self.scored: dict[Chain, tuple[int, int, int, int]] = {}
+        self.scored: dict[GuaranteeNumbers, tuple[int, int, int, int]] = {}
 
     def run(self) -> Suggestion:
-        asked: Chain = self.plan.request.guarantees
+        asked: GuaranteeNumbers = self.plan.request.guarantees
         self.score(asked)
         ks, ls = _values(self.k, asked, 0), _values(self.l, asked, 1)
         ls = [x for x in ls if x <= max(LARGEST_L, asked[-1][1])]
@@ -140,7 +123,7 @@ class _Search:
             _clause(self.plan, ranked[0]),
         )
 
-    def _climb(self, chain: Chain, ks: list[int], ls: list[int]) -> None:
+    def _climb(self, chain: GuaranteeNumbers, ks: list[int], ls: list[int]) -> None:
         """Change one number of one level at a time while that helps."""
         best, asked = chain, self.plan.request.guarantees
         for _ in range(MOST_ROUNDS):
@@ -156,28 +139,28 @@ class _Search:
             if best == before:
                 return
 
-    def score(self, chain: Chain) -> tuple[int, int, int, int]:
+    def score(self, chain: GuaranteeNumbers) -> tuple[int, int, int, int]:
         """People published, depth, people contributing, rows; computed once per chain."""
         if chain not in self.scored:
             groups, inside = self._under(chain)
-            choice = selective.choose(groups)
+            choice = semantics.choose_selective(groups)
             rows = publish(groups, choice)
             self.scored[chain] = (choice.people(groups), choice.depth(groups), inside, len(rows))
         return self.scored[chain]
 
-    def estimate(self, chain: Chain) -> Estimate:
+    def estimate(self, chain: GuaranteeNumbers) -> GuaranteeEstimate:
         """Shares, rounded."""
         people, _, inside, rows = self.score(chain)
         total = int(self.groups.people.sum())
         every, first = self.groups.nodes(0, np.arange(len(self.groups)))
-        return Estimate(
+        return GuaranteeEstimate(
             chain,
             _rounded(inside / total),
             _rounded(people / total),
             _rounded(min(1.0, rows / max(1, len(first))) if len(every) else 0.0),
         )
 
-    def _under(self, chain: Chain) -> tuple[Groups, int]:
+    def _under(self, chain: GuaranteeNumbers) -> tuple[Groups, int]:
         """The groups as they would contribute under ``chain``."""
         level = np.full(len(self.groups), DROPPED, dtype=np.int64)
         for i in range(len(chain) - 1, -1, -1):
@@ -227,7 +210,7 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
 
 
 def _plain_key(name: str) -> Any:
-    from halfmask.query.planning.planned import PlannedKey
+    from halfmask.query.planning.elements import PlannedKey
 
     return PlannedKey(name, generalized=False)
 
@@ -268,7 +251,7 @@ def _picked(
     )
 
 
-def _values(demands: NDArray[np.int64], asked: Chain, at: int) -> list[int]:
+def _values(demands: NDArray[np.int64], asked: GuaranteeNumbers, at: int) -> list[int]:
     """The numbers worth promising: what is demanded, thinned out, and what was asked."""
     stated = np.unique(demands[(demands > 0) & (demands < 2**31)])
     if len(stated) > MOST_VALUES:
@@ -276,12 +259,12 @@ def _values(demands: NDArray[np.int64], asked: Chain, at: int) -> list[int]:
     return sorted({max(1, int(v)) for v in stated} | {g[at] for g in asked})
 
 
-def _raised(asked: Chain, k: int, l: int) -> Chain:
+def _raised(asked: GuaranteeNumbers, k: int, l: int) -> GuaranteeNumbers:
     """The asked chain with nothing below ``k`` and ``l``."""
     return tuple((max(k, k_asked), max(l, l_asked)) for k_asked, l_asked in asked)
 
 
-def _rises(chain: Chain) -> bool:
+def _rises(chain: GuaranteeNumbers) -> bool:
     return all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(chain))
 
 
@@ -289,7 +272,7 @@ def _rounded(share: float) -> float:
     return round(round(share * 20) / 20, 2)
 
 
-def _clause(plan: Plan, chain: Chain) -> str:
+def _clause(plan: Plan, chain: GuaranteeNumbers) -> str:
     """The chain as it would stand in the query, names quoted."""
     parts = []
     for level, (k, l) in zip(plan.chain.levels, chain, strict=True):

@@ -1,33 +1,42 @@
-"""What a search found and hands to ``release.seal``; nothing in it has been trusted yet."""
+"""What code that is not trusted hands to the door; one candidate for each way of checking."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from halfmask.dp.accountant import Receipt
+    from halfmask.engines.request import Request
     from halfmask.models.verdict import Model
-    from halfmask.release.demands import Choice
-    from halfmask.release.partition import Partition
+    from halfmask.release.demands import DemandsChoice, Watch
+    from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+
+    Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A recoding or a partition of one table that claims to satisfy the models.
+    """Labels for the rows of one table that claim to satisfy the models.
 
     Attributes:
-        table: the original rows.
+        table: the original rows, but those that were left out.
         models: the promises it must keep.
-        recoding: how rows are generalized.
-        step: per row, the index of the recoding's step or of the partition's class; -1 means that
-            the row is suppressed.
+        recoding: how rows are generalized, or what labels they carry.
+        step: per row, the index of the recoding's step or of the partition's class (0 where labels
+            are perturbed); -1 means that the row is suppressed.
         loss: the loss that the search believes it has, or None where it did not compute it.
         method: how it was found, such as ``"optimal"``.
         metric: what the search minimized.
@@ -35,11 +44,13 @@ class Candidate:
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
         notes: what a reader should know, one sentence each.
         demands: whether people's own demands are kept, or set aside by the controller.
+        left_out: how many rows were taken out before; they are not in ``table``, and nothing here
+            was made of them.
     """
 
     table: Table
     models: Sequence[Model]
-    recoding: Recoding | Partition
+    recoding: Recoding | RowPartition | Perturbation
     step: NDArray[np.int32]
     loss: float | None = None
     method: str = "optimal"
@@ -47,7 +58,183 @@ class Candidate:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     gap: float | None = None
     notes: Sequence[str] = ()
-    demands: Choice = "keep"
+    demands: DemandsChoice = "keep"
+    left_out: int = 0
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"
+
+
+MARGIN = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What every published row must reach, level by level.
+
+    Attributes:
+        what: people, contributors or diversity.
+        column: the column it speaks of.
+        thresholds: per level.
+        count: the column of ``groups`` that holds the number.
+        values: the column that lists the distinct values; None where numbers add up.
+        cap: from so many on, values are not listed.
+    """
+
+    what: str
+    column: str
+    thresholds: tuple[int, ...]
+    count: str
+    values: str | None = None
+    cap: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargestShares:
+    """What those bring to the sums of a row who bring most, all amounts without their sign.
+
+    Definition: by the p% rule a sum T is not shown where T - x1 - x2 < p/100 x1, because whoever
+    brings x2 could work out x1 too closely; by the (n, k) rule where x1 + ... + xn > k/100 T.
+    Source: Hundepool and others, "Statistical Disclosure Control", 2012, section 4.2.
+
+    Attributes:
+        figures: the columns of the published rows that hold sums and averages.
+        rules: ``{"p": ...}`` or ``{"n": ..., "k": ...}``, all of which must hold.
+        most: how many of the largest are known.
+        rows: per place and figure ``t0`` (the sum) and ``x0_1`` ..., largest first.
+    """
+
+    figures: tuple[str, ...]
+    rules: tuple[Mapping[str, float], ...]
+    most: int
+    rows: pa.Table
+
+    def dominated(self, figure: int) -> NDArray[np.bool_]:
+        """Per place, whether few people make up too much of a figure."""
+        totals = self._numbers(f"t{figure}")
+        ranks = range(1, self.most + 1)
+        largest = np.array([self._numbers(f"x{figure}_{j}") for j in ranks])
+        endless = [v is not None and not isfinite(v) for v in self.rows[f"t{figure}"].to_pylist()]
+        found: NDArray[np.bool_] = np.array(endless, dtype=bool)
+        for rule in self.rules:
+            if "p" in rule:
+                rest = totals - largest[0] - (largest[1] if self.most > 1 else 0)
+                excess = largest[0] * Fraction(str(rule["p"])) / 100 - rest
+            else:
+                excess = largest[: int(rule["n"])].sum(axis=0)
+                excess = excess - totals * Fraction(str(rule["k"])) / 100
+            # Sums of fractions differ in the last digit between engines: what is close counts.
+            close = [t > 0 and e > -t * MARGIN for e, t in zip(excess, totals, strict=True)]
+            found |= np.array(close, dtype=bool)
+        return found
+
+    def _numbers(self, name: str) -> NDArray[np.object_]:
+        values = [v if v is not None and isfinite(v) else 0 for v in self.rows[name].to_pylist()]
+        return np.array([Fraction(v) for v in values], dtype=object)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerCandidate:
+    """An answer before it is checked.
+
+    Attributes:
+        rows: the asker's columns, ``level`` (as shown) and ``hm_row`` (the place).
+        groups: what the engine counted, with ``place`` per group (-1: left out).
+        places: per place, its level (from 0).
+        request: what was asked of the engine.
+        promises: what must hold.
+        steps: per level, what was generalized, in words.
+        first: the number that the finest level is shown with.
+        refused: people whom no level satisfies, and the largest k among them.
+        without_policy: people left out because they state none.
+        below: people below the guarantee, where somebody may stand in several groups.
+        counted: what a second look at the rows found per place, where one was asked for:
+            ``place``, then one column per promise, then the largest k and l.
+        figures: per place (``hm_row``) the figures that ``rows`` were made of and that may have to
+            be null, the conditional ones first.
+        conditional: how many of them are conditional.
+        shares: who makes up how much of the sums, where the controller asks for that.
+        parts: per place and part of the people of a place: ``met``, which conditions they meet,
+            ``people``, and ``l0`` ..., how many values there are of what is shown.
+        watch: what the door had counted of people's demands; None where the people are not in
+            reach of the door (their own cells keep their demands).
+    """
+
+    rows: pa.Table
+    groups: pa.Table
+    places: Counts
+    request: Request
+    promises: tuple[Promise, ...]
+    steps: tuple[str, ...]
+    first: int
+    refused: tuple[int, int]
+    without_policy: int
+    semantics: str
+    gap: float | None
+    engine: str
+    sql: str
+    notes: tuple[str, ...] = ()
+    below: int | None = None
+    counted: pa.Table | None = None
+    figures: pa.Table | None = None
+    conditional: int = 0
+    shares: LargestShares | None = None
+    parts: pa.Table | None = None
+    watch: Watch | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseCandidate:
+    """Rows that a private method made, against the accountant's receipt.
+
+    Attributes:
+        rows: what would leave.
+        receipt: what was spent before, and every noisy view that was read.
+        sizes: how many public values each column has; the bounds are told for these columns.
+        method: how the rows were made.
+        parameters: public choices only.
+        notes: what a reader should know, one sentence each.
+        origin: the kind that came in.
+        schema: of the table that was read, which says whether people state an epsilon.
+    """
+
+    rows: pa.Table
+    receipt: Receipt
+    sizes: Mapping[str, int]
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    origin: str = "arrow"
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SyntheticCandidate:
+    """Rows that a generator drew without a formal guarantee, not yet measured.
+
+    Attributes:
+        table: the original rows, without those that were held out.
+        rows: what would leave.
+        codes: (original, synthetic) rows as codes over the same parts, columns in order.
+        method: how the rows were made.
+        seed: repeats the choice of the people who are attacked.
+        parameters: what is needed to repeat it.
+        notes: what a reader should know, one sentence each.
+        control: the codes of rows that were held out of the model; None where none were.
+        groups: the group of people that the model counted each original row in.
+        demands: whether people's own demands are kept, or set aside by the controller.
+    """
+
+    table: Table
+    rows: pa.Table
+    codes: tuple[NDArray[np.int32], NDArray[np.int32]]
+    method: str
+    seed: int = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    control: NDArray[np.int32] | None = None
+    groups: NDArray[np.int32] | None = None
+    demands: DemandsChoice = "keep"
+
+    def __repr__(self) -> str:
+        return f"SyntheticCandidate({self.method}, {self.rows.num_rows:,} rows)"

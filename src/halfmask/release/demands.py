@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.request import State
+from halfmask.dp.personal import IGNORED
+from halfmask.engines.request import AggregateState
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
-from halfmask.table.demands import file_policies
-from halfmask.table.numbers import is_number
+from halfmask.table.demands import file_policies, states
+from halfmask.table.policies import DEMANDS
+from halfmask.table.tuples import Tuples
+from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +30,12 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Engine, Request
     from halfmask.models.verdict import Model
-    from halfmask.table.demands import Policies
+    from halfmask.table.policies import Policies
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
-Choice = Literal["keep", "ignore"]
+DemandsChoice = Literal["keep", "ignore"]
+AskedColumns: TypeAlias = "tuple[str, Sequence[str], Schema | None]"
 _STRICTER = {"k": "max", "l": "max", "t": "min", "epsilon": "min"}
 _TOLERANCE = 1e-9
 DRAWN, INSTEAD = "rows drawn from groups", "anonymize, or differential privacy (epsilon)"
@@ -77,12 +81,36 @@ class DemandsStatement:
         return {"kept": True} if self.kept else {"kept": False, "people": self.people}
 
 
-def hold_demands(
+@dataclass(frozen=True, slots=True)
+class NoisyDemands:
+    """Whether noise kept people's own demands; how many state one is never told here."""
+
+    kept: bool
+
+    @property
+    def words(self) -> str:
+        """What a reader must know first; nothing where demands were kept."""
+        return "" if self.kept else IGNORED
+
+    def to_dict(self) -> dict[str, Any]:
+        """The statement as plain values."""
+        return {"kept": self.kept}
+
+
+def noisy_demands(schema: Schema | None, choice: object) -> NoisyDemands | None:
+    """What became of people's own demands under noise; None where nobody can state any."""
+    if choice == "ignore":
+        return NoisyDemands(kept=False)
+    stated = schema is not None and any(states(schema, demand) for demand in DEMANDS)
+    return NoisyDemands(kept=True) if stated else None
+
+
+def enforce_demands(
     table: Table,
     rows: NDArray[np.int64],
     ids: NDArray[Any],
     models: Sequence[Model],
-    choice: Choice,
+    choice: DemandsChoice,
 ) -> DemandsStatement | None:
     """Demand that the class of every row that leaves gives its person what this person demands.
 
@@ -121,7 +149,9 @@ def hold_demands(
     return found
 
 
-def hold_groups(table: Table, ids: NDArray[Any], choice: Choice) -> DemandsStatement | None:
+def enforce_group_demands(
+    table: Table, ids: NDArray[Any], choice: DemandsChoice
+) -> DemandsStatement | None:
     """Demand that rows were drawn from groups that hold as many people as anybody in them demands.
 
     Raises:
@@ -140,7 +170,7 @@ def hold_groups(table: Table, ids: NDArray[Any], choice: Choice) -> DemandsState
     return found
 
 
-def told_first(found: DemandsStatement | None, notes: Sequence[str]) -> tuple[str, ...]:
+def order_notes(found: DemandsStatement | None, notes: Sequence[str]) -> tuple[str, ...]:
     """``notes`` behind what must be said of demands first."""
     if found is None:
         return tuple(notes)
@@ -150,7 +180,7 @@ def told_first(found: DemandsStatement | None, notes: Sequence[str]) -> tuple[st
 def refuse_diversity(table: Table, what: str, instead: str) -> None:
     """Refuse where somebody demands an l or t, which ``what`` cannot give."""
     l_, t = _numbers(table, "l"), _numbers(table, "t")
-    count = _count(table, (l_ > 1) | (t < 1))
+    count = _count(Tuples.of(table), (l_ > 1) | (t < 1))
     if count:
         raise PrivacyError(
             f"{count:,} people state an own l or t, which {what} cannot keep: use {instead}; "
@@ -164,30 +194,37 @@ def require_choice(choice: object) -> None:
         raise ParameterError("demands", choice, "'keep' or 'ignore'")
 
 
-def statement(
-    table: Table, choice: Choice, counts: NDArray[np.int64] | None = None
-) -> DemandsStatement | None:
-    """How many people state what, where each row stands for ``counts``.
+def statement(rows: Table | Tuples, choice: DemandsChoice) -> DemandsStatement | None:
+    """How many people state what.
 
     Raises:
-        PrivacyError: somebody demands noise alone, which exact rows cannot give.
+        PrivacyError: somebody demands noise alone, which exact rows cannot give, or states
+            nothing where the policies refuse that.
     """
     require_choice(choice)
-    schema = table.schema
+    tuples = Tuples.of(rows)
+    table, schema = tuples.table, tuples.table.schema
     if not schema.policy and not schema.policy_columns and not schema.policies:
         return None
     exact = [~np.isnan(_numbers(table, demand)) for demand in ("k", "l", "t")]
     own, noise = exact[0] | exact[1] | exact[2], ~np.isnan(_numbers(table, "epsilon"))
-    people = _count(table, own | noise, counts)
+    people = _count(tuples, own | noise)
+    unspoken = any(source.missing == "refuse" for source in schema.policies)
+    silent = _count(tuples, ~(own | noise)) if unspoken and choice == "keep" else 0
+    if silent:
+        raise PrivacyError(
+            f"{silent:,} people state no demand at all, and the policies refuse that (missing = "
+            f"'refuse'): ask them, or leave that line out; {SET_ASIDE}."
+        )
     if not people:
         return None
-    only = _count(table, noise & ~own, counts)
+    only = _count(tuples, noise & ~own)
     if only and choice == "keep":
         raise PrivacyError(
             f"{only:,} people state an own epsilon and no k, l or t, which rows without noise "
             f"cannot keep: use differential privacy (epsilon); {SET_ASIDE}."
         )
-    return DemandsStatement(choice == "keep", people, _count(table, noise, counts))
+    return DemandsStatement(choice == "keep", people, _count(tuples, noise))
 
 
 def _numbers(
@@ -195,7 +232,7 @@ def _numbers(
 ) -> NDArray[np.float64]:
     """Per row, the strictest that any source says of its person; NaN where none says anything."""
     schema = table.schema
-    counted = [c for c in _spoken_of(table) if c not in schema.private]
+    counted = [c for c in _columns_named(table) if c not in schema.private]
     if of is not None:  # what is said of another sensitive column is not said of this one
         counted = [c for c in counted if c == of or c not in schema.sensitive]
     entries: list[Mapping[str, Any]] = [schema.policy]
@@ -218,7 +255,7 @@ def _numbers(
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _spoken_of(table: Table) -> list[str]:
+def _columns_named(table: Table) -> list[str]:
     names = list(table.schema.policy_columns)
     for source in table.schema.policies:
         names += list(source.columns)
@@ -234,7 +271,7 @@ def _entry(table: Table, where: str | float) -> pa.Array:
         column = table.arrow[where]
         if not is_number(column.type) and not pa.types.is_null(column.type):
             raise SchemaError(f"The policy column '{where}' holds text: give numbers.")
-        return _whole(column.cast(pa.float64()))
+        return _whole(column.cast(pa.float64(), safe=False))
     return pa.repeat(pa.scalar(float(where)), len(table))
 
 
@@ -289,10 +326,11 @@ def _text(column: pa.ChunkedArray) -> pa.Array:
     return _whole(column.cast(pa.string()))
 
 
-def _count(table: Table, marked: NDArray[np.bool_], counts: NDArray[np.int64] | None = None) -> int:
-    """How many people the marked rows are about."""
+def _count(tuples: Tuples, marked: NDArray[np.bool_]) -> int:
+    """How many people the marked entries are about."""
+    table = tuples.table
     if table.schema.person is None:
-        return int(np.count_nonzero(marked) if counts is None else counts[marked].sum())
+        return int(tuples.counts[marked].sum())
     return len(pc.unique(_text(table.arrow[table.schema.person]).filter(pa.array(marked))))
 
 
@@ -360,20 +398,22 @@ class Watch:
 
     Attributes:
         states: what is counted, by the demand and a number: ``"k0"`` ... is the largest k among the
-            contributors of a group in one source, ``"noise0"`` whether one of them demands noise.
+            contributors of a group in one source, ``"noise0"`` whether one of them demands noise,
+            ``"owed0"`` the largest l for a column of which no values are counted.
         floors: the demands that hold for everybody.
     """
 
-    states: Mapping[str, State]
+    states: Mapping[str, AggregateState]
     floors: Mapping[str, float]
 
     def met(self, found: Mapping[str, Any], k: int, l: int) -> bool:  # noqa: E741
         """Whether a row that is published under (k, l) has given its contributors their due."""
         asked = {what: value for what, value in found.items() if value is not None}
         asked |= {f"{demand} of all": value for demand, value in self.floors.items()}
-        given = {"k": k, "l": l, "noise": 0}
+        given = {"k": k, "l": l, "noise": 0, "owed": 1}
+        demands = ("noise", "owed", "k", "l", "t")
         for what, value in asked.items():
-            demand = next((one for one in ("noise", "k", "l", "t") if what.startswith(one)), "")
+            demand = next((one for one in demands if what.startswith(one)), "")
             if demand == "t" and float(value) < 1:
                 return False
             if demand in given and float(value) > given[demand]:
@@ -384,52 +424,66 @@ class Watch:
 _WATCHES = itertools.count()
 
 
-def watched(
+def watch_demands(
     request: Request,
-    tables: Mapping[str, tuple[Sequence[str], Schema | None]],
+    tables: Mapping[str, AskedColumns],
     given: Policies | None,
     touched: Sequence[str],
     engine: Engine,
-) -> tuple[Request, Watch | None]:
-    """The request that also counts what the door looks at; None where nobody states a demand.
+    *,
+    repeat: bool = True,
+    uncounted: Sequence[tuple[str, str]] = (),
+) -> tuple[Request, Watch]:
+    """The request that also counts what the door looks at, and what that is.
 
     Args:
         request: what is asked of the engine; whom it leaves out is no matter here.
-        tables: alias to the columns and the schema of each table of the query.
+        tables: alias to the name, the columns and the schema of each table of the query, the one
+            in FROM first.
         given: policies that were given with the query.
         touched: the columns that the query touches.
         engine: takes the demands of single people along.
+        repeat: whether somebody may have several rows in the first table.
+        uncounted: the touched columns, with their tables, whose values are not counted by l.
     """
     from sqlglot import exp
 
-    parts: dict[str, list[exp.Expr]] = {demand: [] for demand in _STRICTER}
+    parts: dict[str, list[exp.Expr]] = {demand: [] for demand in (*_STRICTER, "owed")}
     floors: dict[str, float] = {}
     source = request.source
-    for entry, people, aliases in _sources(tables, given, touched):
+    owing = _owing(tables, uncounted)
+    for of, stated, people, aliases in _sources(tables, given, touched):
+        entry = {**stated, "owed": stated.get("l") if of in owing else None}
         for demand, where in entry.items():
             if isinstance(where, str):
                 parts[demand] += [
                     exp.column(where, table=a, quoted=True)
                     for a in aliases
-                    if where in tables[a][0]
+                    if where in tables[a][1]
                 ]
             elif where is not None:
-                pick = max if _STRICTER[demand] == "max" else min
+                pick = min if _STRICTER.get(demand) == "min" else max
                 floors[demand] = pick(floors.get(demand, where), where)
         if people is not None and request.person is not None:
+            own = engine.run(source.copy().select(request.person.copy(), append=False).limit(0))
+            if pa.types.is_floating(own.schema[0].type) or pa.types.is_timestamp(
+                own.schema[0].type
+            ):
+                raise SchemaError("People whose keys are fractions or times cannot be told apart.")
             name = f"hm_watched_{next(_WATCHES)}"
-            engine.add(name, _one_each(people, touched))
+            engine.add(name, _one_each(people, touched, owing))
             match = exp.EQ(
                 this=exp.cast(request.person.copy(), "text"),
                 expression=exp.column("person", table=name),
             )
             source = source.join(exp.to_table(name), on=match, join_type="left")
-            for demand in _STRICTER:
-                if people[demand].null_count < people.num_rows:
+            for demand in parts:
+                if people["l" if demand == "owed" else demand].null_count < people.num_rows:
                     parts[demand].append(exp.column(demand, table=name))
+    source, parts = _of_people(request, source, tables, parts, repeat=repeat)
     states = {
-        f"{demand}{i}": State("max" if _STRICTER[demand] == "max" else "min", part)
-        for demand in ("k", "l", "t")
+        f"{demand}{i}": AggregateState("min" if _STRICTER.get(demand) == "min" else "max", part)
+        for demand in ("k", "l", "t", "owed")
         for i, part in enumerate(dict.fromkeys(parts[demand]))
     }
     exact = [part for demand in ("k", "l", "t") for part in dict.fromkeys(parts[demand])]
@@ -438,20 +492,77 @@ def watched(
             silent = [one.copy().is_(exp.null()) for one in exact]
             alone = exp.and_(part.copy().is_(exp.null()).not_(), *silent)
             one, none = exp.Literal.number(1), exp.Literal.number(0)
-            states[f"noise{i}"] = State("max", exp.Case().when(alone, one).else_(none), "integer")
-    if not states and not floors:
-        return request, None
+            states[f"noise{i}"] = AggregateState(
+                "max", exp.Case().when(alone, one).else_(none), "integer"
+            )
     counted = (*request.states, *(s for s in states.values() if s not in request.states))
     return replace(request, source=source, states=counted), Watch(states, floors)
 
 
+def _owing(
+    tables: Mapping[str, AskedColumns], uncounted: Sequence[tuple[str, str]]
+) -> set[str | None]:
+    """The columns whose l no row gives; None stands for what is said in general."""
+    found: set[str | None] = {name for _, name in uncounted}
+    for alias, name in uncounted:
+        schema = tables[alias][2]
+        if schema is not None and name in schema.sensitive:
+            found.add(None)
+    return found
+
+
+def _of_people(
+    request: Request,
+    source: exp.Select,
+    tables: Mapping[str, AskedColumns],
+    parts: Mapping[str, Sequence[exp.Expr]],
+    *,
+    repeat: bool,
+) -> tuple[exp.Select, dict[str, list[exp.Expr]]]:
+    """Demands of joined tables by the person of the row, whichever row was joined, if any."""
+    from sqlglot import exp
+
+    first = next(iter(tables))
+    found: dict[str, list[exp.Expr]] = {demand: [] for demand in parts}
+    looked: dict[str, dict[tuple[str, str], exp.Expr]] = {}
+    for demand, stated in parts.items():
+        for part in dict.fromkeys(stated):
+            alias = part.text("table")
+            if alias not in tables or (alias == first and not repeat):
+                found[demand].append(part)
+                continue
+            strictest = exp.Min if _STRICTER.get(demand) == "min" else exp.Max
+            column = exp.column(part.name, table="w", quoted=True)
+            of = looked.setdefault(alias, {})
+            of[demand, part.name] = exp.alias_(strictest(this=column), f"e{len(of)}")
+            at = list(of).index((demand, part.name))
+            found[demand].append(exp.column(f"e{at}", table=f"hm_owners_{alias}", quoted=True))
+    for alias, stated_there in looked.items():
+        name, _, schema = tables[alias]
+        if schema is None or schema.person is None or request.person is None:
+            raise InternalError("Demands stand in a table that does not say whose they are.")
+        person = exp.column(schema.person, table="w", quoted=True)
+        rows = exp.Table(this=exp.to_identifier(name, quoted=True))
+        rows.set("alias", exp.TableAlias(this=exp.to_identifier("w")))
+        each = exp.select(exp.alias_(person, "owner"), *stated_there.values()).from_(rows)
+        each = each.where(person.copy().is_(exp.null()).not_()).group_by(person.copy())
+        owner = exp.column("owner", table=f"hm_owners_{alias}", quoted=True)
+        same = exp.EQ(this=request.person.copy(), expression=owner)
+        looked_up = exp.Subquery(
+            this=each,
+            alias=exp.TableAlias(this=exp.to_identifier(f"hm_owners_{alias}", quoted=True)),
+        )
+        source = source.join(looked_up, on=same, join_type="left")
+    return source, found
+
+
 def _sources(
-    tables: Mapping[str, tuple[Sequence[str], Schema | None]],
+    tables: Mapping[str, AskedColumns],
     given: Policies | None,
     touched: Sequence[str],
-) -> Iterator[tuple[Mapping[str, Any], pa.Table | None, tuple[str, ...]]]:
-    """Every entry of demands that holds, the rows of single people, and where columns stand."""
-    for alias, (columns, schema) in tables.items():
+) -> Iterator[tuple[str | None, Mapping[str, Any], pa.Table | None, tuple[str, ...]]]:
+    """Of which column, every entry that holds, rows of single people, and where columns stand."""
+    for alias, (_, columns, schema) in tables.items():
         if schema is None:
             continue
         apart = set(schema.policy_names) - set(columns)
@@ -459,8 +570,8 @@ def _sources(
             for source in file_policies(schema, tuple(columns)):
                 yield from _entries(source, touched, (alias,))
             continue
-        yield schema.policy, None, (alias,)
-        yield from ((schema.policy_columns.get(c, {}), None, (alias,)) for c in touched)
+        yield None, schema.policy, None, (alias,)
+        yield from ((c, schema.policy_columns.get(c, {}), None, (alias,)) for c in touched)
         for source in schema.policies:
             yield from _entries(source, touched, (alias,))
     if given is not None:
@@ -469,18 +580,24 @@ def _sources(
 
 def _entries(
     source: Policies, touched: Sequence[str], aliases: tuple[str, ...]
-) -> Iterator[tuple[Mapping[str, Any], pa.Table | None, tuple[str, ...]]]:
-    yield {name: getattr(source, name) for name in _STRICTER}, source.people, aliases
-    yield from ((source.columns.get(c, {}), None, aliases) for c in touched)
+) -> Iterator[tuple[str | None, Mapping[str, Any], pa.Table | None, tuple[str, ...]]]:
+    yield None, {name: getattr(source, name) for name in _STRICTER}, source.people, aliases
+    yield from ((c, source.columns.get(c, {}), None, aliases) for c in touched)
 
 
-def _one_each(people: pa.Table, touched: Sequence[str]) -> pa.Table:
+def _one_each(people: pa.Table, touched: Sequence[str], owing: set[str | None]) -> pa.Table:
     """One row per person of a policy table: the strictest of what holds, by Arrow."""
     said = people.set_column(0, "person", _text(people["person"]))
     wanted = pc.field("column").is_null()
     if touched:
         wanted = wanted | pc.field("column").isin(pa.array(list(touched), pa.string()))
     said = said.filter(wanted & pc.field("person").is_valid())
-    said = said.group_by("person").aggregate(list(_STRICTER.items()))
-    names = [f"{demand}_{how}" for demand, how in _STRICTER.items()]
-    return said.select(["person", *names]).rename_columns(["person", *_STRICTER])
+    columns = [c for c in owing if c is not None]
+    owes = pc.is_in(said["column"], pa.array(columns, pa.string()))
+    if None in owing:
+        owes = pc.or_(owes, pc.is_null(said["column"]))
+    said = said.append_column("owed", pc.if_else(owes, said["l"], None))
+    asked = {**_STRICTER, "owed": "max"}
+    said = said.group_by("person").aggregate(list(asked.items()))
+    names = [f"{demand}_{how}" for demand, how in asked.items()]
+    return said.select(["person", *names]).rename_columns(["person", *asked])

@@ -1,117 +1,31 @@
-"""The document of a release: plain values, the same in JSON and behind the HTML report."""
+"""What is told of a release: plain values, versions, and what became of each column."""
 
 from __future__ import annotations
 
 import json
 import platform
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.release.partition import RowPartition
+from halfmask.table.document import plain as plain  # releases take it from here
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Mapping
+    from fractions import Fraction
 
-    from halfmask.release.demands import DemandsStatement
-    from halfmask.release.release import Release
+    from numpy.typing import NDArray
 
-FORMAT = "halfmask.release/1"
+    from halfmask.release.recoding import Recoding
+    from halfmask.table.table import Table
 
-
-def document(release: Release) -> dict[str, Any]:
-    """All that is known of ``release`` but its rows."""
-    total = release.rows + release.suppressed
-    stated = {"statement": plain(dict(release.statement))} if release.statement else {}
-    return {
-        **demands_first(release.demands),
-        "format": FORMAT,
-        "outcome": outcome(release),
-        "rows": {
-            "original": total,
-            "published": release.rows,
-            "suppressed": release.suppressed,
-            "suppressed_share": release.suppressed / total,
-        },
-        "models": [plain(model.to_dict()) for model in release.models],
-        "verdicts": _verdicts(release),
-        "loss": release.loss,
-        "levels": release.levels,
-        "columns": [plain(column.to_dict()) for column in release.columns],
-        "classes": plain(release.classes.to_dict()),
-        "method": release.method,
-        "metric": release.metric,
-        "gap": release.gap,
-        "steps": len(release.recoding.steps) if release.recoding is not None else 0,
-        "parameters": plain(dict(release.parameters)),
-        "versions": dict(release.versions),
-        "notes": list(release.notes),
-        **stated,
-        **demands_last(release.demands),
-    }
-
-
-def _verdicts(release: Release) -> list[dict[str, Any]]:
-    """What was found, without the figures that are one person's: the highest demand of anybody."""
-    personal = {model.name for model in release.models if model.policy}
-    shown: list[dict[str, Any]] = [plain(verdict.to_dict()) for verdict in release.verdicts]
-    for verdict in shown:
-        if verdict["model"] in personal:
-            verdict |= {"required": None, "achieved": None}
-    return shown
-
-
-def outcome(release: Release) -> str:
-    """What happened, in one sentence for a reader who knows no statistics."""
-    total = release.rows + release.suppressed
-    kept = (
-        f"{release.rows:,} of {total:,} rows may leave"
-        if release.suppressed
-        else (f"All {total:,} rows may leave")
-    )
-    count = len(release.verdicts)
-    promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
-    return (
-        f"{warned(release.demands)}"
-        f"{kept}: {promises} checked on these very rows and kept, at the price of "
-        f"{release.loss:.1%} of the detail in the columns that others may know.{_truth(release)}"
-    )
-
-
-def demands_first(demands: DemandsStatement | None) -> dict[str, Any]:
-    """The entry that says before all others that people's own demands were set aside."""
-    return {} if demands is None or demands.kept else {"demands": demands.to_dict()}
-
-
-def demands_last(demands: DemandsStatement | None) -> dict[str, Any]:
-    """The entry that says that people's own demands were kept."""
-    return {} if demands is None or not demands.kept else {"demands": demands.to_dict()}
-
-
-def warned(demands: DemandsStatement | None) -> str:
-    """What an outcome begins with where demands were set aside."""
-    return "" if demands is None or demands.kept else f"{demands.words} "
-
-
-def _truth(release: Release) -> str:
-    """How many cells are true, where labels may be false."""
-    if release.statement.get("kind") != "hybrid":
-        return ""
-    return f" {release.statement['measured']['true_cells']:.1%} of the published cells are true."
-
-
-def plain(value: Any) -> Any:
-    """``value`` as JSON knows it; what JSON does not know becomes text."""
-    if isinstance(value, dict):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    return type(value).__name__
+AS_IT_WAS = "kept as it was"
 
 
 def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
@@ -131,6 +45,11 @@ def _finite(value: Any) -> Any:
 
 def versions() -> dict[str, str]:
     """The programs that a release depends on, without importing them."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in ("halfmask", "numpy", "pyarrow", "numba"):
         try:
@@ -138,3 +57,144 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "unknown"
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What became of one column of the original table.
+
+    Attributes:
+        name: the column.
+        role: its role, or ``"person"`` or ``"policy"``.
+        action: what was done, in words.
+        published: whether it leaves at all.
+        level: the level that all its rows got, else None.
+        height: the coarsest level of its hierarchy, for quasi-identifiers.
+        before: how many distinct values it had in the rows that leave: one more would tell of a row
+            that does not.
+        after: how many distinct values or labels are published.
+        loss: the column's loss, for quasi-identifiers.
+        cells: how many rows got each level, for quasi-identifiers; height + 1 is a suppressed cell.
+    """
+
+    name: str
+    role: str
+    action: str
+    published: bool
+    level: int | None = None
+    height: int | None = None
+    before: int | None = None
+    after: int | None = None
+    loss: float | None = None
+    cells: Mapping[int, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the change as plain values."""
+        cells = [{"level": level, "rows": rows} for level, rows in self.cells.items()]
+        return asdict(self) | {"cells": cells}
+
+
+def column_changes(
+    table: Table,
+    published: pa.Table,
+    recoding: Recoding | RowPartition,
+    step: NDArray[np.int32],
+    losses: Mapping[str, Fraction],
+) -> tuple[ColumnChange, ...]:
+    """Describe every column of ``table`` in its order."""
+    return tuple(
+        _quasi_change(table, published, recoding, step, float(losses[name]), name)
+        if name in losses
+        else other_change(table, published, name)
+        for name in table.arrow.column_names
+    )
+
+
+def _quasi_change(
+    table: Table,
+    published: pa.Table,
+    recoding: Recoding | RowPartition,
+    step: NDArray[np.int32],
+    loss: float,
+    name: str,
+) -> ColumnChange:
+    height = table.hierarchy(name).height
+    if isinstance(recoding, RowPartition):
+        levels = recoding.labels[name].levels(table, name)
+        if levels is None:
+            return _range_change(table, published, step, loss, name)
+    else:
+        levels = np.array([s.levels[name] for s in recoding.steps])
+    counts = np.bincount(levels[step[step >= 0]], minlength=height + 2)
+    cells = {int(level): int(counts[level]) for level in np.flatnonzero(counts)}
+    level = next(iter(cells)) if len(cells) == 1 else None
+    return ColumnChange(
+        name=name,
+        role="quasi",
+        action=_action(cells, height),
+        published=True,
+        level=level,
+        height=height,
+        before=len(np.unique(table.encode(name).codes[step >= 0])),
+        after=_distinct(published[name]),
+        loss=loss,
+        cells=cells,
+    )
+
+
+def _range_change(
+    table: Table, published: pa.Table, step: NDArray[np.int32], loss: float, name: str
+) -> ColumnChange:
+    before = len(np.unique(table.encode(name).codes[step >= 0]))
+    after = _distinct(published[name])
+    return ColumnChange(
+        name=name,
+        role="quasi",
+        action="replaced by the range of the class" if loss else AS_IT_WAS,
+        published=True,
+        level=None if loss else 0,
+        height=table.hierarchy(name).height,
+        before=before,
+        after=after,
+        loss=loss,
+    )
+
+
+def _action(cells: Mapping[int, int], height: int) -> str:
+    if len(cells) > 1:
+        shown = sorted(level for level in cells if level <= height)
+        words = f"generalized row by row, to level {_words(shown)} of {height}"
+        gone = cells.get(height + 1, 0)
+        return f"{words}; {gone:,} cells suppressed" if gone else words
+    level = next(iter(cells))
+    if level == 0:
+        return AS_IT_WAS
+    if level > height:
+        return "suppressed in every row"
+    return f"generalized to level {level} of {height}"
+
+
+def _words(levels: list[int]) -> str:
+    """The levels as a person would list them."""
+    *first, last = (str(level) for level in levels)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
+    """What became of a column that is no quasi-identifier."""
+    schema = table.schema
+    if name in schema.policy_names:
+        return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
+    if name == schema.person:
+        return ColumnChange(name, "person", "removed: it says whose row it is", published=False)
+    role = schema.columns[name].role
+    if role == "identifier":
+        return ColumnChange(name, role, "removed: it names a person", published=False)
+    values = _distinct(published[name])
+    return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
+
+
+def _distinct(column: pa.ChunkedArray) -> int | None:
+    if pa.types.is_nested(column.type):
+        return None
+    return len(pc.unique(column))

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and files that their owner alone may read."""
+"""Rows as files and as frames; files that appear whole or not at all, or for their owner alone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import os
 import secrets
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import InputError
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import EngineUnavailableError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from os import PathLike
+
+    from halfmask.table.rows import Incoming
 
 
 @contextmanager
@@ -90,7 +97,7 @@ def private_folder(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def folder_lock(folder: Path) -> Iterator[None]:
     """Keep other processes of ours from changing a file in ``folder`` at the same time."""
     try:
         import fcntl
@@ -104,3 +111,169 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(place)
+
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_KINDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
+
+
+def write_table(
+    table: pa.Table,
+    path: str | PathLike[str],
+    file: Callable[[str | PathLike[str]], AbstractContextManager[Path]] = whole_file,
+) -> None:
+    """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``."""
+    kind = table_kind(path)
+    table = _each(table, _without_runs)
+    with file(path) as temporary:
+        if kind == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, temporary)
+        elif kind in (".feather", ".arrow"):
+            import pyarrow.feather as feather
+
+            feather.write_feather(table, str(temporary))
+        else:
+            _write_text(table, temporary, kind)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values in place of dictionary codes and views, which text files do not know."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+
+def _without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values in place of runs, which few readers know."""
+    if not pa.types.is_run_end_encoded(column.type):
+        return column
+    return pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], column.type.value_type)
+
+
+def _each(table: pa.Table, change: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> pa.Table:
+    return pa.table([change(column) for column in table.columns], names=table.column_names)
+
+
+def table_kind(path: str | PathLike[str]) -> str:
+    """The kind of table that the name of a file asks for."""
+    name = Path(path).name.lower()
+    for kind in sorted(_KINDS, key=len, reverse=True):
+        if name.endswith(kind) and name != kind:
+            return kind
+    raise InputError(
+        f"The file name {Path(path).name!r} does not say which kind to write: end it in one of "
+        f"{', '.join(_KINDS)}."
+    )
+
+
+def report_kind(path: str | PathLike[str]) -> str:
+    """The kind of report that the name of a file asks for."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".json", ".html", ".htm"):
+        raise InputError(
+            f"The report {Path(path).name!r} can be .json or .html: end its name in either."
+        )
+    return suffix
+
+
+def _write_text(table: pa.Table, path: Path, kind: str) -> None:
+    import pyarrow.csv as csv
+
+    options = csv.WriteOptions(delimiter=_DELIMITERS[kind.removesuffix(".gz")])
+    codec = "gzip" if kind.endswith(".gz") else None
+    with pa.output_stream(str(path), compression=codec) as stream:
+        try:
+            csv.write_csv(_each(table, _plain), stream, options)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(
+                "A column's type cannot be written as text: write .parquet or .arrow instead."
+            ) from error
+
+
+def restore(table: pa.Table, given: Mapping[str, Incoming]) -> pa.Table:
+    """The table with the columns of ``given`` as they came in, and plain values in the others.
+
+    Text is held as dictionaries to save memory, which whoever gave plain text did not ask for.
+    """
+    columns = [
+        given[name].restore(column) if name in given else _decoded(column)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+def pandas_frame(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
+    """A pandas frame; columns of ``dtypes`` get these, the others what holds their values."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise EngineUnavailableError("pandas", "pip install pandas") from error
+    columns = [
+        _series(column, dtypes.get(name))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
+    frame.columns = pd.Index(table.column_names)
+    return frame
+
+
+def _series(column: pa.ChunkedArray, dtype: Any) -> Any:
+    import pandas as pd
+
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([c.values.take(c.find_physical_indices()) for c in column.chunks])
+    if dtype is None:
+        dtype = _nullable(column)
+    elif isinstance(dtype, pd.CategoricalDtype):
+        return column.to_pandas()
+    if hasattr(dtype, "__from_arrow__"):
+        return pd.Series(dtype.__from_arrow__(column), dtype=dtype)
+    series = column.to_pandas(integer_object_nulls=True)
+    return series if dtype is None or series.dtype == dtype else series.astype(dtype)
+
+
+def _nullable(column: pa.ChunkedArray) -> Any:
+    """The type for whole numbers and truth values of which some are missing."""
+    import pandas as pd
+
+    if not column.null_count:
+        return None
+    if pa.types.is_boolean(column.type):
+        return pd.BooleanDtype()
+    if not pa.types.is_integer(column.type):
+        return None
+    sign = "Int" if pa.types.is_signed_integer(column.type) else "UInt"
+    return pd.api.types.pandas_dtype(f"{sign}{column.type.bit_width}")
+
+
+def polars_frame(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
+    """A Polars frame; enumerations list the published values only, in their order."""
+    try:
+        import polars
+    except ImportError as error:
+        raise EngineUnavailableError("Polars", "pip install polars") from error
+    enums = {}
+    for name, dtype in dtypes.items():
+        if isinstance(dtype, polars.Enum) and pa.types.is_dictionary(table[name].type):
+            values = table[name].chunk(0).dictionary.cast(pa.string())
+            enums[name] = polars.Enum(values.to_pylist())
+    frame = polars.from_arrow(table)
+    texts = [polars.col(name).cast(polars.String).cast(enum) for name, enum in enums.items()]
+    return frame.with_columns(texts)  # type: ignore[union-attr]
+
+
+def duckdb_relation(table: pa.Table) -> Any:
+    """A DuckDB relation; it knows no half floats, and reads dictionaries as text."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise EngineUnavailableError("DuckDB", "pip install duckdb") from error
+    wider = [pa.float32() if pa.types.is_float16(f.type) else f.type for f in table.schema]
+    return duckdb.from_arrow(table.cast(pa.schema(zip(table.column_names, wider, strict=True))))

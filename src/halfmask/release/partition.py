@@ -1,31 +1,64 @@
-"""A found partition: which rows form a class, and the labels that each class publishes.
-
-Unlike a recoding it says nothing of new rows: two rows with the same values may stand in different
-classes. Labels are as tight as the class allows: the range of its values or their lowest common
-label.
-"""
+"""Labels that rows publish: texts, found partitions, perturbed labels; their sizes and loss."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.release.labels import as_text, as_type
 from halfmask.table.hierarchy import TOP
-from halfmask.table.ranges import separator
+from halfmask.table.labels import separator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from halfmask.release.recoding import Recoding
+    from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.schema import Column
     from halfmask.table.table import Table
 
+
 Label = str | None
+
+
+def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32], list[Label]]:
+    """Per value the code of its label at ``level``, and the labels as text."""
+    hierarchy: Hierarchy = table.hierarchy(name)
+    if level > hierarchy.height:
+        return np.zeros(len(hierarchy.maps[0]), dtype=np.int32), [TOP]
+    if level == 0:
+        values = table.encode(name).values
+        return np.arange(len(values), dtype=np.int32), as_text(values).to_pylist()
+    labels: list[Any] = hierarchy.labels[level]
+    return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
+
+
+def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Values as they are written in text, dictionary-encoded; the missing value stays missing."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
+
+
+def as_type(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Array:
+    """The values at ``codes`` as ``kind``; a dictionary holds used values only, in order."""
+    if not pa.types.is_dictionary(kind):
+        return values.take(pa.array(codes))
+    gone = values.is_null().to_numpy(zero_copy_only=False)
+    missing = gone[codes]
+    keep = np.flatnonzero((np.bincount(codes, minlength=len(values)) > 0) & ~gone)
+    rank = np.zeros(len(values) + 1, dtype=np.int32)
+    rank[keep] = np.arange(len(keep), dtype=np.int32)
+    indices = pa.array(rank[codes], mask=missing)
+    return pa.DictionaryArray.from_arrays(indices, values.take(pa.array(keep)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,12 +142,16 @@ class Nodes:
         return self.level
 
 
-Labels = Ranges | Nodes
+ClassLabels = Ranges | Nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partition:
+class RowPartition:
     """Classes of rows with a label per column; ``step`` of the candidate is a row's class.
+
+    Unlike a recoding it says nothing of new rows: two rows with the same values may stand in
+    different classes. Labels are as tight as the class allows: the range of its values or their
+    lowest common label.
 
     Attributes:
         columns: the quasi-identifiers with their hierarchies, in order.
@@ -122,10 +159,10 @@ class Partition:
     """
 
     columns: Mapping[str, Column]
-    labels: Mapping[str, Labels]
+    labels: Mapping[str, ClassLabels]
 
     @classmethod
-    def of(cls, table: Table, ids: NDArray[np.int32], ordered: Mapping[str, bool]) -> Partition:
+    def of(cls, table: Table, ids: NDArray[np.int32], ordered: Mapping[str, bool]) -> RowPartition:
         """The tightest labels of the classes that ``ids`` states; -1 is a suppressed row.
 
         Args:
@@ -146,7 +183,7 @@ class Partition:
         return cls({name: table.schema.columns[name] for name in ordered}, labels)
 
     def __repr__(self) -> str:
-        return f"Partition({', '.join(self.columns)}; {len(self)} classes)"
+        return f"RowPartition({', '.join(self.columns)}; {len(self)} classes)"
 
     def __len__(self) -> int:
         first = next(iter(self.labels.values()))
@@ -226,3 +263,130 @@ def _range(texts: list[Label], sign: str, low: int, high: int) -> Label:
     if low == high:
         return texts[low]
     return TOP if texts[high] is None else f"{texts[low]}{sign}{texts[high]}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Perturbation:
+    """Labels of classes that may leave out the true value of some of their rows.
+
+    Attributes:
+        columns: the quasi-identifiers with their hierarchies, in order.
+        labels: the published labels of the rows that leave, in the order of the table.
+        meaning: per column and label, the codes of the values that the label stands for.
+    """
+
+    columns: Mapping[str, Column]
+    labels: pa.Table
+    meaning: Mapping[str, Mapping[str, NDArray[np.int64]]]
+
+    def __repr__(self) -> str:
+        return f"Perturbation({', '.join(self.columns)}; {self.labels.num_rows:,} rows)"
+
+    @property
+    def steps(self) -> range:
+        """Every row that leaves takes the one step."""
+        return range(1)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBin:
+    """Classes of ``smallest`` to ``largest`` rows: how many, and how many rows they hold."""
+
+    smallest: int
+    largest: int
+    classes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSizes:
+    """The sizes of the published classes.
+
+    Attributes:
+        count: how many classes there are.
+        smallest: rows of the smallest class.
+        largest: rows of the largest class.
+        mean: rows per class on average.
+        bins: at most twenty or so ranges, each about a quarter wider than the one before.
+    """
+
+    count: int
+    smallest: int
+    largest: int
+    mean: float
+    bins: tuple[SizeBin, ...]
+
+    @classmethod
+    def of(cls, sizes: NDArray[np.int64]) -> ClassSizes:
+        """Summarize the sizes of one or more classes."""
+        edges = _edges(int(sizes.min()), int(sizes.max()))
+        place = np.searchsorted(edges, sizes, side="right") - 1
+        classes = np.bincount(place, minlength=len(edges) - 1)
+        rows = np.bincount(place, weights=sizes, minlength=len(edges) - 1)
+        bins = tuple(
+            SizeBin(int(edges[i]), int(edges[i + 1] - 1), int(classes[i]), int(rows[i]))
+            for i in range(len(edges) - 1)
+        )
+        return cls(len(sizes), int(sizes.min()), int(sizes.max()), float(sizes.mean()), bins)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as plain values."""
+        return asdict(self)
+
+
+def _edges(smallest: int, largest: int, bins: int = 20) -> NDArray[np.int64]:
+    """Whole-number edges that start at ``smallest`` and end just above ``largest``."""
+    if largest - smallest < bins:
+        return np.arange(smallest, largest + 2)
+    raw = np.geomspace(max(smallest, 1), largest + 1, bins + 1)
+    edges = np.unique(np.ceil(raw).astype(np.int64))
+    edges[0], edges[-1] = smallest, largest + 1
+    distinct: NDArray[np.int64] = np.unique(edges)
+    return distinct
+
+
+def column_loss(
+    recoding: Recoding | RowPartition, table: Table, step: NDArray[np.int32], name: str
+) -> Fraction:
+    """The loss of one column over all original rows, exactly, counted from the labels that leave.
+
+    Definition: a value's share is (leaves its label covers; a range covers the table's values in
+    it) / D, 1 for a suppressed row; L = (mean share - 1/D) / (1 - 1/D).
+    """
+    hierarchy, codes = table.hierarchy(name), table.encode(name).codes
+    size = hierarchy.size
+    if size <= 1 or not len(table):
+        return Fraction(0)
+    covered = int(np.count_nonzero(step < 0)) * size
+    if isinstance(recoding, RowPartition):
+        covered += recoding.covered(table, step, name)
+        return Fraction(covered - len(table), len(table) * (size - 1))
+    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
+    levels[step < 0] = -1
+    for level in range(hierarchy.height + 2):
+        counts = np.bincount(codes[levels == level], minlength=hierarchy.maps.shape[1])
+        if level > hierarchy.height:
+            covered += int(counts.sum()) * size
+        else:
+            covered += int(counts @ hierarchy.leaves[level][hierarchy.maps[level]])
+    return Fraction(covered - len(table), len(table) * (size - 1))
+
+
+def table_loss(
+    losses: Mapping[str, Fraction | float],
+    weights: Mapping[str, float],
+    *,
+    aggregate: str = "geometric",
+) -> float:
+    """All columns together, each by its weight; ``aggregate`` is geometric or arithmetic.
+
+    Definition: prod(1 + L)^w - 1, where L is a column's loss and the weights w sum to 1 (1/columns
+    each, unless the schema says otherwise), or the weighted mean of L.
+    """
+    total = sum(weights[name] for name in losses)
+    if not total:
+        return 0.0
+    pairs = [(float(loss), weights[name] / total) for name, loss in losses.items()]
+    if aggregate == "arithmetic":
+        return math.fsum(loss * weight for loss, weight in pairs)
+    return math.expm1(math.fsum(weight * math.log1p(loss) for loss, weight in pairs))

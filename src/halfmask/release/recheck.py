@@ -5,6 +5,8 @@ Nothing here shares code with the search or its kernels; rows are grouped by Arr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +14,12 @@ import pyarrow as pa
 
 from halfmask.errors import InternalError
 from halfmask.models.needs import demand_keys
-from halfmask.release.labels import as_text, label_texts
-from halfmask.release.partition import Partition
-from halfmask.table.classes import Classes
-from halfmask.table.hierarchy import TOP
-from halfmask.table.histogram import Histogram, value_facts
-from halfmask.table.ranges import ends, places
+from halfmask.release.partition import Perturbation, RowPartition, as_text, label_texts
+from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
+from halfmask.table.hierarchy import TOP, canonical
+from halfmask.table.labels import ends, places
+from halfmask.table.table import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model, Verdict
-    from halfmask.release.labels import Label
+    from halfmask.release.partition import Label
     from halfmask.release.recoding import Recoding
+    from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
     from halfmask.table.table import Table
 
 _ID = "id"
@@ -37,7 +40,7 @@ def verdicts(
     quasi: pa.Table,
     table: Table,
     kept: NDArray[np.int64],
-    recoding: Recoding | Partition | None,
+    recoding: Recoding | RowPartition | Perturbation,
 ) -> tuple[list[Verdict], NDArray[Any]]:
     """Check every model on published rows; returns the verdicts and the class of each row.
 
@@ -52,17 +55,17 @@ def verdicts(
     alone = _ids(labels, len(kept))
     found = []
     for model in models:
-        classes, _ = regrouped(labels, table, kept, model, recoding, alone)
+        classes, _ = regroup(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
     return found, alone[0]
 
 
-def regrouped(
+def regroup(
     labels: list[pa.Array],
     table: Table,
     kept: NDArray[np.int64],
     model: Model,
-    recoding: Recoding | Partition | None,
+    recoding: Recoding | RowPartition | Perturbation,
     alone: tuple[NDArray[Any], int] | None = None,
 ) -> tuple[Classes, NDArray[Any]]:
     """Group published rows by their labels, with what ``model`` reads; gives each row's class.
@@ -72,7 +75,7 @@ def regrouped(
     own = len(kept)
     unplaced = 0
     if model.population is not None:
-        if recoding is None or isinstance(recoding, Partition):
+        if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Without a recoding nobody of a population can be placed.")
         alone = None
         population, unplaced = _population(recoding, model.population)
@@ -95,17 +98,17 @@ def regrouped(
     return classes, ids
 
 
-def covers(
-    recoding: Recoding | Partition, table: Table, quasi: pa.Table, step: NDArray[np.int32]
+def require_cover(
+    recoding: Recoding | RowPartition, table: Table, quasi: pa.Table, step: NDArray[np.int32]
 ) -> None:
     """Demand that every published label covers the value that it stands for.
 
     With a recoding it is the value's label at the level of its step; with a partition any label of
     the value's hierarchy or a range that holds it.
     """
-    if isinstance(recoding, Partition):
+    if isinstance(recoding, RowPartition):
         for name in recoding.columns:
-            _hold_value(table, name, as_text(quasi[name]), table.encode(name).codes[step >= 0])
+            _require_cover(table, name, as_text(quasi[name]), table.encode(name).codes[step >= 0])
         return
     kept = np.flatnonzero(step >= 0)
     for name in recoding.columns:
@@ -132,7 +135,7 @@ def covers(
             )
 
 
-def _hold_value(table: Table, name: str, labels: pa.Array, codes: NDArray[np.int32]) -> None:
+def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.int32]) -> None:
     """Demand that each label, as it is written, covers the value behind it."""
     pairs = pa.table({"value": codes, "label": labels})
     seen = pairs.group_by(pairs.column_names).aggregate([])
@@ -152,6 +155,132 @@ def _hold_value(table: Table, name: str, labels: pa.Array, codes: NDArray[np.int
         wrong += range_ is None or not range_[0] <= code <= range_[1]
     if wrong:
         raise InternalError(f"Column {name!r}: {wrong} published labels do not cover their value.")
+
+
+def require_own_values(
+    recoding: Recoding | RowPartition | Perturbation,
+    table: Table,
+    quasi: pa.Table,
+    kept: NDArray[np.int64],
+    models: Sequence[Model],
+) -> None:
+    """Demand that labels which follow the values of rows show none that no leaving row holds.
+
+    Such are ranges of classes, and labels of hierarchies that are made of the rows: masks as long
+    as the longest code, groups of neighbors without an order, those that were found. People of a
+    population, who are known, may hold the value too.
+
+    Raises:
+        InternalError: a label shows more; nothing leaves.
+    """
+    together = isinstance(recoding, Perturbation) or bool(table.found)
+    if together and len(kept) < len(table):
+        raise InternalError("Labels were made of rows that do not leave.")
+    if isinstance(recoding, Perturbation):
+        return
+    populations = [model.population for model in models if model.population is not None]
+    for name, column in recoding.columns.items():
+        ranges = (
+            isinstance(recoding, RowPartition) and recoding.labels[name].levels(table, name) is None
+        )
+        rule = column.hierarchy
+        if not ranges and (rule is None or isinstance(rule, Csv | Flat | Tree)):
+            continue  # written by somebody, value by value
+        encoded = table.encode(name)
+        held = [encoded.values.take(pa.array(np.unique(encoded.codes[kept])))]
+        held += [population.encode(name).values for population in populations]
+        texts = as_text(quasi[name]).unique().to_pylist()
+        labels = {text for text in texts if text is not None}
+        strange = len(labels - _shown(None if ranges else rule, labels, held))
+        if strange:
+            raise InternalError(
+                f"Column {name!r}: {strange} published labels are made of values that no row holds "
+                "which leaves."
+            )
+
+
+def _shown(rule: HierarchyBuilder | None, labels: set[str], held: Sequence[pa.Array]) -> set[str]:
+    """Those of ``labels`` that show ``held`` values only, as they are written; no rule: ranges."""
+    bare = {canonical(value) for one in held for value in one.to_pylist() if value is not None}
+    known = bare | {text for one in held for text in as_text(one).to_pylist() if text is not None}
+    top = getattr(rule, "top", True)
+    plain = {TOP, *([top] if isinstance(top, str) else []), *known}
+    if rule is None or (isinstance(rule, Ordered) and not rule.order):
+        return {one for one in labels if one in plain or _is_between(one, known)}
+    if isinstance(rule, Mask) and rule.length is None:
+        longest = max(map(len, bare), default=1)
+        return {one for one in labels if one in plain or len(one) == longest}
+    return labels & (plain | _rebuilt(rule, held))
+
+
+def _is_between(label: str, known: set[str]) -> bool:
+    """Whether a range can be read as one from a known value to another."""
+    for sign in ("-", " to "):
+        at = label.find(sign, 1)
+        while at > 0:
+            if label[:at] in known and label[at + len(sign) :] in known:
+                return True
+            at = label.find(sign, at + 1)
+    return False
+
+
+def _rebuilt(rule: HierarchyBuilder, held: Sequence[pa.Array]) -> set[str]:
+    """The labels that a rule makes of values that leave, where they cannot be read."""
+    values = held[0]
+    if len(held) > 1:
+        values = encode(pa.chunked_array([one.cast(values.type) for one in held])).values
+    levels = rule.build("", values).labels
+    return {str(label) for labels in levels for label in labels if label is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class CellTruth:
+    """What the labels of one column do to its cells: loss, and how many of them are true."""
+
+    loss: Fraction
+    true: int
+    rows: int
+    classes: int
+    true_classes: int
+
+
+def truth(
+    given: Perturbation, table: Table, kept: NDArray[np.int64], ids: NDArray[Any], name: str
+) -> CellTruth:
+    """Count the true cells of a column, from what each label means; ``ids``: each row's class.
+
+    Raises:
+        InternalError: a label is published whose meaning is not stated.
+    """
+    meaning, labels = given.meaning[name], encode(given.labels[name])
+    codes, domain = table.encode(name).codes[kept], len(table.encode(name).values)
+    texts = labels.values.to_pylist()
+    if any(text not in meaning for text in texts):
+        raise InternalError(f"Column {name!r} publishes a label whose meaning is not stated.")
+    covered = np.zeros((len(texts), domain), dtype=bool)
+    for place, text in enumerate(texts):
+        covered[place, meaning[text]] = True
+    true = covered[labels.codes, codes]
+    hierarchy = table.hierarchy(name)
+    wide = hierarchy.size  # as for every release: values that nobody holds count too
+    sizes = np.array([_width(hierarchy, text, meaning[text]) for text in texts])
+    rows, everyone = len(codes), len(table)
+    leaves = int(sizes[labels.codes].sum()) + (everyone - rows) * wide
+    loss = Fraction(leaves - everyone, everyone * (wide - 1)) if wide > 1 else Fraction(0)
+    false_in = np.zeros(int(ids.max()) + 1, dtype=bool)
+    false_in[ids[~true]] = True
+    return CellTruth(loss, int(true.sum()), rows, len(false_in), int((~false_in).sum()))
+
+
+def _width(hierarchy: Hierarchy, text: str, covered: NDArray[np.int64]) -> int:
+    """How many values a label stands for: all under its node, or those of the table it names."""
+    if text == TOP:
+        return hierarchy.size
+    for level in range(1, hierarchy.height + 1):
+        nodes = np.unique(hierarchy.maps[level][covered])
+        if len(nodes) == 1 and str(hierarchy.labels[level][nodes[0]]) == text:
+            return int(hierarchy.leaves[level][nodes[0]])
+    return len(covered)
 
 
 def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:

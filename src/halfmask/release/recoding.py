@@ -1,22 +1,39 @@
-"""A found recoding: which level each row's values take, apart from the rows it was found on.
-
-A recoding is a decision list. A row takes the first step whose published classes contain its
-generalized labels; a row that no step takes is suppressed. Full-domain recoding is one step.
-"""
+"""A found recoding: which level each row's values take, apart from the rows it was found on."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import HierarchyError, SchemaError
-from halfmask.release.labels import Label, as_text, as_type, label_texts
-from halfmask.table.classes import tuple_codes
-from halfmask.table.schema import Schema
+from halfmask.errors import (
+    HierarchyError,
+    InputError,
+    PrivacyError,
+    SchemaError,
+    UnsatisfiableError,
+)
+from halfmask.models.feasibility import leave_out_unmet
+from halfmask.models.needs import demanded, refuse_contradiction, require_models
+from halfmask.models.verdict import require_number
+from halfmask.release.candidate import Candidate
+from halfmask.release.demands import statement
+from halfmask.release.files import private_file
+from halfmask.release.partition import Label, as_text, as_type, label_texts
+from halfmask.release.recheck import regroup, verdicts
+from halfmask.release.seal import published_columns, seal
+from halfmask.table.demands import with_policies
+from halfmask.table.hierarchies import Csv
+from halfmask.table.hierarchies.dependence import following, labels_stay
+from halfmask.table.schema import Schema, column_to_dict, schema_from_dict
 from halfmask.table.table import Table, require_table
+from halfmask.table.tuples import Tuples, pack_tuples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +41,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.models.verdict import Model
+    from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import Release
+    from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.schema import Column
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecodingStep:
     """One decision: generalize to ``levels`` the rows that fall into ``classes``.
 
     Attributes:
@@ -47,19 +66,22 @@ class Step:
 class Recoding:
     """How quasi-identifiers are generalized; holds no row and no value but published labels.
 
+    It is a decision list. A row takes the first step whose published classes contain its
+    generalized labels; a row that no step takes is suppressed. Full-domain recoding is one step.
+
     Attributes:
         columns: the quasi-identifiers with their hierarchies, in order.
         steps: the decisions, first match wins.
     """
 
     columns: Mapping[str, Column]
-    steps: tuple[Step, ...]
+    steps: tuple[RecodingStep, ...]
 
     @classmethod
-    def of(cls, table: Table, steps: Sequence[Step | Mapping[str, int]]) -> Recoding:
+    def of(cls, table: Table, steps: Sequence[RecodingStep | Mapping[str, int]]) -> Recoding:
         """Make a recoding of the quasi-identifiers of ``table`` from steps or plain levels."""
         columns = {name: table.schema.columns[name] for name in table.schema.quasi}
-        made = tuple(s if isinstance(s, Step) else Step(dict(s)) for s in steps)
+        made = tuple(s if isinstance(s, RecodingStep) else RecodingStep(dict(s)) for s in steps)
         return cls(columns, made)
 
     def __repr__(self) -> str:
@@ -78,7 +100,7 @@ class Recoding:
 
     def bind(self, table: Table) -> Table:
         """Give ``table`` this recoding's columns and hierarchies, all faults reported together."""
-        require_table(table)
+        table = require_table(table)
         missing = [name for name in self.columns if name not in table.arrow.column_names]
         if missing:
             raise SchemaError(
@@ -142,7 +164,8 @@ class Recoding:
         if self.steps[0].classes is None:
             return np.zeros(len(table), dtype=np.int32)
         names = list(self.columns)
-        units, unit = tuple_codes(bound, names)
+        tuples = pack_tuples(Tuples.of(bound), names)
+        units = [tuples.codes(c).astype(np.int32) for c in range(len(names))]
         labels = [_labels(bound, name, {one.levels[name] for one in self.steps}) for name in names]
         taken = np.full(len(units[0]), -1, dtype=np.int32)
         for index, step in enumerate(self.steps):
@@ -152,7 +175,7 @@ class Recoding:
                 break
             hit = _match(names, step, labels, [codes[open_] for codes in units])
             taken[open_[hit]] = index
-        return np.asarray(taken[unit])
+        return np.asarray(taken[tuples.of_entry])
 
     def with_classes(self, table: Table, step: NDArray[np.int32]) -> Recoding:
         """State the published classes of every step, as ``step`` assigns the rows of ``table``."""
@@ -181,29 +204,23 @@ class Recoding:
             models: the promises; what people demand for themselves is kept beside them.
             settings: ``suppression``, ``policies`` and ``demands``, as for ``anonymize``.
         """
-        from halfmask.release.apply import apply
-
         return apply(self, table, *models, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the recoding as JSON."""
-        from halfmask.release.storage import save
-
-        save(self, path)
+        _save(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Recoding:
         """Read a recoding that ``save`` wrote."""
-        from halfmask.release.storage import load
-
-        return load(path)
+        return _load(path)
 
     def to_csv(self, folder: str | PathLike[str], table: Table) -> list[str]:
         """Write one value mapping per column for the values of ``table``; returns the paths.
 
         The files name original values: they are for whoever holds the table, not for publication.
         """
-        from halfmask.release.mapping import write_mappings
+        from halfmask.release.export import write_mappings
 
         return write_mappings(self, table, folder)
 
@@ -215,25 +232,12 @@ class Recoding:
             name: the table's name in the database, with dots between its parts.
             dialect: duckdb, postgres or spark.
         """
-        from halfmask.release.sql import statement
+        from halfmask.release.export import sql_statement
 
-        return statement(self, table, name=name, dialect=dialect)
-
-
-def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
-    """Which values of a column have a label in some published class."""
-    position = list(recoding.columns).index(name)
-    found = np.zeros(len(table.encode(name).values), dtype=np.bool_)
-    for step in recoding.steps:
-        if step.classes is None:
-            return np.ones_like(found)
-        level_map, labels = label_texts(table, name, step.levels[name])
-        listed = {one[position] for one in step.classes}
-        found |= np.array([label in listed for label in labels], dtype=np.bool_)[level_map]
-    return found
+        return sql_statement(self, table, name=name, dialect=dialect)
 
 
-def combine(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
+def _combine(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
     """One integer per row that is equal exactly where all columns are equal."""
     key = np.zeros(1, dtype=np.int64)
     span = 1
@@ -261,7 +265,7 @@ def _labels(
 
 def _match(
     names: list[str],
-    step: Step,
+    step: RecodingStep,
     labels: list[tuple[dict[Label, int], dict[int, NDArray[np.int64]]]],
     units: list[NDArray[np.int32]],
 ) -> NDArray[np.bool_]:
@@ -277,10 +281,233 @@ def _match(
             own = look[step.levels[name]][units[position]]
             yield np.concatenate((own, np.maximum(listed, 0)))
 
-    key = combine(columns(), [len(place) for place, _ in labels])
+    key = _combine(columns(), [len(place) for place, _ in labels])
     count = len(units[0])
     return np.isin(key[:count], key[count:][known])
 
 
 def _none_last(labels: tuple[Label, ...]) -> tuple[tuple[bool, str], ...]:
     return tuple((label is None, label or "") for label in labels)
+
+
+def apply(
+    recoding: Recoding,
+    table: Table,
+    *models: Model,
+    suppression: float = 0.0,
+    policies: object = None,
+    demands: DemandsChoice = "keep",
+) -> Release:
+    """Recode ``table`` as ``recoding`` says, and release it if the models hold on its own rows.
+
+    What its people demand for themselves is kept too, unless the controller sets it aside.
+
+    Classes that fail are taken by a later step of the recoding or suppressed.
+
+    Raises:
+        HierarchyError: the table holds values that the hierarchies lack.
+        UnsatisfiableError: more than the share ``suppression`` of the rows would be suppressed.
+    """
+    table = with_policies(require_table(table), policies)
+    require_number("suppression", suppression, 0, 1)
+    if models:
+        require_models(models)
+    refuse_contradiction(models, demands)
+    statement(table, demands)
+    if demands == "keep":
+        models = demanded(table, models)
+    if not models:
+        raise PrivacyError("No promise was asked for: name at least one model.")
+    require_models(models)
+    published_columns(table)
+    everybody = len(table)
+    most = int(Fraction(str(suppression)) * everybody)
+    table, left_out = leave_out_unmet(table, models, most)
+    while True:
+        stated, step = _place(recoding, table, models)
+        keep = step >= 0
+        suppressed = int(np.count_nonzero(~keep)) + left_out
+        if suppressed > most or suppressed == everybody:
+            raise _too_many(recoding, table, models, (suppressed, everybody))
+        if keep.all() or _labels_stay(recoding, table, keep):
+            break
+        table, left_out = table.keep(keep), suppressed  # labels would follow rows that do not leave
+    return seal(
+        Candidate(
+            table=table,
+            models=models,
+            recoding=recoding if keep.all() and recoding.full_domain else stated,
+            step=step,
+            method="recoding",
+            parameters={"suppression": suppression},
+            notes=("These rows were recoded by a recoding found on other rows.",),
+            demands=demands,
+            left_out=left_out,
+        )
+    )
+
+
+def _place(
+    recoding: Recoding, table: Table, models: Sequence[Model]
+) -> tuple[Recoding, NDArray[np.int32]]:
+    """The recoding without classes that fail a model, and the step that each row then takes."""
+    stated = _with_all_classes(recoding, table)
+    step = stated.assign(table)
+    while (failing := _failing(stated, table, step, models)).any():
+        # Rows that an early step gives up may complete the classes of a later one.
+        first = failing & (step == step[failing].min())
+        stated = _without(stated, table, np.where(first, step, np.int32(-1)))
+        step = stated.assign(table)
+    return stated, step
+
+
+def _labels_stay(recoding: Recoding, table: Table, keep: NDArray[np.bool_]) -> bool:
+    """Whether the rows that leave would have the same labels without the others."""
+    bound = recoding.bind(table)
+    names = following(bound, list(recoding.columns))
+    return not names or labels_stay(bound, recoding.bind(table.keep(keep)), keep, names)
+
+
+def _with_all_classes(recoding: Recoding, table: Table) -> Recoding:
+    """The recoding with every step's classes listed; a full-domain one takes any class."""
+    steps = list(recoding.steps)
+    for index, one in enumerate(steps):
+        if one.classes is None or recoding.full_domain:
+            everyone = np.full(len(table), index, dtype=np.int32)
+            steps[index] = recoding.with_classes(table, everyone).steps[index]
+    return replace(recoding, steps=tuple(steps))
+
+
+def _failing(
+    recoding: Recoding, table: Table, step: NDArray[np.int32], models: Sequence[Model]
+) -> NDArray[np.bool_]:
+    """The rows whose class breaks a model."""
+    kept = np.flatnonzero(step >= 0)
+    failing = np.zeros(len(table), dtype=np.bool_)
+    if not len(kept):
+        return failing
+    labels = [as_text(column) for column in recoding.published(table, step).columns]
+    for model in models:
+        classes, ids = regroup(labels, table, kept, model, recoding)
+        failing[kept] |= ~model.passes(classes)[ids]
+    return failing
+
+
+def _without(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
+    """The recoding without the classes that the rows of ``step`` fall into."""
+    steps = []
+    for one, out in zip(recoding.steps, recoding.with_classes(table, step).steps, strict=True):
+        gone = set(out.classes or ())
+        steps.append(replace(one, classes=tuple(c for c in one.classes or () if c not in gone)))
+    return replace(recoding, steps=tuple(steps))
+
+
+def _too_many(
+    recoding: Recoding, table: Table, models: Sequence[Model], counts: tuple[int, int]
+) -> UnsatisfiableError:
+    suppressed, everybody = counts
+    step = _with_all_classes(recoding, table).assign(table)
+    kept = np.flatnonzero(step >= 0)
+    found: list[Verdict] = []
+    if len(kept):
+        found, _ = verdicts(models, recoding.published(table, step), table, kept, recoding)
+    return UnsatisfiableError(
+        f"{suppressed:,} of {everybody:,} new rows would have to be suppressed.",
+        verdicts=found,
+        levels=recoding.levels,
+        suppressed=suppressed,
+        advice=("Allow more suppression, or anonymize the new rows on their own.",),
+    )
+
+
+FORMAT = "halfmask.recoding/1"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCsv:
+    """A hierarchy file whose content travels with the recoding."""
+
+    rule: Csv
+    content: str
+
+    def build(self, column: str, values: pa.Array) -> Hierarchy:
+        """Bind the stored file to the values of ``column``."""
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / Path(self.rule.path).name
+            file.write_text(self.content, encoding="utf-8")
+            rule = replace(self.rule, path=file.name, folder=file.parent, encoding="utf-8")
+            return rule.build(column, values)
+
+    def to_dict(self) -> dict[str, object]:
+        """What stands behind ``hierarchy =`` in the schema file."""
+        return self.rule.to_dict()
+
+
+def _save(recoding: Recoding, path: str | PathLike[str]) -> None:
+    """Write ``recoding``, whose hierarchies may list original values, to a private file."""
+    document = {
+        "format": FORMAT,
+        "columns": {name: _plain(column) for name, column in recoding.columns.items()},
+        "steps": [{"levels": dict(s.levels), "classes": s.classes} for s in recoding.steps],
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    with private_file(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _load(path: str | PathLike[str]) -> Recoding:
+    """Read what ``save`` wrote."""
+    file = Path(path)
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"The recoding {str(file)!r} cannot be read: {why}.") from error
+    except ValueError as error:
+        raise InputError(f"The recoding {str(file)!r} is not a JSON file.") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(f"{str(file)!r} is not a recoding that this version reads ({FORMAT}).")
+    damaged = InputError(f"The recoding {str(file)!r} is damaged: save it again.")
+    try:
+        steps = tuple(_step(step) for step in document["steps"])
+        columns = _columns(document["columns"])
+        sound = bool(steps) and all(_fits(step, columns) for step in steps)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise damaged from error
+    if not sound:
+        raise damaged
+    return Recoding(columns, steps)
+
+
+def _plain(column: Column) -> dict[str, Any]:
+    entry = column_to_dict(column)
+    if isinstance(column.hierarchy, StoredCsv):
+        entry["content"] = column.hierarchy.content
+    elif isinstance(column.hierarchy, Csv):
+        from halfmask.table.text_file import read_text
+
+        rule = column.hierarchy
+        entry["content"] = read_text(rule.folder / rule.path, rule.encoding)
+    return entry
+
+
+def _columns(entries: dict[str, dict[str, Any]]) -> dict[str, Column]:
+    contents = {name: entry.pop("content") for name, entry in entries.items() if "content" in entry}
+    columns = dict(schema_from_dict({"columns": entries}, Path()).columns)
+    for name, content in contents.items():
+        rule = columns[name].hierarchy
+        if not isinstance(rule, Csv):
+            raise TypeError(name)
+        columns[name] = replace(columns[name], hierarchy=StoredCsv(rule, content))
+    return columns
+
+
+def _step(step: dict[str, Any]) -> RecodingStep:
+    levels = {str(name): int(level) for name, level in step["levels"].items()}
+    classes = step["classes"]
+    return RecodingStep(levels, None if classes is None else tuple(tuple(one) for one in classes))
+
+
+def _fits(step: RecodingStep, columns: dict[str, Column]) -> bool:
+    width = all(len(one) == len(columns) for one in step.classes or ())
+    return width and set(step.levels) == set(columns) and min(step.levels.values(), default=0) >= 0

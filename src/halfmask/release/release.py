@@ -1,87 +1,151 @@
-"""A release: rows that have been checked and may leave, with all that is known about them.
+"""A release: rows that were checked or paid for and may leave, with all that is known of them.
 
-Only ``halfmask.release.seal`` makes one.
+The token ``DOOR`` is known to the sealing code only: without it no release comes into being.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.release.columns import AS_IT_WAS
-from halfmask.release.frames import restored
-from halfmask.release.sealed import Sealed
+from halfmask.errors import PrivacyError
+from halfmask.release.document import AS_IT_WAS, plain, versions
+from halfmask.release.files import (
+    duckdb_relation,
+    pandas_frame,
+    polars_frame,
+    report_kind,
+    restore,
+    whole_file,
+    write_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
     import pyarrow as pa
 
+    from halfmask.dp.accountant import Receipt
+    from halfmask.dp.figures import ColumnBound
     from halfmask.models.verdict import Model, Verdict
-    from halfmask.release.columns import ColumnChange
-    from halfmask.release.demands import DemandsStatement
+    from halfmask.release.demands import DemandsStatement, NoisyDemands
+    from halfmask.release.document import ColumnChange
+    from halfmask.release.partition import ClassSizes
     from halfmask.release.recoding import Recoding
-    from halfmask.release.sizes import ClassSizes
-    from halfmask.table.incoming import Incoming
+    from halfmask.table.rows import Incoming
+
+DOOR = object()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Release(Sealed):
-    """Checked rows and what a reader must know of them.
+@dataclass(frozen=True, slots=True)
+class SealedGuarantee:
+    """What holds of rows that leave, found or verified by the door itself.
 
     Attributes:
-        verdicts: one per model, found on the very rows that leave.
-        models: the promises.
-        loss: the table's loss, 0 (nothing) to 1 (everything).
-        levels: the level per column where every row got the same, else None.
-        suppressed: how many rows do not leave.
-        rows: how many rows leave.
-        classes: the sizes of the published classes, in bins.
-        columns: what was done to each column of the original table.
-        recoding: how new rows can be recoded in the same way; None where they cannot.
-        method: how the recoding was found.
-        metric: what the search minimized.
-        gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
-        parameters: what is needed to repeat it.
-        versions: the programs that made it.
-        notes: what a reader should know, one sentence each.
-        statement: what is claimed, what is not, and what was measured, where rows were perturbed.
+        verdicts: one per promise (and level of an answer), found on the very rows that leave.
+        models: the promises about a table.
+        receipt: what was spent before, and every noisy view that was read for it; None: no noise.
+        bounds: under noise, how well an attacker can guess membership and each column of a person.
+        statement: what is claimed, what is not, and what was measured, where cells or rows are
+            not true.
         demands: whether people's own demands were kept or set aside; None where nobody states any.
     """
 
+    verdicts: tuple[Verdict, ...] = ()
+    models: tuple[Model, ...] = ()
+    receipt: Receipt | None = None
+    bounds: tuple[ColumnBound, ...] = ()
+    statement: Mapping[str, Any] = field(default_factory=dict)
+    demands: DemandsStatement | NoisyDemands | None = None
+
+    @property
+    def aside(self) -> DemandsStatement | NoisyDemands | None:
+        """What must be said first: people's own demands were set aside."""
+        return None if self.demands is None or self.demands.kept else self.demands
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Release:
+    """Rows that may leave and what a reader must know of them.
+
+    Attributes:
+        guarantee: what holds of the rows: verdicts of models, a receipt of noise, or both.
+        verdicts, models, statement, demands: those of the guarantee.
+        rows: how many rows leave.
+        method: how the rows were found or made.
+        parameters: what is needed to repeat it; public choices only.
+        versions: the programs that made it.
+        notes: what a reader should know, one sentence each.
+        loss: the table's loss, 0 (nothing) to 1 (everything); None where it cannot be told.
+        levels: the level per column where every row got the same, else None.
+        suppressed: how many rows do not leave.
+        classes: the sizes of the published classes, in bins.
+        columns: what was done to each column of the original table.
+        recoding: how new rows can be recoded in the same way; None where they cannot.
+        metric: what the search minimized.
+        gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
+    """
+
+    kind: ClassVar[str] = "release"
     _made_by: ClassVar[str] = "A release is made by checking rows: call halfmask.anonymize."
 
-    verdicts: tuple[Verdict, ...]
-    models: tuple[Model, ...]
-    loss: float
-    suppressed: int
-    rows: int
-    classes: ClassSizes
-    columns: tuple[ColumnChange, ...]
-    recoding: Recoding | None
+    guarantee: SealedGuarantee
     method: str
-    metric: str
-    gap: float | None
-    parameters: Mapping[str, Any]
-    versions: Mapping[str, str]
-    notes: tuple[str, ...]
-    origin: str
-    given: Mapping[str, Incoming]
     _arrow: pa.Table
     door: InitVar[object]
-    statement: Mapping[str, Any] = field(default_factory=dict)
-    demands: DemandsStatement | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=versions)
+    notes: tuple[str, ...] = ()
+    origin: str = "arrow"
+    given: Mapping[str, Incoming] = field(default_factory=dict)
+    loss: float | None = None
+    suppressed: int = 0
+    classes: ClassSizes | None = None
+    columns: tuple[ColumnChange, ...] = ()
+    recoding: Recoding | None = None
+    metric: str = "none"
+    gap: float | None = None
+
+    def __post_init__(self, door: object) -> None:
+        if door is not DOOR:
+            raise PrivacyError(self._made_by)
+
+    def __len__(self) -> int:
+        return int(self._arrow.num_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise PrivacyError("A release is not copied unchecked: write it to a file instead.")
 
     def __repr__(self) -> str:
-        aside = "" if self.demands is None or self.demands.kept else "DEMANDS SET ASIDE; "
-        personal = {model.name for model in self.models if model.policy}
-        promises = ", ".join(
-            v.model if v.model in personal else f"{v.model} {v.achieved:g}" for v in self.verdicts
-        )
-        return (
-            f"Release({aside}{self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; "
-            f"loss {self.loss:.4f})"
-        )
+        aside = "DEMANDS SET ASIDE; " if self.guarantee.aside else ""
+        return f"{type(self).__name__}({aside}{self._summary()})"
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What was found on the very rows that leave."""
+        return self.guarantee.verdicts
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The promises."""
+        return self.guarantee.models
+
+    @property
+    def statement(self) -> Mapping[str, Any]:
+        """What is claimed, what is not, and what was measured, where not all is true."""
+        return self.guarantee.statement
+
+    @property
+    def demands(self) -> DemandsStatement | NoisyDemands | None:
+        """Whether people's own demands were kept or set aside; None where nobody states any."""
+        return self.guarantee.demands
+
+    @property
+    def rows(self) -> int:
+        """How many rows leave."""
+        return len(self)
 
     @property
     def levels(self) -> dict[str, int] | None:
@@ -89,8 +153,57 @@ class Release(Sealed):
         return None if self.recoding is None else self.recoding.levels
 
     def to_arrow(self) -> pa.Table:
-        """The published rows as an Arrow table."""
-        return restored(self._arrow, self._untouched())
+        """The released rows as an Arrow table."""
+        return restore(self._arrow, self._untouched()) if self.columns else self._arrow
+
+    def to_pandas(self) -> Any:
+        """The released rows as a pandas frame; whole numbers stay whole where some are missing."""
+        return pandas_frame(self.to_arrow(), self._dtypes("pandas"))
+
+    def to_polars(self) -> Any:
+        """The released rows as a Polars frame."""
+        return polars_frame(self.to_arrow(), self._dtypes("polars"))
+
+    def to_duckdb(self) -> Any:
+        """The released rows as a DuckDB relation."""
+        return duckdb_relation(self.to_arrow())
+
+    def native(self) -> Any:
+        """The released rows as the kind that came in."""
+        convert = {
+            "pandas": self.to_pandas,
+            "polars": self.to_polars,
+            "duckdb": self.to_duckdb,
+        }.get(self.origin, self.to_arrow)
+        return convert()
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the released rows to a file whose suffix says the kind, whole or not at all."""
+        write_table(self.to_arrow(), path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is known of the release but its rows, as plain values."""
+        own = {} if self.demands is None else {"demands": self.demands.to_dict()}
+        facts = {
+            "format": f"halfmask.{self.kind}/1",
+            **self._facts(),
+            "versions": dict(self.versions),
+            "notes": list(self.notes),
+        }
+        # That demands were set aside is said before all else.
+        found: dict[str, Any] = plain(
+            {**own, **facts} if self.guarantee.aside else {**facts, **own}
+        )
+        return found
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
+        if report_kind(path) == ".json":
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            text = self._page()
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
     def _untouched(self) -> dict[str, Incoming]:
         """What columns were whose values leave as they are; text stays text in any case."""
@@ -102,13 +215,242 @@ class Release(Sealed):
             return {}
         return {name: was.dtype for name, was in self._untouched().items()}
 
-    def to_dict(self) -> dict[str, Any]:
-        """All that is known of the release but its rows, as plain values."""
-        from halfmask.release.document import document
+    def _personal(self) -> set[str]:
+        """The models whose figures are one person's: the highest demand of anybody."""
+        return {model.name for model in self.models if model.policy}
 
-        return document(self)
+    def _summary(self) -> str:
+        promises = ", ".join(
+            v.model if v.model in self._personal() else f"{v.model} {v.achieved:g}"
+            for v in self.verdicts
+        )
+        return (
+            f"{self.rows:,} rows, {self.suppressed:,} suppressed; {promises}; loss {self.loss:.4f}"
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        """What the document of this kind of release says, in its order."""
+        total = self.rows + self.suppressed
+        hidden = {"required": None, "achieved": None}
+        return {
+            "outcome": self._outcome(),
+            "rows": {
+                "original": total,
+                "published": self.rows,
+                "suppressed": self.suppressed,
+                "suppressed_share": self.suppressed / total,
+            },
+            "models": [model.to_dict() for model in self.models],
+            "verdicts": [
+                v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
+            ],
+            "loss": self.loss,
+            "levels": self.levels,
+            "columns": [column.to_dict() for column in self.columns],
+            "classes": None if self.classes is None else self.classes.to_dict(),
+            "method": self.method,
+            "metric": self.metric,
+            "gap": self.gap,
+            "steps": len(self.recoding.steps) if self.recoding is not None else 0,
+            "parameters": dict(self.parameters),
+            **({"statement": dict(self.statement)} if self.statement else {}),
+        }
+
+    def _outcome(self) -> str:
+        """What happened, in one sentence for a reader who knows no statistics."""
+        total = self.rows + self.suppressed
+        left = f"{self.rows:,} of {total:,}" if self.suppressed else f"All {total:,}"
+        count = len(self.verdicts)
+        promises = "the one promise asked for was" if count == 1 else f"all {count} promises were"
+        return (
+            f"{self._warning()}{left} rows may leave: {promises} checked on these very rows and "
+            f"kept, at the price of {self.loss:.1%} of the detail in the columns that others may "
+            f"know.{self._truth()}"
+        )
+
+    def _warning(self) -> str:
+        """What an outcome begins with where demands were set aside."""
+        return f"{self.guarantee.aside.words} " if self.guarantee.aside else ""
+
+    def _truth(self) -> str:
+        """How many cells are true, where labels may be false."""
+        if self.statement.get("kind") != "hybrid":
+            return ""
+        return f" {self.statement['measured']['true_cells']:.1%} of the published cells are true."
 
     def _page(self) -> str:
+        """The report as a self-contained page."""
         from halfmask.report import render
 
         return render(self.to_dict())
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLevel:
+    """One level of the chain and what was published there."""
+
+    level: int
+    step: str
+    k: int
+    l: int
+    rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The level as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Answer(Release):
+    """The checked rows of a query and what a reader must know of them.
+
+    Attributes:
+        verdicts: per level with rows, and per promise, what its rows achieve.
+        levels: the chain, with the number of rows published at each level.
+        people: how many people the published rows cover (F1).
+        depth: the sum of depth times people (F2), the coarsest level having depth 0.
+        withheld: reason to people left out; None where there are fewer than would be safe to say.
+        semantics: what was allowed to move.
+        gap: the proven distance of F2 from its optimum; 0.0 is optimal, None a heuristic.
+        engine: where the rows were read.
+        sql: the query as asked.
+    """
+
+    kind: ClassVar[str] = "answer"
+    _made_by: ClassVar[str] = "An answer is made by checking rows: call halfmask.query."
+
+    chain: tuple[AnswerLevel, ...]
+    people: int
+    depth: int
+    withheld: Mapping[str, int | None]
+    semantics: str
+    engine: str
+    sql: str
+
+    @property
+    def levels(self) -> tuple[AnswerLevel, ...]:  # type: ignore[override] # of rows, not of columns
+        """The chain, with the number of rows published at each level."""
+        return self.chain
+
+    def _summary(self) -> str:
+        used = ", ".join(f"level {x.level}: {x.rows}" for x in self.chain if x.rows)
+        return f"{len(self):,} rows; {used or 'nothing could be published'}"
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "rows": len(self),
+            "people": self.people,
+            "depth": self.depth,
+            "withheld": dict(self.withheld),
+            "semantics": self.semantics,
+            "gap": self.gap,
+            "engine": self.engine,
+            "levels": [level.to_dict() for level in self.chain],
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "sql": self.sql,
+        }
+
+    def _page(self) -> str:
+        from halfmask.report.page import render_answer
+
+        rows = [list(row.values()) for row in self._arrow.to_pylist()]
+        return render_answer(self.to_dict(), self._arrow.column_names, rows)
+
+
+class PrivateRelease(Release):
+    """Rows or answers under differential privacy, with the accountant's receipt.
+
+    There is no check on the output, no loss that could be told without a further look at the rows,
+    and there are no levels and no suppressed rows.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str] = "private"
+    _made_by: ClassVar[str] = (
+        "A private release needs the accountant's receipt: call halfmask.synthesize."
+    )
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was promised and every noisy view that was read for it."""
+        assert self.guarantee.receipt is not None  # noqa: S101 - the door demands one
+        return self.guarantee.receipt
+
+    @property
+    def bounds(self) -> tuple[ColumnBound, ...]:
+        """How well an attacker can guess membership and each column of one person."""
+        return self.guarantee.bounds
+
+    def _summary(self) -> str:
+        chances = ", ".join(f"{b.column} {100 * b.after:.3g}%" for b in self.bounds)
+        return (
+            f"{len(self):,} rows; {self.method}; {self.receipt.promise}; an attacker's best "
+            f"chance: {chances}"
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "outcome": self._outcome(),
+            "rows": {"published": len(self)},
+            "columns": list(self._arrow.column_names),
+            "privacy": self.receipt.to_dict(),
+            "attacker": [
+                {"column": b.column, "values": b.values, "before": b.before, "after": b.after}
+                for b in self.bounds
+            ],
+            "method": self.method,
+            "parameters": dict(self.parameters),
+        }
+
+    def _outcome(self) -> str:
+        member = self.bounds[0]
+        return (
+            f"{self._warning()}{len(self):,} rows may leave under {self.receipt.promise}: whoever "
+            "knows all other people can tell whether one person is in the table with a chance of "
+            f"at most {member.after:.1%} instead of {member.before:.0%}."
+        )
+
+    def _page(self) -> str:
+        from halfmask.report.page import rendered
+
+        return rendered("private.html", document=self.to_dict())
+
+
+class SyntheticRelease(Release):
+    """Synthetic rows without a formal guarantee: what was measured of them, what is not claimed."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "synthetic"
+    _made_by: ClassVar[str] = "A synthetic release is measured first: call halfmask.synthesize."
+
+    @property
+    def measured(self) -> Mapping[str, Any]:
+        """Attribution, nearness, the three criteria, membership and likeness."""
+        found: Mapping[str, Any] = self.statement["measured"]
+        return found
+
+    def _summary(self) -> str:
+        return f"{len(self):,} rows; {self.method}; no formal guarantee"
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "outcome": self._outcome(),
+            "rows": {"published": len(self)},
+            "columns": list(self._arrow.column_names),
+            "statement": dict(self.statement),
+            "method": self.method,
+            "parameters": dict(self.parameters),
+        }
+
+    def _outcome(self) -> str:
+        copies = self.measured["attribution"]["copies"]
+        return (
+            f"{self._warning()}{len(self):,} synthetic rows may leave with no formal guarantee: "
+            f"{copies:.1%} of them equal the row of a real person in all columns (numbers by "
+            "interval)."
+        )
+
+    def _page(self) -> str:
+        from halfmask.report.page import render_page
+
+        return render_page(self.to_dict())

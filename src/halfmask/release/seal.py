@@ -1,121 +1,224 @@
-"""The one door out: a candidate becomes a release only if its own rows keep every promise."""
+"""The one door out: a candidate becomes a release only if its own rows keep every promise.
+
+Every check here is made by code that the makers of candidates do not share.
+"""
 
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InternalError, PrivacyError
-from halfmask.release.columns import changes
-from halfmask.release.demands import hold_demands, told_first
-from halfmask.release.document import versions
-from halfmask.release.labels import label_texts
-from halfmask.release.leaving import leaving
-from halfmask.release.loss import column_loss, table_loss
-from halfmask.release.partition import Partition
-from halfmask.release.recheck import covers, verdicts
-from halfmask.release.release import Release
-from halfmask.release.sealed import DOOR
-from halfmask.release.sizes import ClassSizes
+from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
+from halfmask.release.candidate import (
+    AnswerCandidate,
+    Candidate,
+    NoiseCandidate,
+    SyntheticCandidate,
+)
+from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
+from halfmask.release.document import ColumnChange, column_changes, other_change
+from halfmask.release.masked import MaskedCandidate, seal_masked
+from halfmask.release.partition import (
+    ClassSizes,
+    Perturbation,
+    RowPartition,
+    column_loss,
+    label_texts,
+    table_loss,
+)
+from halfmask.release.recheck import require_cover, require_own_values, truth, verdicts
+from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.table.demands import states
+from halfmask.table.policies import DEMANDS
+from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Verdict
-    from halfmask.release.candidate import Candidate
+    from halfmask.release.masked import MaskedRelease
+    from halfmask.release.recheck import CellTruth
     from halfmask.release.recoding import Recoding
+    from halfmask.release.release import Answer, PrivateRelease, SyntheticRelease
+    from halfmask.release.tabulation import TableRelease, TabulationCandidate
     from halfmask.table.table import Table
 
 
-def seal(candidate: Candidate) -> Release:
-    """Check the rows that would leave, with code that the search does not share, and release them.
+@overload
+def seal(candidate: Candidate) -> Release: ...
+@overload
+def seal(candidate: AnswerCandidate) -> Answer: ...
+@overload
+def seal(candidate: NoiseCandidate) -> PrivateRelease: ...
+@overload
+def seal(candidate: SyntheticCandidate) -> SyntheticRelease: ...
+@overload
+def seal(candidate: TabulationCandidate) -> TableRelease: ...
+@overload
+def seal(candidate: MaskedCandidate) -> MaskedRelease: ...
+def seal(
+    candidate: Candidate
+    | AnswerCandidate
+    | NoiseCandidate
+    | SyntheticCandidate
+    | TabulationCandidate
+    | MaskedCandidate,
+) -> Release:
+    """Check what would leave, with code that its maker does not share, and release it.
 
     Raises:
         SchemaError: a column is not declared, so that nobody decided whether it may leave.
-        PrivacyError: no row would leave, or no promise was asked for.
-        InternalError: the candidate does not keep what the search claims, or what somebody in it
+        PrivacyError: no row would leave, no promise was asked for, or noise is not secure.
+        InternalError: the candidate does not keep what its maker claims, or what somebody in it
             demands; nothing leaves.
     """
-    names = leaving(candidate.table)
+    if isinstance(candidate, Candidate):
+        return _seal_table(candidate)
+    if isinstance(candidate, AnswerCandidate):
+        from halfmask.release.answer import seal_answer
+
+        return seal_answer(candidate)
+    if isinstance(candidate, NoiseCandidate):
+        from halfmask.release.synthetic import seal_noise
+
+        return seal_noise(candidate)
+    if isinstance(candidate, SyntheticCandidate):
+        from halfmask.release.synthetic import seal_synthetic
+
+        return seal_synthetic(candidate, published_columns(candidate.table))
+    if isinstance(candidate, MaskedCandidate):
+        return seal_masked(candidate, published_columns(candidate.rows))
+    from halfmask.release.tabulation import TabulationCandidate, seal_tabulation
+
+    if isinstance(candidate, TabulationCandidate):
+        return seal_tabulation(candidate)
+    raise ParameterError("candidate", type(candidate).__name__, "a candidate for a release")
+
+
+def published_columns(table: Table) -> tuple[str, ...]:
+    """The columns that leave, in their order: all but identifiers, the person and policies.
+
+    Nobody's silence counts as consent.
+
+    Raises:
+        SchemaError: columns that are not declared or not there; all of them at once.
+    """
+    schema, names = table.schema, table.arrow.column_names
+    faults = [
+        f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a role "
+        "(identifier, quasi, sensitive or other) in the schema."
+        for name in schema.undeclared(names)
+    ]
+    faults += schema.unknown(names)
+    if not schema.quasi:
+        faults.append(NO_QUASI)
+    if faults:
+        raise SchemaError(*faults)
+    return tuple(name for name in names if name not in schema.private)
+
+
+def _seal_table(candidate: Candidate) -> Release:
+    table, step = candidate.table, candidate.step
+    names = published_columns(table)
     if not candidate.models:
         raise PrivacyError("No promise was asked for: name at least one model.")
-    recoding = _described(candidate)
-    step = candidate.step
+    _require_shape(candidate)
     kept = np.flatnonzero(step >= 0)
     if not len(kept):
         raise PrivacyError("Every row would be suppressed: relax a model or declare a hierarchy.")
-    quasi = recoding.published(candidate.table, step)
-    if quasi.num_rows + int(np.count_nonzero(step == -1)) != len(candidate.table):
-        raise InternalError("Rows that leave and suppressed rows do not add up.")
-    covers(recoding, candidate.table, quasi, step)
-    found, ids = verdicts(candidate.models, quasi, candidate.table, kept, recoding)
-    hold(found, expected=len(kept))
-    own = hold_demands(candidate.table, kept, ids, candidate.models, candidate.demands)
-    losses = {name: column_loss(recoding, candidate.table, step, name) for name in recoding.columns}
-    loss = _loss(candidate, losses)
-    rows = published_rows(candidate.table, names, quasi, kept)
+    recoding, quasi = _labels(candidate, kept)
+    require_own_values(recoding, table, quasi, kept, candidate.models)
+    found, ids = verdicts(candidate.models, quasi, table, kept, recoding)
+    require_verdicts(found, expected=len(kept))
+    own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
+    own = own or _left_out_statement(candidate)
+    rows = _published_rows(table, names, quasi, kept)
+    if isinstance(recoding, Perturbation):
+        facts = _perturbation_facts(candidate, recoding, rows, ids)
+    else:
+        losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
+        columns = column_changes(table, rows, recoding, step, _with_left_out(candidate, losses))
+        facts = _ColumnFacts(losses, columns, _ambiguity_notes(recoding, table, kept))
     return Release(
-        verdicts=tuple(found),
-        models=tuple(candidate.models),
-        loss=loss,
-        suppressed=len(step) - len(kept),
-        rows=len(kept),
-        classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
-        columns=changes(candidate.table, rows, recoding, step, losses),
-        recoding=None if isinstance(recoding, Partition) else recoding,
+        guarantee=SealedGuarantee(
+            verdicts=tuple(found),
+            models=tuple(candidate.models),
+            statement=facts.statement,
+            demands=own,
+        ),
         method=candidate.method,
+        parameters=dict(candidate.parameters),
+        notes=order_notes(own, (*candidate.notes, *facts.notes)),
+        loss=_loss(candidate, facts.losses),
+        suppressed=len(step) - len(kept) + candidate.left_out,
+        classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
+        columns=facts.columns,
+        recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
         gap=candidate.gap,
-        parameters=dict(candidate.parameters),
-        versions=versions(),
-        notes=told_first(own, (*candidate.notes, *_ambiguous(recoding, candidate.table))),
-        demands=own,
-        origin=candidate.table.origin,
-        given=candidate.table.given,
+        origin=table.origin,
+        given=table.given,
         _arrow=rows,
         door=DOOR,
     )
 
 
-def require_declared(table: Table) -> None:
-    """Refuse a table of which ``seal`` would refuse a column, before a search begins."""
-    leaving(table)
-
-
-def _described(candidate: Candidate) -> Recoding | Partition:
-    """The recoding with its published classes stated where it needs them to repeat ``step``."""
-    table, recoding, step = candidate.table, candidate.recoding, candidate.step
-    quasi = list(table.schema.quasi)
-    if sorted(recoding.columns) != sorted(quasi):
-        raise InternalError("The recoding does not speak of all quasi-identifiers.")
-    _fits(candidate)
-    return recoding if isinstance(recoding, Partition) else _repeatable(recoding, table, step)
-
-
-def _fits(candidate: Candidate) -> None:
+def _require_shape(candidate: Candidate) -> None:
     """Demand that the steps are those of the recoding, and that no more rows go than allowed."""
     table, recoding, step = candidate.table, candidate.recoding, candidate.step
+    if sorted(recoding.columns) != sorted(table.schema.quasi):
+        raise InternalError("The recoding does not speak of all quasi-identifiers.")
     if step.shape != (len(table),) or (
         len(step) and not -1 <= step.min() <= step.max() < len(recoding.steps)
     ):
         raise InternalError("The candidate's steps do not match the table's rows.")
-    limit = candidate.parameters.get("suppression")
-    if limit is not None and int(np.count_nonzero(step < 0)) > Fraction(str(limit)) * len(table):
+    none = 0 if isinstance(recoding, Perturbation) else None
+    limit = candidate.parameters.get("suppression", none)
+    out, everybody = int(np.count_nonzero(step < 0)), len(table) + candidate.left_out
+    if candidate.left_out < 0:
+        raise InternalError("The candidate leaves out fewer rows than none.")
+    if limit is not None and out + candidate.left_out > Fraction(str(limit)) * everybody:
         raise InternalError("The candidate suppresses more rows than allowed.")
 
 
-def _repeatable(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
-    quasi = list(table.schema.quasi)
+def _labels(
+    candidate: Candidate, kept: NDArray[np.int64]
+) -> tuple[Recoding | RowPartition | Perturbation, pa.Table]:
+    """The recoding as it can be repeated, and the labels that it publishes."""
+    table, step, given = candidate.table, candidate.step, candidate.recoding
+    if isinstance(given, Perturbation):
+        if any(model.population is not None for model in candidate.models):
+            raise PrivacyError(
+                "A promise that compares with a population cannot be checked on perturbed labels: "
+                "use another method."
+            )
+        names = list(table.schema.quasi)
+        if given.labels.column_names != names or given.labels.num_rows != len(kept):
+            raise InternalError("The candidate's labels do not match the rows that leave.")
+        return given, given.labels
+    recoding = given if isinstance(given, RowPartition) else _make_repeatable(given, table, step)
+    quasi = recoding.published(table, step)
+    if quasi.num_rows + int(np.count_nonzero(step == -1)) != len(table):
+        raise InternalError("Rows that leave and suppressed rows do not add up.")
+    if sorted(quasi.column_names) != sorted(table.schema.quasi):
+        raise InternalError("Labels are for other columns than the quasi-identifiers.")
+    require_cover(recoding, table, quasi, step)
+    return recoding, quasi
+
+
+def _make_repeatable(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recoding:
+    """The recoding with its published classes stated where it needs them to repeat ``step``."""
+    top = {name: table.hierarchy(name).height + 1 for name in table.schema.quasi}
     for index, one in enumerate(recoding.steps):
-        top = {name: table.hierarchy(name).height + 1 for name in quasi}
-        if sorted(one.levels) != sorted(quasi) or any(
+        if sorted(one.levels) != sorted(top) or any(
             not 0 <= level <= top[name] for name, level in one.levels.items()
         ):
             raise InternalError(f"Step {index} of the recoding has levels that do not exist.")
@@ -126,7 +229,7 @@ def _repeatable(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Re
     return recoding
 
 
-def hold(found: Sequence[Verdict], *, expected: int) -> None:
+def require_verdicts(found: Sequence[Verdict], *, expected: int) -> None:
     """Let nothing leave that breaks a promise or was not checked on all rows."""
     broken = [v for v in found if not v.holds or v.rows != expected]
     if broken:
@@ -134,35 +237,52 @@ def hold(found: Sequence[Verdict], *, expected: int) -> None:
         raise InternalError(f"The rows that would leave break {words}; nothing was released.")
 
 
-def _loss(candidate: Candidate, losses: dict[str, Fraction]) -> float:
+def _left_out_statement(candidate: Candidate) -> DemandsStatement | None:
+    """That demands were kept, where all who state any were left out."""
+    schema = candidate.table.schema
+    stated = candidate.left_out and any(states(schema, demand) for demand in DEMANDS)
+    return DemandsStatement(kept=True, people=0, noise=0) if stated else None
+
+
+def _with_left_out(candidate: Candidate, losses: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """The losses with rows that were left out before, each lost in full; nothing else is known."""
+    rows, out = len(candidate.table), candidate.left_out
+    return {
+        name: Fraction(loss * rows + out, rows + out)
+        if candidate.table.hierarchy(name).size > 1
+        else loss
+        for name, loss in losses.items()
+    }
+
+
+def _loss(candidate: Candidate, losses: Mapping[str, Fraction]) -> float:
+    """The loss over all rows, after what the search claims of the table's rows was checked."""
     weights = {name: candidate.table.schema.columns[name].weight for name in losses}
-    loss = table_loss(losses, weights)
+    whole = _with_left_out(candidate, losses)
     if candidate.loss is None or candidate.metric != "loss":
-        return loss
+        return table_loss(whole, weights)
     for aggregate in ("geometric", "arithmetic"):
-        loss = table_loss(losses, weights, aggregate=aggregate)
-        if abs(candidate.loss - loss) <= 1e-9:
-            return loss
+        claimed = table_loss(losses, weights, aggregate=aggregate)
+        if abs(candidate.loss - claimed) <= 1e-9:
+            return table_loss(whole, weights, aggregate=aggregate)
     raise InternalError("The search claims another loss than the rows that leave have.")
 
 
-def _levels(recoding: Recoding | Partition, table: Table, name: str) -> set[int]:
-    """The levels of which a column publishes labels; ranges have none."""
-    if isinstance(recoding, Partition):
-        levels = recoding.labels[name].levels(table, name)
-        return set() if levels is None else set(np.unique(levels).tolist())
-    return {one.levels[name] for one in recoding.steps}
+def _ambiguity_notes(
+    recoding: Recoding | RowPartition, table: Table, kept: NDArray[np.int64]
+) -> list[str]:
+    """Say where labels of several levels that cover different values are spelled alike.
 
-
-def _ambiguous(recoding: Recoding | Partition, table: Table) -> list[str]:
-    """Say where labels of several levels that cover different values are spelled alike."""
+    Values that no row holds which leaves are not counted: they would be told of.
+    """
     notes = []
     for name in recoding.columns:
         covered: dict[str | None, set[bytes]] = {}
+        values = np.unique(table.encode(name).codes[kept])
         for level in _levels(recoding, table, name):
             level_map, labels = label_texts(table, name, level)
-            for code, text in enumerate(labels):
-                covered.setdefault(text, set()).add((level_map == code).tobytes())
+            for code in np.unique(level_map[values]).tolist():
+                covered.setdefault(labels[code], set()).add((level_map[values] == code).tobytes())
         alike = sum(len(values) > 1 for values in covered.values())
         if alike:
             notes.append(
@@ -172,11 +292,21 @@ def _ambiguous(recoding: Recoding | Partition, table: Table) -> list[str]:
     return notes
 
 
-def published_rows(
+def _levels(recoding: Recoding | RowPartition, table: Table, name: str) -> set[int]:
+    """The levels of which a column publishes labels; ranges have none."""
+    if isinstance(recoding, RowPartition):
+        levels = recoding.labels[name].levels(table, name)
+        return set() if levels is None else set(np.unique(levels).tolist())
+    return {one.levels[name] for one in recoding.steps}
+
+
+def _published_rows(
     table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]
 ) -> pa.Table:
     """The columns that leave, in their order, with rows in an order that tells nothing."""
-    order = _shuffled(len(kept))
+    # From the system's secure source: a seed could be guessed, and the order of the table undone.
+    random = np.frombuffer(secrets.token_bytes(8 * len(kept)), dtype=np.uint64)
+    order = np.argsort(random, kind="stable")
     columns = {
         name: _fresh(
             quasi[name].take(pa.array(order))
@@ -186,11 +316,6 @@ def published_rows(
         for name in names
     }
     return pa.table(columns)
-
-
-def _shuffled(rows: int) -> NDArray[np.int64]:
-    """A random order from the system's secure source."""
-    return np.argsort(np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64), kind="stable")
 
 
 def _fresh(column: pa.ChunkedArray) -> pa.Array:
@@ -203,3 +328,71 @@ def _fresh(column: pa.ChunkedArray) -> pa.Array:
         return pa.DictionaryArray.from_arrays(indices, present)
     array = column.combine_chunks()
     return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnFacts:
+    """What the door finds out about the columns of a table that leaves."""
+
+    losses: Mapping[str, Fraction]
+    columns: tuple[ColumnChange, ...]
+    notes: Sequence[str]
+    statement: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _perturbation_facts(
+    candidate: Candidate, given: Perturbation, rows: pa.Table, ids: NDArray[Any]
+) -> _ColumnFacts:
+    """What false labels do to the cells of each column, and how many cells are true."""
+    table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
+    cells = {name: truth(given, table, kept, ids, name) for name in table.schema.quasi}
+    every = cells.values()
+    true = sum(cell.true for cell in every) / sum(cell.rows for cell in every)
+    whole = sum(cell.true_classes for cell in every) / sum(cell.classes for cell in every)
+    notes = (
+        f"This is a hybrid release: {true:.1%} of the published cells contain the true value, the "
+        "others were perturbed.",
+        f"{whole:.1%} of the pairs of a class and a column are generalized without perturbation.",
+        "The loss counts how wide the labels are; that some are false is not in it.",
+    )
+    measured = {
+        "true_cells": true,
+        "true_class_columns": whole,
+        "true_cells_by_column": {n: c.true / c.rows for n, c in cells.items()},
+        "perturbed_classes_by_column": {n: c.classes - c.true_classes for n, c in cells.items()},
+    }
+    statement = {
+        "kind": "hybrid",
+        "claimed": [model.name for model in candidate.models],
+        "not_claimed": ["that published cells are true", "differential privacy"],
+        "measured": measured,
+    }
+    losses = {name: cell.loss for name, cell in cells.items()}
+    counted = _with_left_out(candidate, losses)
+    columns = tuple(
+        _perturbed_change(table, rows, kept, name, (cells[name], counted[name]))
+        if name in cells
+        else other_change(table, rows, name)
+        for name in table.arrow.column_names
+    )
+    return _ColumnFacts(losses, columns, notes, statement)
+
+
+def _perturbed_change(
+    table: Table,
+    rows: pa.Table,
+    kept: NDArray[np.int64],
+    name: str,
+    found: tuple[CellTruth, Fraction],
+) -> ColumnChange:
+    cells, loss = found
+    share = cells.true / cells.rows
+    return ColumnChange(
+        name=name,
+        role="quasi",
+        action=f"replaced by the label of its class, true for {share:.1%} of the rows",
+        published=True,
+        before=len(np.unique(table.encode(name).codes[kept])),
+        after=len(encode(rows[name]).values),
+        loss=float(loss),
+    )

@@ -1,6 +1,5 @@
 """Documents as pages that people can read, print and sign."""
 
-from halfmask.report.page import render
-from halfmask.report.policies import render_policies
+from halfmask.report.page import render, render_policies
 
 __all__ = ["render", "render_policies"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-Line = dict[str, Any]
+RateLine = dict[str, Any]
 _ATTACKERS = {
     "identity": "has the original column and the published labels, and wants the value behind a "
     "label",
@@ -30,7 +30,7 @@ def rate(value: float | None) -> str:
     return "over 0.9999" if 0.99995 < value < 1 else f"{value:.4f}"
 
 
-def attack_lines(document: dict[str, Any], *, together: bool) -> list[Line]:
+def attack_lines(document: dict[str, Any], *, together: bool) -> list[RateLine]:
     """Per attack its attacker and a line per column.
 
     With ``together``, all quasi-identifiers are known jointly; else each of them alone.
@@ -54,7 +54,7 @@ def _whole(one: dict[str, Any], quasi: int) -> bool:
     return one["attack"] == "identity" or len(one["keys"]) == quasi
 
 
-def _line(one: dict[str, Any]) -> Line:
+def _line(one: dict[str, Any]) -> RateLine:
     known = one["rate"] is not None
     return {
         "target": one["target"],
@@ -77,7 +77,7 @@ def _chance(one: dict[str, Any] | None) -> str:
     return f"by chance {rate(one['value'])}{ends}"
 
 
-def need_lines(document: dict[str, Any]) -> list[Line]:
+def need_lines(document: dict[str, Any]) -> list[RateLine]:
     """Each need before and after, and whether it is met."""
     out = []
     for one in document["needs"]:
@@ -123,7 +123,7 @@ def short(one: dict[str, Any]) -> str:
     return "not known" if one["value"] is None else rate(one["value"])
 
 
-def telling(one: dict[str, Any]) -> list[Line]:
+def telling(one: dict[str, Any]) -> list[RateLine]:
     """The hundred values that tell most, weighed by their rows."""
     held = sorted(one["values"], key=lambda v: (-(v["unweighted"] or 0) * v["share"], -v["count"]))
     return [v | {"value": _written(v["value"])} for v in held[:100]]

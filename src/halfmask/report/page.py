@@ -1,4 +1,4 @@
-"""The report page: one HTML file that carries its style, scripts and figures with it."""
+"""The pages: one HTML file each that carries its style, scripts and figures with it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,36 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from halfmask.report.figures import count, figure, percent
-from halfmask.report.plots import bin_label, plots, quasi
-from halfmask.report.words import effort, limits, words
+from halfmask.report import discrimination, population
+from halfmask.report import frontier as frontier_words
+from halfmask.report import words as sentences
+from halfmask.report.frontier import frontier
+from halfmask.report.plots import (
+    BAR,
+    MOST_BARS,
+    assessment,
+    band,
+    bin_label,
+    comparison,
+    plot,
+    plots,
+    quasi,
+    synthetic,
+)
+from halfmask.report.words import (
+    count_text,
+    effort,
+    figure_text,
+    limits,
+    percent_text,
+    score_text,
+    term,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
 
 _HOME = resources.files("halfmask.report")
 
@@ -49,7 +73,9 @@ def rendered(
         undefined=jinja2.StrictUndefined,
         loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
     )
-    environment.filters.update(count=count, percent=percent, figure=figure, embed=_embed)
+    environment.filters.update(
+        count=count_text, percent=percent_text, figure=figure_text, embed=_embed
+    )
     environment.filters.update(filters or {})
     return environment.get_template(template).render(
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
@@ -73,3 +99,213 @@ def _embed(value: object) -> Markup:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704 - nothing in it is read as HTML
+
+
+_KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "halfmask.assessment": ("assessment.html", assessment),
+    "halfmask.comparison": ("comparison.html", comparison),
+    "halfmask.discrimination": ("discrimination.html", lambda _: {}),
+    "halfmask.frontier": ("frontier.html", frontier),
+    "halfmask.synthetic": ("synthetic.html", synthetic),
+}
+
+
+def render_page(document: dict[str, Any]) -> str:
+    """The page for a document, by its ``format``.
+
+    Example:
+        >>> from halfmask.report.page import render_page
+        >>> render_page(assessment.to_dict())  # doctest: +SKIP
+        '<!doctype html>...'
+    """
+    template, plots = _KINDS[document["format"].split("/")[0]]
+    return rendered(
+        template,
+        {"estimate": estimate, "score": score_text, "finding": finding, "meaning": meaning},
+        document=document,
+        plots=plots(document),
+        rates=discrimination,
+        say=sentences,
+        population=population,
+        band=band,
+        most_bars=MOST_BARS,
+        frontier=frontier_words,
+        term=term,
+    )
+
+
+_FORMS: dict[str, Callable[[float], str]] = {
+    "percent": percent_text,
+    "score": score_text,
+    "figure": figure_text,
+    "count": lambda value: count_text(round(value)),
+}
+
+
+def estimate(value: dict[str, Any] | None, form: str = "percent") -> str:
+    """An estimate with its interval, or why there is none."""
+    if value is None:
+        return "not measured"
+    if value["value"] is None:
+        return f"not known: {value['reason']}"
+    write = _FORMS[form]
+    text = write(value["value"])
+    low, high = value["low"], value["high"]
+    if low is not None and high is not None and (low, high) != (value["value"], value["value"]):
+        text += f" ({write(low)} to {write(high)})"
+    return text if value["trusted"] else f"{text}, not to be relied on: {value['reason']}"
+
+
+def finding(one: dict[str, Any]) -> str:
+    """A finding as a figure: of the original and the release where both are known."""
+    before, after, sentence = one["before"], one["after"], one["sentence"]
+    if before is None and after is None:
+        return sentence or "not known"
+    text = "not known" if after is None else estimate(after, one["form"])
+    if before is not None:
+        text = f"{_FORMS[one['form']](before)} → {text}"
+    return f"{text}. {sentence}" if sentence else text
+
+
+def meaning(one: dict[str, Any]) -> str:
+    """What a finding counts, on how many it was tried, and what a reader should know of it."""
+    after, text = one["after"], one["meaning"]
+    if after is None or after["value"] is None:
+        return str(text)
+    if after["low"] != after["high"]:
+        text += f", n = {after['n']:,}"
+    return f"{text}. {after['reason']}" if after["trusted"] and after["reason"] else str(text)
+
+
+MOST_ROWS = 500
+
+
+def render_answer(document: dict[str, Any], columns: list[str], rows: list[list[object]]) -> str:
+    """The page for the document of an answer and its rows; long answers are cut and say so."""
+    return rendered(
+        "answer.html",
+        document=document,
+        columns=columns,
+        rows=[[_cell_text(value) for value in row] for row in rows[:MOST_ROWS]],
+        numeric=[_is_numeric(rows, i) for i in range(len(columns))],
+        plots={"plot-levels": levels(document)},
+    )
+
+
+def levels(document: dict[str, Any]) -> dict[str, Any]:
+    """One bar per level: how many rows were published there."""
+    data = [
+        {"level": f"{x['level']}: {x['step']} (k={x['k']}, l={x['l']})", "rows": x["rows"]}
+        for x in document["levels"]
+    ]
+    text = {"field": "rows", "type": "quantitative", "format": ",d"}
+    return plot(
+        data,
+        height=BAR * max(len(data), 1),
+        encoding={
+            "y": {
+                "field": "level",
+                "type": "nominal",
+                "sort": None,
+                "title": None,
+                "axis": {"labelLimit": 320},
+            },
+            "x": {
+                "field": "rows",
+                "type": "quantitative",
+                "title": "rows published",
+                "axis": {"tickMinStep": 1, "format": ",d"},
+            },
+            "tooltip": [{"field": "level"}, text],
+        },
+        layer=[
+            {"mark": "bar"},
+            {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": {"text": text}},
+        ],
+    )
+
+
+def _cell_text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def _is_numeric(rows: list[list[object]], column: int) -> bool:
+    values = [row[column] for row in rows if row[column] is not None]
+    return bool(values) and not any(isinstance(v, str | bool) for v in values)
+
+
+SCENARIOS = {
+    "over_moderate": "over one moderate k",
+    "over_uniform": "over the highest k for all",
+    "over_deleting": "over deleting the demanding",
+}
+
+
+def render_policies(document: dict[str, Any]) -> str:
+    """The page for the document of a comparison of policies."""
+    return rendered(
+        "policies.html",
+        document=document,
+        scenarios=SCENARIOS,
+        plots={"plot-gains": gains(document)},
+    )
+
+
+def gains(document: dict[str, Any]) -> dict[str, Any]:
+    """One point with its interval per population and scenario; above 1 personal demands gain."""
+    data = [
+        {
+            "population": one["concern"],
+            "scenario": words,
+            "gain": one[key]["mean"],
+            "low": one[key]["low"],
+            "high": one[key]["high"],
+        }
+        for one in document["gains"]
+        for key, words in SCENARIOS.items()
+    ]
+    order = [one["concern"] for one in document["gains"]]
+    y = {"field": "population", "type": "nominal", "sort": order, "title": None}
+    color = {
+        "field": "scenario",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "legend": {"labelLimit": 260},
+    }
+    offset = {"field": "scenario", "type": "nominal", "sort": None}
+    x = {"field": "gain", "type": "quantitative", "title": "loss of the alternative / personal",
+         "scale": {"zero": False, "type": "log"}}  # fmt: skip
+    return plot(
+        data,
+        height=64 * max(len(order), 1),
+        layer=[
+            {"mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": {"x": {"datum": 1}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {
+                    "y": y,
+                    "yOffset": offset,
+                    "color": color,
+                    "x": {**x, "field": "low"},
+                    "x2": {"field": "high"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                "encoding": {
+                    "y": y,
+                    "yOffset": offset,
+                    "color": color,
+                    "x": x,
+                    "tooltip": [
+                        {"field": "population"},
+                        {"field": "scenario"},
+                        {"field": "gain", "format": ".3f"},
+                    ],
+                },
+            },
+        ],
+    )

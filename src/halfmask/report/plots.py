@@ -1,4 +1,4 @@
-"""The report's plots as Vega-Lite specifications; all figures come from the document."""
+"""Plots as Vega-Lite specifications; all figures come from the document."""
 
 from __future__ import annotations
 
@@ -190,3 +190,287 @@ def _part(level: int, column: dict[str, Any]) -> float:
 
 def _level(level: int, column: dict[str, Any]) -> str:
     return "suppressed" if level > column["height"] else f"{level} of {column['height']}"
+
+
+WARM, COOL = "#c2703d", "#2f7f86"
+
+
+def criteria(document: dict[str, Any]) -> dict[str, Any]:
+    """The risk of each criterion with its interval, beside the limit."""
+    data = []
+    for one in document["criteria"]:
+        if one["risk"]["value"] is None:
+            continue
+        name = one["name"] if one["column"] is None else f"{one['name']} of {one['column']}"
+        data.append(
+            {
+                "criterion": name,
+                "risk": one["risk"]["value"],
+                "low": one["risk"]["low"],
+                "high": one["risk"]["high"],
+                "outcome": one["outcome"],
+            }
+        )
+    y = {"field": "criterion", "type": "nominal", "sort": None, "title": None,
+         "axis": {"labelLimit": 190}}  # fmt: skip
+    x = {**PERCENT, "field": "risk", "title": "risk (dashed: the limit)"}
+    x.pop("stack", None)
+    return plot(
+        data,
+        height=max(60, 2 * BAR * len(data) // 2),
+        layer=[
+            {
+                "mark": {"type": "rule", "strokeDash": [4, 4], "color": WARM},
+                "encoding": {"x": {"datum": document["limit"], "type": "quantitative"}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2, "color": COOL},
+                "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 80, "color": COOL},
+                "encoding": {
+                    "y": y,
+                    "x": x,
+                    "tooltip": [
+                        {"field": "criterion"},
+                        {"field": "risk", "format": ".1%"},
+                        {"field": "low", "format": ".1%"},
+                        {"field": "high", "format": ".1%"},
+                        {"field": "outcome"},
+                    ],
+                },
+            },
+        ],
+    )
+
+
+def found_axes() -> dict[str, Any]:
+    """Rows by the chance that their people are found."""
+    return {
+        "x": {
+            "field": "risk",
+            "type": "ordinal",
+            "sort": None,
+            "title": "chance of being found",
+            "axis": {"labelAngle": -35},
+        },
+        "y": {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"format": "~s"}},
+    }
+
+
+def band(one: dict[str, Any]) -> str:
+    """The chances that a bar covers."""
+    return f"to {one['high']:.0%}" if one["low"] == 0 else f"{one['low']:.0%} to {one['high']:.0%}"
+
+
+def two(field: str, first: str, second: str) -> dict[str, Any]:
+    """The colors of two tables or cases."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": [first, second], "range": [WARM, COOL]},
+    }
+
+
+def synthetic(document: dict[str, Any]) -> dict[str, Any]:
+    """The criteria that were tried on a synthetic table."""
+    tried = document["statement"]["measured"]["criteria"]
+    return {"plot-criteria": criteria({"criteria": tried, "limit": tried[0]["limit"]})}
+
+
+MOST_BARS = 12  # columns that a plot shows; the tables hold all
+
+
+def assessment(document: dict[str, Any]) -> dict[str, Any]:
+    """One specification per plot, by the id of the element that shows it."""
+    out = {
+        "plot-risk": _risk(document["reidentification"]["distribution"]),
+        "plot-criteria": criteria(document),
+    }
+    if document["unique_rows"]:
+        out["plot-advice"] = _advice(document)
+    if document["special_uniques"]["special_rows"]:
+        out["plot-columns"] = _contributions(document)
+    if document["survey"]:
+        out["plot-survey"] = _risk(document["survey"]["individual"]["distribution"])
+    return out
+
+
+def _risk(bins: list[dict[str, Any]]) -> dict[str, Any]:
+    data = [{"risk": band(one), "rows": one["rows"]} for one in bins]
+    return plot(
+        data,
+        height=200,
+        mark="bar",
+        encoding={
+            **found_axes(),
+            "tooltip": [{"field": "risk"}, {"field": "rows", "format": ","}],
+        },
+    )  # fmt: skip
+
+
+def _advice(document: dict[str, Any]) -> dict[str, Any]:
+    data = []
+    shown = document["advice"][:MOST_BARS]
+    for one in shown:
+        data.append({"column": one["column"], "case": "one level up", "rows": one["one_level"]})
+        data.append({"column": one["column"], "case": "removed", "rows": one["removed"]})
+    return plot(
+        data,
+        height=int(BAR * 1.5 * len(shown)),
+        mark="bar",
+        encoding={
+            "y": {"field": "column", "type": "nominal", "sort": None, "title": None},
+            "yOffset": {"field": "case"},
+            "x": {
+                "field": "rows",
+                "type": "quantitative",
+                "title": f"rows left alone (now: {document['unique_rows']:,})",
+                "axis": {"format": "~s", "tickCount": 5},
+            },
+            "color": two("case", "one level up", "removed"),
+            "tooltip": [
+                {"field": "column"},
+                {"field": "case"},
+                {"field": "rows", "format": ","},
+            ],
+        },
+    )
+
+
+def _contributions(document: dict[str, Any]) -> dict[str, Any]:
+    found = sorted(document["special_uniques"]["contributions"], key=lambda one: -one["score"])
+    data = [{"column": one["name"], "share": one["score"]} for one in found[:MOST_BARS]]
+    return plot(
+        data,
+        height=BAR * len(data),
+        mark="bar",
+        encoding={
+            "y": {"field": "column", "type": "nominal", "sort": "-x", "title": None},
+            "x": {**PERCENT, "field": "share", "title": "part in singling people out"},
+            "tooltip": [{"field": "column"}, {"field": "share", "format": ".1%"}],
+        },
+    )
+
+
+def comparison(document: dict[str, Any]) -> dict[str, Any]:
+    """One specification per plot."""
+    out = {
+        "plot-criteria": criteria(document),
+        "plot-distances": _distances(document),
+        "plot-associations": _associations(document),
+    }
+    if not document["made_up"]:
+        out["plot-risk"] = _before_after(document)
+    known = [
+        one
+        for one in document["predictions"]
+        if one["original"]["value"] is not None and one["release"]["value"] is not None
+    ]
+    if known:
+        out["plot-predictions"] = _predictions(known)
+    return out
+
+
+def _before_after(document: dict[str, Any]) -> dict[str, Any]:
+    data = [
+        {"risk": band(one), "rows": one["rows"], "table": name}
+        for name in ("original", "release")
+        for one in document["before" if name == "original" else "after"]["distribution"]
+    ]
+    return plot(
+        data,
+        height=200,
+        mark="bar",
+        encoding={
+            **found_axes(),
+            "xOffset": {"field": "table"},
+            "color": two("table", "original", "release"),
+            "tooltip": [{"field": "table"}, {"field": "risk"}, {"field": "rows", "format": ","}],
+        },
+    )  # fmt: skip
+
+
+def _distances(document: dict[str, Any]) -> dict[str, Any]:
+    data = [{"column": one["name"], "distance": one["hellinger"]} for one in document["distances"]]
+    return plot(
+        data,
+        height=BAR * len(data),
+        mark="bar",
+        encoding={
+            "y": {"field": "column", "type": "nominal", "sort": None, "title": None},
+            "x": {**PERCENT, "field": "distance", "title": "Hellinger distance",
+                  "axis": {"format": ".1f", "tickCount": 5}},
+            "tooltip": [{"field": "column"}, {"field": "distance", "format": ".3f"}],
+        },
+    )  # fmt: skip
+
+
+def _associations(document: dict[str, Any]) -> dict[str, Any]:
+    data = [
+        {
+            "pair": " and ".join(one["columns"]),
+            "kind": one["kind"],
+            "before": one["before"],
+            "after": one["after"],
+        }
+        for one in document["pairs"]
+    ]
+    low = -1 if any(min(one["before"], one["after"]) < -0.005 for one in data) else 0
+    axis = {"type": "quantitative", "scale": {"domain": [low, 1]}, "axis": {"tickCount": 5}}
+    return plot(
+        data,
+        height=260,
+        layer=[
+            {
+                "data": {"values": [{"x": low, "y": low}, {"x": 1, "y": 1}]},
+                "mark": {"type": "line", "strokeDash": [4, 4], "color": "#9aa5a8"},
+                "encoding": {
+                    "x": {"field": "x", "type": "quantitative"},
+                    "y": {"field": "y", "type": "quantitative"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.7,
+                         "color": COOL},
+                "encoding": {
+                    "x": {**axis, "field": "before", "title": "association in the original"},
+                    "y": {**axis, "field": "after", "title": "in the release"},
+                    "tooltip": [
+                        {"field": "pair"},
+                        {"field": "kind"},
+                        {"field": "before", "format": ".2f"},
+                        {"field": "after", "format": ".2f"},
+                    ],
+                },
+            },
+        ],
+    )  # fmt: skip
+
+
+def _predictions(found: list[dict[str, Any]]) -> dict[str, Any]:
+    data = [
+        {
+            "model": f"{one['model']}, {one['target']}",
+            "trained": name,
+            "score": max(0.0, one[name]["value"]),
+        }
+        for one in found
+        for name in ("original", "release")
+    ]
+    return plot(
+        data,
+        height=int(BAR * 1.5 * len(found)),
+        mark="bar",
+        encoding={
+            "y": {"field": "model", "type": "nominal", "sort": None, "title": None,
+                  "axis": {"labelLimit": 190}},
+            "yOffset": {"field": "trained"},
+            "x": {**PERCENT, "stack": None, "field": "score", "title": "score on original rows"},
+            "color": two("trained", "original", "release"),
+            "tooltip": [{"field": "model"}, {"field": "trained"},
+                        {"field": "score", "format": ".1%"}],
+        },
+    )  # fmt: skip

@@ -1,118 +1,400 @@
-"""What each promise means, what it assumes of an attacker and what it leaves open, in words."""
+"""The words of reports: figures, sentences and terms for a reader who knows no statistics.
+
+Figures have few digits, and are never 0 % or 100 % where that is not quite so. What a promise means
+is said by its model.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from halfmask.models.verdict import Words, known_models
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """One model for a reader who is no specialist.
 
-    Attributes:
-        promise: what holds for everybody in the release.
-        attacker: what the promise assumes that an attacker knows and does.
-        open: what it does not protect from.
-        bound: how the figure is compared, ``"at least"`` or ``"at most"``.
+def count_text(value: float) -> str:
+    """A count with its thousands apart."""
+    return f"{value:,}"
+
+
+def rows_text(value: int) -> str:
+    """A count of rows."""
+    return f"{value:,} row" if value == 1 else f"{value:,} rows"
+
+
+def percent_text(value: float) -> str:
+    """A share as percent."""
+    if 0 < value < 0.001:
+        return "under 0.1%"
+    return "over 99.9%" if 0.999 < value < 1 else f"{value:.1%}"
+
+
+def score_text(value: float) -> str:
+    """A figure between about 0 and 1, or a small ratio, in three digits."""
+    if abs(value) < 1e-12:  # what rounding leaves
+        return "0"
+    if abs(value) < 0.0005:
+        return "under 0.001"
+    if 0.9995 < value < 1:
+        return "over 0.999"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def figure_text(value: float | None) -> str:
+    """A required or achieved figure, in few digits."""
+    if value is None:
+        return "none"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if 0 < abs(value) < 1e-12:  # what rounding leaves
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return "over 0.9999" if 0.9999 < value < 1 else f"{value:.4g}"
+
+
+_MARKS = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"}
+_NAMED = 6  # columns that a sentence can name
+_HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
+_ORDER = {"not met": 0, "undecided": 1, "met": 2}
+_COARSER = ("singling out", "linkability", "linkability, by names")  # mended by larger classes
+TAKE_OUT = "Take it out."  # how notes about columns end that must not leave
+_STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
+MADE_UP = (
+    "Some people fit no released row although nobody was left out: cells are false, rows stand for "
+    "nobody, or labels cannot be read. How many released rows are alike, and what values they "
+    "share, is then no measure of people; the criteria and the attacks are."
+)
+
+
+def mark(criterion: dict[str, Any]) -> str:
+    """The outcome as a word with a sign, so that it needs no color."""
+    return _MARKS[criterion["outcome"]]
+
+
+def style(criterion: dict[str, Any]) -> str:
+    """The class of style of an outcome."""
+    return _STYLES[criterion["outcome"]]
+
+
+def decided_by_attack(criterion: dict[str, Any]) -> bool:
+    """Whether the attack itself fails the criterion; else what left with the rows does."""
+    high = criterion["risk"]["high"]
+    return high is not None and high > criterion["limit"]
+
+
+def title(criterion: dict[str, Any]) -> str:
+    """The criterion, and what is guessed."""
+    column = criterion["column"]
+    return criterion["name"] if column is None else f"{criterion['name']} of {column}"
+
+
+def base(criterion: dict[str, Any]) -> str:
+    """The word that the criterion is explained under."""
+    return str(criterion["name"]).split(",")[0]
+
+
+def verdicts(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """One outcome for each of the three criteria: the worst of its attacks, and which that is.
+
+    ``by`` is empty where the attack that the criterion is named for is as bad.
     """
+    worst: dict[str, dict[str, Any]] = {}
+    for one in document["criteria"]:
+        name = base(one)
+        if name not in worst or _ORDER[one["outcome"]] < _ORDER[worst[name]["outcome"]]:
+            by = one["name"].removeprefix(name).removeprefix(", ")
+            worst[name] = {"name": name, "outcome": one["outcome"], "by": by}
+    return list(worst.values())
 
-    promise: str
-    attacker: str
-    open: str
-    bound: str
+
+def common_notes(document: dict[str, Any]) -> list[str]:
+    """What is to be known of every criterion."""
+    notes = [one["notes"] for one in document["criteria"]]
+    return [note for note in notes[0] if all(note in others for others in notes)]
 
 
-_KNOWS = "The attacker knows that a person is in the table, and this person's quasi-identifiers"
-_SENSITIVE = f"{_KNOWS}, and looks for the sensitive value."
+def tried(criterion: dict[str, Any]) -> str:
+    """How often an attack was tried; nothing where all rows were counted."""
+    attack, control = criterion["attack"], criterion["control"]
+    if attack["value"] is None or attack["low"] == attack["high"]:
+        return ""
+    others = "" if control is None else f", and {control['n']:,} times on people not in it"
+    return f"Tried {attack['n']:,} times{others}."
 
-# A model's name, or the part of it that its kinds share: "entropy l-diversity" is l-diversity.
-WORDS: dict[str, Words] = {
-    "personal k-anonymity": Words(
-        "Everybody shares all published quasi-identifiers with as many people as they asked for.",
-        f"{_KNOWS}, but nothing else of the row.",
-        "If all rows of a class hold the same sensitive value, that value is known.",
-        "at least",
-    ),
-    "personal l-diversity": Words(
-        "Every class holds as many values of the sensitive column as each person in it asked for.",
-        _SENSITIVE,
-        "Values may be alike in meaning, and one of them may be much likelier than before.",
-        "at least",
-    ),
-    "personal t-closeness": Words(
-        "In every class the sensitive column is distributed as near to the whole release as each "
-        "person in it asked for.",
-        f"{_SENSITIVE} The distribution in the whole release is taken to be known to everybody.",
-        "What the whole release tells about everybody in it stays told.",
-        "at most",
-    ),
-    "(alpha, k)-anonymity": Words(
-        "Everybody shares all published quasi-identifiers with at least k - 1 others, and no "
-        "sensitive value makes up more than the share alpha of a class.",
-        _SENSITIVE,
-        "Values that are near each other count as different; rare values may still stand out.",
-        "at most",
-    ),
-    "k-anonymity": Words(
-        "Everybody shares all published quasi-identifiers with at least k - 1 others.",
-        f"{_KNOWS}, but nothing else of the row.",
-        "If all rows of a class hold the same sensitive value, that value is known.",
-        "at least",
-    ),
-    "l-diversity": Words(
-        "Every class holds at least l well-represented values of the sensitive column.",
-        _SENSITIVE,
-        "Values may be alike in meaning, and one of them may be much likelier than before.",
-        "at least",
-    ),
-    "t-closeness": Words(
-        "In every class the sensitive column is distributed almost as in the whole release: at "
-        "most the distance t apart.",
-        f"{_SENSITIVE} The distribution in the whole release is taken to be known to everybody.",
-        "What the whole release tells about everybody in it stays told.",
-        "at most",
-    ),
-    "delta-disclosure": Words(
-        "No class makes a sensitive value much likelier or unlikelier than in the whole release: "
-        "the logarithm of the change stays below delta.",
-        f"{_SENSITIVE} The distribution in the whole release is taken to be known to everybody.",
-        "With a large delta a value can become certain although the promise holds.",
-        "at most",
-    ),
-    "beta-likeness": Words(
-        "No class makes a sensitive value likelier than in the whole release by more than the "
-        "factor beta allows.",
-        f"{_SENSITIVE} The distribution in the whole release is taken to be known to everybody.",
-        "That a value becomes less likely is not bounded.",
-        "at most",
-    ),
-    "delta-presence": Words(
-        "From the release nobody can tell too surely whether a person of the population is in it.",
-        "The attacker has the population table with everybody's quasi-identifiers.",
-        "It says nothing about sensitive values, and stands or falls with the population table.",
-        "at most",
-    ),
-    "k-map": Words(
-        "Every published combination of quasi-identifiers fits at least k people of the "
-        "population.",
-        "The attacker has the population table but does not know who of it is in the release.",
-        "An attacker who knows that a person is in the release faces fewer candidates.",
-        "at least",
-    ),
-    "average risk": Words(
-        "An attacker who names a person for every row is right for at most this share of them.",
-        "The attacker wants to find many people, and has everybody's quasi-identifiers.",
-        "A single person may be at higher risk than the average.",
-        "at most",
-    ),
-    "sample uniques": Words(
-        "At most this share of rows stands alone with its quasi-identifiers.",
-        "The attacker looks for rows that fit one person only.",
-        "Rows in small classes are not counted, and some rows may stand alone.",
-        "at most",
-    ),
+
+def own_notes(document: dict[str, Any], criterion: dict[str, Any]) -> list[str]:
+    """What is to be known of one criterion only."""
+    common = common_notes(document)
+    return [note for note in criterion["notes"] if note not in common]
+
+
+def assessment_outcome(document: dict[str, Any]) -> str:
+    """What was found, in two sentences."""
+    rows, alone = document["rows"], document["unique_rows"]
+    if alone == rows == 1:
+        first = "The table has one row, and whoever it is about stands alone."
+    elif alone == rows:
+        first = f"Every one of the {rows:,} rows is the only one with its combination of values."
+    elif alone == 1:
+        first = f"1 of {rows:,} rows is the only one with its combination of values."
+    elif alone:
+        first = (
+            f"{alone:,} of {rows:,} rows ({alone / rows:.1%}) are the only ones with their "
+            "combination of values."
+        )
+    else:
+        first = f"No row stands alone: everybody hides among at least {document['smallest']:,}."
+    failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
+    if failed:
+        names = ", ".join(dict.fromkeys(base(one) for one in failed))
+        return f"{first} Published as it stands, the table fails on {names}."
+    if all(one["outcome"] == "met" for one in document["criteria"]):
+        return f"{first} All criteria are met."
+    return f"{first} Not every criterion could be decided."
+
+
+def comparison_outcome(document: dict[str, Any]) -> str:
+    """What was found, in two or three sentences."""
+    failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
+    failing = {one["name"] for one in failed}
+    titles = [title(one) for one in failed if one["name"] == base(one) or base(one) not in failing]
+    names = ", ".join(one.replace(", by", " by") for one in titles)
+    risk = f"The attacks that were tried succeed on {names}." if failed else (
+        "None of the attacks that were tried gets above the limit."
+        if all(one["outcome"] == "met" for one in document["criteria"])
+        else "No attack surely gets above the limit, but not all could be decided."
+    )  # fmt: skip
+    error = document["counting"]["median"]
+    lost = document["loss"]
+    known = lost is not None and not document["made_up"]  # false values may be as detailed as true
+    detail = f"{lost:.1%} of the detail in the known columns is lost. " if known else ""
+    return f"{risk} {detail}A typical count on the release is off by {error:.1%}."
+
+
+def _way(steps: list[dict[str, Any]]) -> str:
+    """Several columns together, with the levels that they reach."""
+    levels = {one["column"]: one["level"] for one in steps}
+    alone = steps[-1]["unique_rows"]
+    if len(levels) > _NAMED:
+        return (
+            f"No step alone is enough. It takes {len(levels)} columns, generalized step by step as "
+            f"listed below, to leave {rows_text(alone)} alone."
+        )
+    said = ", ".join(f"{name} to level {level}" for name, level in levels.items())
+    first = "No step alone is enough. " if len(levels) > 1 else ""
+    return f"{first}Generalizing {said} leaves {rows_text(alone)} alone."
+
+
+def next_steps(document: dict[str, Any]) -> list[str]:
+    """What to do next, in counts and column names, never values."""
+    out = []
+    helpful = [one for one in document["advice"] if one["one_level"] < one["unique_rows"]]
+    enough = [one for one in helpful if one["one_level"] <= (1 - _HELP) * one["unique_rows"]]
+    for one in (enough if document["way"] else helpful)[:3]:
+        saved = one["unique_rows"] - one["one_level"]
+        how = "Removing" if one["levels"] <= 1 else "Generalizing"
+        level = "" if one["levels"] <= 1 else " by one level"
+        out.append(
+            f"{how} {one['column']}{level} leaves {rows_text(one['one_level'])} alone instead of "
+            f"{one['unique_rows']:,} ({saved:,} fewer)."
+        )
+    if len(document["way"]) > 1:
+        out.append(_way(document["way"]))
+    sets = document["special_uniques"]["by_set"]
+    if sets:
+        names, rows = ", ".join(sets[0]["columns"]), sets[0]["rows"]
+        what = "combination" if len(sets[0]["columns"]) > 1 else "column"
+        more = ", more than others" if len(sets) > 1 else ""
+        out.append(f"{names}: this {what} alone singles out {rows_text(rows)}{more}.")
+    small = next((t for t in document["reidentification"]["thresholds"] if t["limit"] == 0.2), None)
+    if small and small["rows"]:
+        out.append(
+            f"Fewer than five people share the class of {rows_text(small['rows'])}: these drive "
+            "the "
+            "risk."
+        )
+    out += [
+        f"{one['column']} is certain for {one['homogeneity']:.1%} of the rows once the "
+        "quasi-identifiers are known: ask for l-diversity or t-closeness too."
+        for one in document["disclosures"]
+        if one["homogeneity"] > 0
+    ]
+    if document["unique_rows"]:
+        out.append(
+            "Anonymize it (halfmask anonymize), or look at what that would cost first (halfmask "
+            "frontier)."
+        )
+    return out
+
+
+def comparison_steps(document: dict[str, Any]) -> list[str]:
+    """What to do next with a release."""
+    out = [note for note in document["notes"] if note.endswith(TAKE_OUT)]
+    failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
+    found = [one for one in failed if decided_by_attack(one)]
+    coarser = [one["name"] for one in found if one["name"] in _COARSER]
+    if coarser:
+        names = " and ".join(name.replace(",", "") for name in coarser)
+        out.append(f"Raise k, or generalize further, to bring {names} below the limit.")
+    for one in found:
+        if one["name"] == "singling out, by any column":
+            out.append(
+                "Rows are unique once sensitive or other columns are known too: if others may know "
+                "one of these, make it a quasi-identifier and anonymize again; if not, nobody can "
+                "look for people by it."
+            )
+        elif one["name"] == "inference":
+            check = ", or check with a control whether this is common knowledge"
+            out.append(
+                f"{one['column']} can be guessed from the other columns: ask for l-diversity or "
+                f"t-closeness on it{check if one['control'] is None else ''}."
+            )
+    if document["criteria"][0]["control"] is None:
+        out.append(
+            "Give rows of people who are not in the release (--control): only then can leaks be "
+            "told from what the table says about everybody."
+        )
+    both = document["differencing"]
+    if both is not None and (both["alone"]["value"] or 0) > 0:
+        out.append(
+            f"Together with the earlier release {both['alone']['value']:.1%} of the people stand "
+            "alone: do not publish both, or publish this one at the levels of the earlier one."
+        )
+    out += [
+        f"{one['after']['column']} is certain for {one['after']['homogeneity']:.1%} of released "
+        "rows once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
+        for one in document["disclosures"]
+        if not document["made_up"] and one["after"] is not None and one["after"]["homogeneity"] > 0
+    ]
+    lost = [c for c in document["generalized"] if (c["loss"] or 0) > 0.99]
+    if lost:
+        names = ", ".join(c["name"] for c in lost)
+        out.append(
+            f"{names}: nothing is left of it. A finer hierarchy, a smaller weight for the other "
+            "columns, or local recoding may keep something."
+        )
+    return out
+
+
+TERMS: dict[str, str] = {
+    "class": "The rows that share all their quasi-identifiers. Who knows these of a person cannot "
+    "tell the rows of a class apart.",
+    "quasi-identifier": "A column that others may know about a person, such as age or postcode. "
+    "One alone says little; several together often fit one person only.",
+    "sensitive": "A column whose values must not be tied to a person.",
+    "prosecutor": "The attacker knows that a certain person is in the table, and what the "
+    "quasi-identifiers of this person are. The risk is 1 / people in the class; the highest "
+    "counts.",
+    "journalist": "The attacker wants to find anybody. By population: 1 / people of the population "
+    "in the class. Any hit: the chance that one guess for each class is right at least once.",
+    "marketer": "The attacker guesses everybody at once. The risk is the share of people who are "
+    "expected to be found: classes / people.",
+    "singling out": "Isolating the row of one person. One of the three criteria of the European "
+    "data protection authorities (opinion 05/2014).",
+    "linkability": "Joining two files about the same person. One of the three criteria of the "
+    "European data protection authorities (opinion 05/2014).",
+    "inference": "Guessing a value of a person from the others, much better than without the "
+    "table. One of the three criteria of the European data protection authorities (opinion "
+    "05/2014).",
+    "risk of an attack": "(attack - control) / (1 - control): how much of what is safe without the "
+    "release the attack takes. The control is the same attack on people who are not in the "
+    "release; where there are none, plain guessing (the baseline) takes its place.",
+    "interval": "With 95 % confidence the true figure lies between these ends. A figure without "
+    "an interval was counted on all rows, unless its text names a sample.",
+    "special unique": "Somebody who is unique already through few columns. A minimal unique set is "
+    "a set of columns that singles a row out while no part of it does (SUDA2): no other person "
+    "shares the values.",
+    "population uniqueness": "How many people of the whole population are unique, estimated from "
+    "this table, which must be a random part of it. Models of class sizes give different answers; "
+    "one that fails says so. Up to a tenth of the population Pitman's model is relied on, above it "
+    "the lower of SNB and Zayatz (Dankar and others, 2012).",
+    "bounds under any model": "Who is unique in the population is alone in every part of it, so no "
+    "more can be unique than are alone here. And people who share their class meet in a random "
+    "part of it with a known chance, so that few meetings mean that few share.",
+    "sampling weight": "How many people of the population somebody in a survey stands for, the "
+    "person included. The weights of a class together estimate how many people of the population "
+    "share it.",
+    "individual risk": "How likely a person of the table is found among the whole population, by "
+    "an attacker who does not know who is in the table. How many people F share the class there is "
+    "not known: the risk is the expected value of 1 / F, given the people of the class here and "
+    "their weights (Benedetti and Franconi, 1998; the same as in sdcMicro and mu-Argus). It is "
+    "higher than 1 / the people stood for, because F may be smaller than the weights say.",
+    "DIS-SUDA": "Data intrusion simulation (DIS) asks how often a match is right when one row fits "
+    "somebody: with U people alone, P in classes of two and the share d of the population in the "
+    "table, U d / (U d + P (1 - d)). DIS-SUDA gives special uniques with a high SUDA score more of "
+    "it and others less (Skinner and Elliot, 2002; Elliot and Manning, 2003; as in sdcMicro).",
+    "k-map": "How many people of the population share the class of somebody in the table, by the "
+    "Poisson model. It takes everybody who is alone here to be alone in the population with the "
+    "same chance, the share of the population that is in the table: too little for detailed "
+    "tables.",
+    "distinction and separation": "Distinction: different combinations / people (somebody with two "
+    "combinations counts twice). Separation: the share of pairs of people that differ.",
+    "discrimination rate": "1 - H(X | Y) / H(X): how far knowing Y shrinks what X can be. 0: not "
+    "at all; 1: to one outcome.",
+    "identity": "How far a published label gives the original value of its column away, as a "
+    "discrimination rate: 1 - H(value | label) / H(value).",
+    "external information needed": "1 - the discrimination rate: what an attacker must know "
+    "besides the published quasi-identifiers. The lower, the more vulnerable.",
+    "semantic partition": "Blocks of values that mean the same to an attacker or an analyst, such "
+    "as all cancers. Given, or else the first level of the column's hierarchy.",
+    "class of identifier": "Identifier: every combination leaves one outcome. Partial: some do. "
+    "Sketchy: none does, but they tell something. Zero: they tell nothing.",
+    "by chance": "The rate that the same groups have when the target is shuffled among the rows. "
+    "Many small groups raise a rate whatever the data says.",
+    "information loss": "1 - the mean discrimination rate of an attack; overall, the mean of "
+    "identity and homogeneity. What resisting the attacks took from the data.",
+    "need": "What somebody wants to learn from which columns, as a discrimination rate: an "
+    "analyst's need asks for at least so much, an attacker's goal may reach at most so much.",
+    "homogeneity": "All rows of a class hold the same sensitive value, so that it is known without "
+    "finding the row.",
+    "background knowledge": "Ruling out one value is enough to know the sensitive value.",
+    "skewness": "How much likelier a value is in a class than in the whole table.",
+    "similarity": "The values of a class differ but mean the same: they stand in one block of a "
+    "given partition, else under one label of the first level of the hierarchy, else, being "
+    "numbers, in one tenth of their range. As a share, it counts the rows of such classes; as a "
+    "discrimination rate, it says how far the block of a row is told.",
+    "loss": "The share of a column's values that a published label leaves open: 0 % as it was, "
+    "100 % nothing left. A suppressed row counts as lost in full.",
+    "Hellinger distance": "How far two distributions are apart, from 0 (the same) to 1 (nothing in "
+    "common). A generalized value is spread evenly over the values it covers.",
+    "counting queries": "Counts of rows under random conditions on two columns, on the original "
+    "and on the release; the relative error is the difference / the true count.",
+    "prediction": "Models are trained on the release and tested on original rows, beside the same "
+    "models trained on the original.",
+    "linear model": "Least squares of a numeric column on all others, fitted on either table. Of "
+    "each coefficient the 95 % intervals are compared: the length that they share / the length of "
+    "each, on average (Karr and others, 2006). 1: the same; 0 or below: apart. Rows drawn anew "
+    "from the original's give about 0.80, other people of the same population about 0.71.",
+    "telling apart": "A classifier tries to tell original and released rows apart: 50 % is "
+    "perfect for the release, 100 % means that they look different.",
+    "propensity": "pMSE: how far the chance to come from the release, as a model sees it, is from "
+    "a half. A ratio of 1 is what rows drawn from a right model of the "
+    "original would give, 2 what other people of the same population would.",
+    "membership": "Telling who was in the original by how near the released rows come: 50 % is "
+    "guessing.",
+    "minimality": "Classes that were generalized more than their size needs tell an attacker who "
+    "knows the method that something else was wrong with them.",
+    "record linkage": "Matching a file with names to the release row by row: by the nearest row, "
+    "by the cheapest matching of all rows, or by the odds that rows which agree in these columns "
+    "belong together (Fellegi and Sunter), where doubtful pairs are left to a person. It is tried "
+    "on a sample of people; among all rows for the nearest, among whole classes for the others.",
+    "attribution": "An attacker who knows every row but one takes away all released rows that "
+    "these explain. What is left may come from the last person: the less, the surer.",
+    "differencing": "Two releases of the same people, held against each other, leave fewer people "
+    "and fewer values that fit both.",
+    "not dominated": "No other setting has less risk and no more loss, or less loss and no more "
+    "risk. Private tables, which are drawn at random, are compared at the upper ends of their "
+    "intervals, so that a lucky draw does not count as better.",
+    "gain of a guess": "(guess - prior) / (1 - prior): guess is how often the likeliest sensitive "
+    "value of a class is right, prior how often the likeliest of all rows is. The column where it "
+    "is largest counts.",
 }
+
+
+def term(name: str) -> str:
+    """What a word means."""
+    return TERMS[name]
+
 
 _UNKNOWN = Words(
     "See the documentation of this model.",
@@ -123,9 +405,9 @@ _UNKNOWN = Words(
 
 
 def words(model: str) -> Words:
-    """The words for a model's name."""
-    fitting = [name for name in WORDS if name in model]
-    return WORDS[max(fitting, key=len)] if fitting else _UNKNOWN
+    """What the family of models that a name belongs to says of itself."""
+    fitting = [known for known in known_models() if known.family in model]
+    return max(fitting, key=lambda known: len(known.family)).words if fitting else _UNKNOWN
 
 
 def limits(document: dict[str, Any]) -> list[str]:

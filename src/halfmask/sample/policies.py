@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.table.numbers import numbers_of
 from halfmask.table.table import Table, require_table
+from halfmask.table.values import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +39,12 @@ CONCERNS: dict[str, tuple[str, str, str]] = {
 COLUMN = "k_i"
 LIBERAL, MODERATE, CONSERVATIVE = 0, 1, 2
 
-Shares = tuple[float, float, float]
+ConcernShares = tuple[float, float, float]
 
 
 def generate(
     table: Table,
-    concern: str | Shares = "personal",
+    concern: str | ConcernShares = "personal",
     *,
     k: Sequence[int] = (3, 5, 7),
     correlated: Sequence[str] | None = None,
@@ -74,7 +74,7 @@ def generate(
         >>> sorted(hm.policies.generate(people, "general", k=(2, 3, 5)).arrow["k_i"].to_pylist())
         [2, 2, 3, 3, 3, 3, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]
     """
-    require_table(table)
+    table = require_table(table)
     low_to_high = demands(k)
     counts = group_sizes(len(table), concern)
     groups = np.repeat([LIBERAL, MODERATE, CONSERVATIVE], counts)
@@ -103,7 +103,7 @@ def with_demands(table: Table, asked: NDArray[np.int64], column: str = COLUMN) -
     return Table(arrow.append_column(column, pa.array(asked)), schema, table.origin)
 
 
-def group_sizes(rows: int, concern: str | Shares) -> tuple[int, int, int]:
+def group_sizes(rows: int, concern: str | ConcernShares) -> tuple[int, int, int]:
     """How many people have a low, medium and high concern; rests go to the largest fractions."""
     if isinstance(concern, str):
         if concern not in CONCERNS:

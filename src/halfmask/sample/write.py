@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from halfmask.sample import world
-from halfmask.sample.people import SEED, people
+from halfmask.sample.world import SEED, people
 
 if TYPE_CHECKING:
     import pyarrow as pa

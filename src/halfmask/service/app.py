@@ -1,4 +1,7 @@
-"""The application: one route a verb; it checks what is asked and starts the step."""
+"""What the page needs to draw itself: the table, what was made of it, and what can be chosen.
+
+The application: one route a verb; it checks what is asked and starts the step.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,64 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from halfmask.anonymize.run import METHODS
 from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError
+from halfmask.metrics.cost import METRICS
+from halfmask.release.document import versions
 from halfmask.service import requests, steps
-from halfmask.service.faults import NO_OBJECT, misunderstood
 from halfmask.service.files import Files
-from halfmask.service.guard import POPULATION, UPLOAD, Guard, Rules, too_large
-from halfmask.service.replies import file_reply, refusal, reply
-from halfmask.service.state import state
+from halfmask.service.guard import (
+    NO_OBJECT,
+    POPULATION,
+    UPLOAD,
+    Guard,
+    Rules,
+    explain_faults,
+    file_reply,
+    refusal,
+    reply,
+    too_large,
+)
+from halfmask.synthesize.private import PRIVATE
+from halfmask.synthesize.run import MEASURED
+from halfmask.table.policies import DEMANDS
+from halfmask.table.schema import KINDS, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from halfmask.service.desk import Desk
-    from halfmask.service.jobs import Job, Jobs
+    from halfmask.service.jobs import Job, Jobs, StepRunner
     from halfmask.service.workspace import Workspace
+
+
+def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
+    """The state of the service, without a row."""
+    current = jobs.current
+    return {
+        "ok": True,
+        "version": versions()["halfmask"],
+        "table": _table(space) if space.is_open else None,
+        "population": None if space.population is None else space.population.to_dict(),
+        "results": sorted(space.results),
+        "job": None if current is None else current.to_dict(),
+        "choices": {
+            "roles": list(ROLES),
+            "kinds": list(KINDS),
+            "demands": list(DEMANDS),
+            "methods": list(METHODS),
+            "promises": requests.promise_fields(),
+            "metrics": list(METRICS),
+            "synthesizers": ["auto", *PRIVATE, *MEASURED],
+        },
+    }
+
+
+def _table(space: Workspace) -> dict[str, Any]:
+    now = space.table_facts
+    columns = [column["name"] for column in now.description["columns"]]
+    return {"name": now.name, "rows": now.description["rows"], "columns": columns}
+
 
 LONGEST_WAIT = 30.0
 _PAUSE = 0.05
@@ -39,7 +85,7 @@ _SCRIPTS = ("page.js", "api.js", "draw.js", "fields.js", "promises.js", "schema.
 _STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
 
 
-def make_app(desk: Desk, rules: Rules) -> Guard:
+def make_app(runner: StepRunner, rules: Rules) -> Guard:
     """The guarded application over one workspace."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_SILENT)
     app.add_exception_handler(HalfmaskError, _refused)
@@ -47,11 +93,11 @@ def make_app(desk: Desk, rules: Rules) -> Guard:
     app.add_exception_handler(RequestValidationError, _not_understood)
     app.add_exception_handler(HTTPException, _no_route)
     _add_page(app)
-    _add_table(app, desk, rules)
-    _add_steps(app, desk)
-    _add_budget(app, desk)
-    _add_jobs(app, desk.jobs)
-    _add_results(app, desk)
+    _add_table(app, runner, rules)
+    _add_steps(app, runner)
+    _add_budget(app, runner)
+    _add_jobs(app, runner.jobs)
+    _add_results(app, runner)
     return Guard(app, rules)
 
 
@@ -67,7 +113,7 @@ def _add_page(app: FastAPI) -> None:
         return _static(name)
 
 
-def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
+def _add_table(app: FastAPI, runner: StepRunner, rules: Rules) -> None:
     @app.post(UPLOAD)
     async def open_table(
         request: Request,
@@ -77,86 +123,86 @@ def _add_table(app: FastAPI, desk: Desk, rules: Rules) -> None:
         decimal: str | None = None,
     ) -> Response:
         how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-        job = desk.jobs.claim("open")
-        place = await _received(request, desk.space, name, rules.upload_limit, job)
-        return _started(desk.open_sent(job, place, rules.unpacked_limit, how))
+        job = runner.jobs.claim("open")
+        place = await _receive(request, runner.space, name, rules.upload_limit, job)
+        return _accepted(runner.open_sent(job, place, rules.unpacked_limit, how))
 
     @app.post(POPULATION)
     async def open_population(request: Request, name: str = "population") -> Response:
-        _ = desk.space.standing
-        job = desk.jobs.claim("population")
-        place = await _received(request, desk.space, name, rules.upload_limit, job)
-        return _started(desk.open_population(job, place, rules.unpacked_limit))
+        _ = runner.space.table_facts
+        job = runner.jobs.claim("population")
+        place = await _receive(request, runner.space, name, rules.upload_limit, job)
+        return _accepted(runner.open_population(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
-    def open_sample(asked: requests.Sample) -> Response:
+    def open_sample(asked: requests.SampleRequest) -> Response:
         if not 10 <= asked.rows <= requests.MOST_ROWS:
             raise InputError(
                 f"The sample has 10 to {requests.MOST_ROWS:,} rows: choose fewer or more."
             )
-        return _started(desk.open_sample(asked.rows))
+        return _accepted(runner.open_sample(asked.rows))
 
     @app.put("/api/schema")
-    def change_schema(asked: requests.NewSchema) -> Response:
+    def change_schema(asked: requests.SchemaRequest) -> Response:
         given = asked.model_dump(exclude={"toml"}, exclude_none=True)
         if not given and asked.toml is None:
             raise InputError("No schema is given: send columns, table and policy, or toml.")
-        return _started(desk.change_schema(given, asked.toml))
+        return _accepted(runner.change_schema(given, asked.toml))
 
     @app.get("/api/schema")
     def schema() -> Response:
-        return reply(steps.described(desk.space.standing))
+        return reply(steps.describe_table(runner.space.table_facts))
 
 
-def _add_steps(app: FastAPI, desk: Desk) -> None:
+def _add_steps(app: FastAPI, runner: StepRunner) -> None:
     @app.post("/api/assess")
-    def assess(asked: requests.Assess) -> Response:
-        return _started(desk.begin("assess", asked))
+    def assess(asked: requests.AssessRequest) -> Response:
+        return _accepted(runner.begin("assess", asked))
 
     @app.post("/api/anonymize")
-    def anonymize(asked: requests.Anonymize) -> Response:
-        return _started(desk.begin("anonymize", asked))
+    def anonymize(asked: requests.AnonymizeRequest) -> Response:
+        return _accepted(runner.begin("anonymize", asked))
 
     @app.post("/api/frontier")
-    def frontier(asked: requests.Frontier) -> Response:
-        return _started(desk.begin("frontier", asked))
+    def frontier(asked: requests.FrontierRequest) -> Response:
+        return _accepted(runner.begin("frontier", asked))
 
     @app.post("/api/compare")
-    def compare(asked: requests.Compare) -> Response:
-        return _started(desk.begin("compare", asked))
+    def compare(asked: requests.CompareRequest) -> Response:
+        return _accepted(runner.begin("compare", asked))
 
     @app.post("/api/query")
-    def query(asked: requests.Query) -> Response:
-        return _started(desk.begin("query", asked))
+    def query(asked: requests.QueryRequest) -> Response:
+        return _accepted(runner.begin("query", asked))
 
     @app.post("/api/synthesize")
-    def synthesize(asked: requests.Synthesize) -> Response:
-        return _started(desk.begin("synthesize", asked))
+    def synthesize(asked: requests.SynthesizeRequest) -> Response:
+        return _accepted(runner.begin("synthesize", asked))
 
 
-def _add_budget(app: FastAPI, desk: Desk) -> None:
+def _add_budget(app: FastAPI, runner: StepRunner) -> None:
     @app.put("/api/budget")
-    def grant(asked: requests.Grant) -> Response:
-        desk.space.books.grant(asked.epsilon, asked.delta)
-        return reply({"ok": True, "budget": desk.space.books.to_dict()})
+    def grant(asked: requests.BudgetRequest) -> Response:
+        runner.space.ledgers.grant(asked.epsilon, asked.delta)
+        return reply({"ok": True, "budget": runner.space.ledgers.to_dict()})
 
     @app.get("/api/budget")
     def budget() -> Response:
-        return reply({"ok": True, "budget": desk.space.books.to_dict()})
+        return reply({"ok": True, "budget": runner.space.ledgers.to_dict()})
 
 
 def _add_jobs(app: FastAPI, jobs: Jobs) -> None:
     @app.get("/api/jobs/{number}")
     async def job(number: int, wait: float = 0.0) -> Response:
-        return await _ended(jobs.find(number), jobs, wait)
+        return await _await_job(jobs.find(number), jobs, wait)
 
     @app.delete("/api/jobs/{number}")
     async def cancel(number: int) -> Response:
         stopped = await asyncio.to_thread(jobs.cancel, number)
-        return await _ended(stopped, jobs, LONGEST_WAIT)
+        return await _await_job(stopped, jobs, LONGEST_WAIT)
 
 
-async def _ended(job: Job, jobs: Jobs, wait: float) -> Response:
+async def _await_job(job: Job, jobs: Jobs, wait: float) -> Response:
     """The job, when it has ended or after that long."""
     end = time.monotonic() + min(wait, LONGEST_WAIT)
     while job.state == "working" and time.monotonic() < end and not jobs.closing:
@@ -164,28 +210,28 @@ async def _ended(job: Job, jobs: Jobs, wait: float) -> Response:
     return reply({"ok": True, "job": job.to_dict()})
 
 
-def _add_results(app: FastAPI, desk: Desk) -> None:
-    files = Files(desk.space)
+def _add_results(app: FastAPI, runner: StepRunner) -> None:
+    files = Files(runner.space)
 
     @app.get("/api/state")
     def now() -> Response:
-        return reply(state(desk.space, desk.jobs))
+        return reply(state(runner.space, runner.jobs))
 
     @app.get("/api/results/{verb}")
     def result(verb: str) -> Response:
-        return reply(desk.space.result(verb).document)
+        return reply(runner.space.result(verb).document)
 
     @app.post("/api/links")
-    def link(asked: requests.Link) -> Response:
+    def link(asked: requests.FileRequest) -> Response:
         return reply({"ok": True, "url": files.link(asked.file, download=asked.download)})
 
     @app.get("/out/{secret}/{file}")
     def out(secret: str, file: str) -> Response:
         ticket = files.find(secret, file)
-        return file_reply(files.copy(ticket), download=ticket.download, done=desk.space.forget)
+        return file_reply(files.copy(ticket), download=ticket.download, done=runner.space.forget)
 
 
-async def _received(request: Request, space: Workspace, name: str, limit: int, job: Job) -> Path:
+async def _receive(request: Request, space: Workspace, name: str, limit: int, job: Job) -> Path:
     """Write the body to a new place; removed again where it is too long, cut off or unwanted."""
     size = 0
     try:
@@ -226,7 +272,7 @@ def _check_size(size: int, limit: int) -> None:
         raise InputError("The file is empty: choose another one.")
 
 
-def _started(job: Job) -> Response:
+def _accepted(job: Job) -> Response:
     return reply({"ok": True, "job": job.to_dict()}, 202)
 
 
@@ -242,7 +288,7 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 async def _not_understood(_: Request, error: Exception) -> Response:
     faults = error.errors() if isinstance(error, RequestValidationError) else []
-    return refusal(InputError(misunderstood(faults)))
+    return refusal(InputError(explain_faults(faults)))
 
 
 async def _no_route(_: Request, error: Exception) -> Response:

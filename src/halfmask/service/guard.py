@@ -2,25 +2,149 @@
 
 The page itself holds no data and needs no token. All else asks for the token in a header, which
 no other site can send, or lies under an address that nobody can guess. No cookie is set:
-cookies would go to every other port of the same machine.
+cookies would go to every other port of the same machine. What is wrong with a request is said in
+words: the fields and what they take, never what stood there.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import json
 import re
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import FileResponse, Response
 
-from halfmask.errors import RefusedError, TooLargeError
-from halfmask.service.replies import refusal
+from halfmask.errors import (
+    BusyError,
+    EngineError,
+    HalfmaskError,
+    InputError,
+    MissingError,
+    PrivacyError,
+    RefusedError,
+    TooLargeError,
+)
+from halfmask.failure import failure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+# What a field takes, by the name that pydantic gives to the fault.
+_WANTED = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_attributes_type": "an object",
+    "missing": "something: it is needed",
+    "extra_forbidden": "nothing: it is not known here",
+}
+NO_OBJECT = "The request is not understood: its body must be a JSON object."
+_SHOWN = 60
+
+
+def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
+    """A sentence that names every faulty field once and says what it takes."""
+    told: dict[str, list[str]] = {}
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        return NO_OBJECT
+    for fault in faults:
+        name = "".join(str(part)[:_SHOWN] for part in fault["loc"][1:2])
+        wanted = told.setdefault(name, [])
+        if _expected(fault) not in wanted:  # a field of several types has a fault for each
+            wanted.append(_expected(fault))
+    if not told or "" in told:
+        return NO_OBJECT
+    parts = "; ".join(f"{name} takes {' or '.join(wanted)}" for name, wanted in told.items())
+    return f"The request is not understood: {parts}."
+
+
+def _expected(fault: Mapping[str, Any]) -> str:
+    kind, context = fault["type"], fault.get("ctx") or {}
+    if kind == "literal_error":
+        return str(context["expected"])
+    if kind == "greater_than":
+        return f"a number above {context['gt']:g}"
+    return _WANTED.get(kind, "another value")
+
+
+# Whose move it is now, in HTTP's words; the first that fits.
+STATUS: tuple[tuple[type[HalfmaskError], int], ...] = (
+    (RefusedError, 403),
+    (MissingError, 404),
+    (BusyError, 409),
+    (TooLargeError, 413),
+    (InputError, 400),
+    (PrivacyError, 409),
+    (EngineError, 503),
+)
+# A report runs its own scripts, but as a stranger: it reaches neither the page nor the network.
+REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "sandbox allow-scripts"
+)
+_MEDIA = {
+    ".html": "text/html; charset=utf-8",
+    ".csv": "text/csv; charset=utf-8",
+    ".toml": "application/toml; charset=utf-8",
+    ".parquet": "application/vnd.apache.parquet",
+}
+
+
+def reply(document: dict[str, Any], status: int = 200) -> Response:
+    """A JSON document."""
+    text = json.dumps(document, default=str, allow_nan=False)
+    return Response(text, status, media_type="application/json")
+
+
+def refusal(error: BaseException) -> Response:
+    """An error as the one document that may be shown of it."""
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    return reply(failure(error).to_dict(), status)
+
+
+class _TemporaryFile(FileResponse):
+    """A file that is done with once its reply has ended, also where a part of it was asked for."""
+
+    def __init__(self, path: Path, done: Callable[[Path], None], **told: Any) -> None:
+        super().__init__(path, **told)
+        self._done = done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; a reader who has gone, or asks for a part that is not there, ends it too."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._done(Path(self.path))
+
+
+def file_reply(path: Path, *, download: bool, done: Callable[[Path], None]) -> Response:
+    """A file that is shown or saved, and removed once it is sent."""
+    return _TemporaryFile(
+        path,
+        done,
+        media_type=_MEDIA[path.suffix],
+        filename=path.name,
+        content_disposition_type="attachment" if download else "inline",
+        headers={"Content-Security-Policy": REPORT_POLICY},
+    )
+
 
 TOKEN = "X-Halfmask-Token"  # noqa: S105 - the name of a header
 UPLOAD = "/api/table"

@@ -1,4 +1,7 @@
-"""Steps that take long: one at a time, asked about until it ends, or cancelled."""
+"""Steps that take long: one at a time, asked about until it ends, or cancelled.
+
+Starts the steps as jobs, and keeps what they give; a step that gives nothing leaves nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import BusyError, CancelledError, MissingError
 from halfmask.failure import failure
+from halfmask.service.steps import describe_table, document
+from halfmask.service.workspace import StepResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from halfmask.service import requests
+    from halfmask.service.worker import Worker
+    from halfmask.service.workspace import Population, Workspace
+
 
 KEPT = 5  # with their results, for those who still wait
 
@@ -123,3 +134,83 @@ def run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
         job.end("done", work())
     except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell, no value may leak
         job.fail(error)
+
+
+@dataclass(frozen=True, eq=False)
+class StepRunner:
+    """A workspace, the process of its steps, and who waits for them."""
+
+    space: Workspace
+    worker: Worker
+    jobs: Jobs
+
+    def open_sent(
+        self, job: Job, place: Path, unpacked_limit: int, how: dict[str, str | None]
+    ) -> Job:
+        """Open a file that was sent to ``place`` for a job that is claimed already."""
+        given = {"path": place, "unpacked_limit": unpacked_limit, "how": how}
+        return self.jobs.start(job, lambda: self._open(job, place.parent, "open_sent", **given))
+
+    def open_population(self, job: Job, place: Path, unpacked_limit: int) -> Job:
+        """Take a file that was sent to ``place`` as the population of the table."""
+        given = {"path": place, "unpacked_limit": unpacked_limit}
+
+        def work() -> dict[str, Any]:
+            with self.space.kept_if_done(place.parent):
+                found: Population = self.worker.do("open_population", job, **given)
+            self.space.compare_with(found)
+            return document("population", found.to_dict())
+
+        return self.jobs.start(job, work)
+
+    def open_sample(self, rows: int) -> Job:
+        """Open an invented table."""
+        job = self.jobs.claim("open")
+
+        def work() -> dict[str, Any]:
+            folder = self.space.new_folder()
+            return self._open(job, folder, "open_sample", folder=folder, rows=rows)
+
+        return self.jobs.start(job, work)
+
+    def change_schema(self, asked: dict[str, Any], toml: str | None) -> Job:
+        """Put another schema in force."""
+        _ = self.space.table_facts  # refused at once where there is no table
+        job = self.jobs.claim("schema")
+
+        def work() -> dict[str, Any]:
+            now = self.space.table_facts
+            return self._become(self.worker.do("schema", job, now=now, asked=asked, toml=toml))
+
+        return self.jobs.start(job, work)
+
+    def begin(self, verb: str, asked: requests.PageRequest) -> Job:
+        """Run one of the verbs that leave a result."""
+        _ = self.space.table_facts
+        job = self.jobs.claim(verb)
+
+        def work() -> dict[str, Any]:
+            self.space.drop(verb)
+            given: dict[str, Any] = {"now": self.space.table_facts, "asked": asked}
+            if verb in ("assess", "anonymize", "frontier"):
+                people = self.space.population
+                given["population"] = None if people is None else people.path
+            if verb == "compare":
+                given["made"] = self.space.result("anonymize").folder
+            if verb in ("query", "synthesize"):
+                given["ledgers"] = self.space.ledgers
+            folder = self.space.new_folder()
+            with self.space.kept_if_done(folder):
+                document: dict[str, Any] = self.worker.do(verb, job, folder=folder, **given)
+            self.space.results[verb] = StepResult(document, folder)
+            return document
+
+        return self.jobs.start(job, work)
+
+    def _open(self, job: Job, into: Path, command: str, **given: Any) -> dict[str, Any]:
+        with self.space.kept_if_done(into):
+            return self._become(self.worker.do(command, job, **given))
+
+    def _become(self, table_facts: Any) -> dict[str, Any]:
+        self.space.become(table_facts)
+        return describe_table(table_facts)

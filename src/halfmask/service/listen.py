@@ -14,9 +14,8 @@ import uvicorn
 
 from halfmask.errors import ServiceError
 from halfmask.service.app import make_app
-from halfmask.service.desk import Desk
 from halfmask.service.guard import Rules
-from halfmask.service.jobs import Jobs
+from halfmask.service.jobs import Jobs, StepRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _QUEUE = 64
 
 
-class _Server(uvicorn.Server):
+class _PageServer(uvicorn.Server):
     """A server that lets go of those who wait for a job when it is told to end."""
 
     def __init__(self, config: uvicorn.Config, jobs: Jobs) -> None:
@@ -81,7 +80,7 @@ def serve(
     token = secrets.token_urlsafe(32)
     jobs = Jobs(worker.restart)
     rules = Rules(token, (*names, "localhost"), port, *limits)
-    app = make_app(Desk(space, worker, jobs), rules)
+    app = make_app(StepRunner(space, worker, jobs), rules)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -93,16 +92,16 @@ def serve(
         ws="none",
         timeout_graceful_shutdown=2,
     )
-    server = _Server(config, jobs)
-    with _silence(), ends_by_signals(), _handled("SIGHUP", server.hang_up):
-        ready(f"http://{_shown(names[0])}:{port}/#token={token}")
+    server = _PageServer(config, jobs)
+    with _silence(), ends_by_signals(), _handle_signal("SIGHUP", server.hang_up):
+        ready(f"http://{_display_name(names[0])}:{port}/#token={token}")
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             return  # uvicorn has ended and passes the signal on
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     """What to call the service; no browser can open the address that means all of them."""
     everywhere = name in ("0.0.0.0", "[::]")  # noqa: S104 - it is compared, not listened on
     return socket.gethostname() if everywhere else name
@@ -127,12 +126,12 @@ def _silence() -> Iterator[None]:
 def ends_by_signals() -> Iterator[None]:
     """A closed terminal and a polite kill end what runs as Ctrl-C does, so that it cleans up."""
     interrupt = signal.default_int_handler
-    with _handled("SIGTERM", interrupt), _handled("SIGHUP", interrupt):
+    with _handle_signal("SIGTERM", interrupt), _handle_signal("SIGHUP", interrupt):
         yield
 
 
 @contextmanager
-def _handled(name: str, handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+def _handle_signal(name: str, handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
     """Let ``handler`` hear a signal, on systems that have it."""
     number = getattr(signal, name, None)
     if number is None:

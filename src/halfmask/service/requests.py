@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from halfmask.anonymize.partition.run import METHODS, OPTIONS
+from halfmask.models.options import forms
+
+if TYPE_CHECKING:
+    from halfmask.models.options import Form
+    from halfmask.models.verdict import Parameter
 
 MOST_ROWS = 1_000_000  # of the sample
 
 
-class Asked(BaseModel):
+class PageRequest(BaseModel):
     """Types are taken as they are sent, and an unknown name is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Sample(Asked):
+class SampleRequest(PageRequest):
     """How many people to invent."""
 
     rows: int = 2000
 
 
-class NewSchema(Asked):
+class SchemaRequest(PageRequest):
     """A schema as a mapping of the schema file's shape, or as the file's text."""
 
     columns: dict[str, Any] | None = None
@@ -30,7 +37,7 @@ class NewSchema(Asked):
     toml: str | None = None
 
 
-class Assess(Asked):
+class AssessRequest(PageRequest):
     """The options of ``hm.assess`` that name no file."""
 
     size: int = 3
@@ -39,36 +46,92 @@ class Assess(Asked):
     weights: str | None = None
 
 
-class OwnDemands(Asked):
+class DemandsRequest(PageRequest):
     """Whether people's own demands are kept, or set aside by whoever holds the table."""
 
     demands: Literal["keep", "ignore"] = "keep"
 
 
-class OfColumns(Asked):
-    """Models that are written alike whether one setting is meant or several."""
-
-    personal_k: bool = False
-    personal_l: list[str] = []
-    personal_t: list[str] = []
-    l: list[str] = []  # noqa: E741 - the literature's name
-    alpha: list[str] = []
-    t: list[str] = []
-    delta_disclosure: list[str] = []
-    beta: list[str] = []
+def _models(name: str, doc: str, *, several: bool) -> Any:
+    """A type with one field for each model."""
+    fields: dict[str, Any] = {}
+    for form in forms():
+        kind = form.takes(several=several)
+        usual: dict[type, tuple[Any, Any]] = {bool: (bool, False), list: (list[str], [])}
+        fields[form.key] = usual.get(kind, (kind | None, None))
+    return create_model(name, __base__=PageRequest, __doc__=doc, **fields)
 
 
-class Promises(OfColumns):
-    """Models, written as on the command line: ``disease=3:entropy``."""
-
-    k: int | None = None
-    k_map: int | None = None
-    delta_presence: str | None = None
-    average_risk: float | None = None
-    sample_uniques: float | None = None
+Promises: Any = _models(
+    "Promises", "Models, written as on the command line: ``disease=3:entropy``.", several=False
+)
+Alternatives: Any = _models(
+    "Alternatives", "The same with several numbers each: ``k`` is ``2,5,10``.", several=True
+)
 
 
-class Anonymize(Promises, OwnDemands):
+def promise_fields() -> list[dict[str, Any]]:
+    """How the page asks for each model."""
+    return [
+        {
+            "name": form.key,
+            "label": form.option.label,
+            "help": form.option.note or None,
+            "common": form.option.common,
+            "column": form.column is not None,
+            "demand": form.demand,
+            "population": form.population is not None,
+            "kind": _kind(form),
+            **_range(*form.numbers.values()),
+            "choices": [
+                {
+                    "label": choice.label,
+                    "words": list(choice.words.items()) or None,
+                    **_range(choice),
+                }
+                for choice in form.choices.values()
+            ],
+        }
+        for form in forms()
+    ]
+
+
+def _kind(form: Form) -> str:
+    """The kind of field that takes what must be stated."""
+    if not form.numbers:
+        return "check"
+    number, *others = form.numbers.values()
+    if others:
+        return "bounds"
+    return "share" if number.percent else number.kind
+
+
+def _range(*numbers: Parameter) -> dict[str, Any]:
+    """What a field of one number accepts."""
+    if len(numbers) != 1 or numbers[0].kind == "word":
+        return {}
+    (number,) = numbers
+    scale = 100 if number.percent else 1
+    high = {} if number.high is None else {"max": scale * number.high}
+    return {"min": scale * number.low, **high}
+
+
+def _division_options() -> Any:
+    """A type with one field for each option of divisions, which are words or whole numbers."""
+    known = dict(OPTIONS)
+    for method in METHODS.values():
+        known |= method.options
+    fields: dict[str, Any] = {}
+    for name, values in known.items():
+        words = tuple(one for one in values if one is not None)
+        fields[name] = ((Literal[words] if words else int) | None, None)
+    return create_model("DivisionOptions", __base__=PageRequest, **fields)
+
+
+DivisionOptions: Any = _division_options()
+
+
+class AnonymizeRequest(Promises, DemandsRequest, DivisionOptions):  # type: ignore[misc]
     """The promises and the settings of ``hm.anonymize``; what is None is left to it."""
 
     method: str | None = None
@@ -76,26 +139,14 @@ class Anonymize(Promises, OwnDemands):
     suppression: float | None = None
     time_limit: float | None = None
     seed: int | None = None
-    labels: Literal["tight", "levels"] | None = None
-    fallback: Literal["uniform"] | None = None
-    on_infeasible: Literal["error", "suppress"] | None = None
-    score: Literal["improved", "plain"] | None = None
-    cut: Literal["sides", "whole"] | None = None
-    block: int | None = None
-    classes: int | None = None
     bins: int | None = None
     intervals: str | None = None
     link: str | None = None
 
 
-class Frontier(OfColumns, OwnDemands):
-    """Alternatives, written as on the command line (``k`` is ``2,5,10``), and how to try them."""
+class FrontierRequest(Alternatives, DemandsRequest):  # type: ignore[misc]
+    """Alternatives, and how to try them."""
 
-    k: str | None = None
-    k_map: str | None = None
-    delta_presence: list[str] = []
-    average_risk: str | None = None
-    sample_uniques: str | None = None
     methods: list[str] | None = None
     suppression: str | None = None
     metric: str | None = None
@@ -105,7 +156,7 @@ class Frontier(OfColumns, OwnDemands):
     time_limit: float | None = None
 
 
-class Compare(Asked):
+class CompareRequest(PageRequest):
     """The options of ``hm.compare`` that name no file."""
 
     targets: list[str] | None = None
@@ -115,7 +166,7 @@ class Compare(Asked):
     seed: int = 0
 
 
-class Noise(Asked):
+class NoiseRequest(PageRequest):
     """What is spent of the budget of a table, and what is publicly known of its columns."""
 
     epsilon: str | float | None = None
@@ -124,7 +175,7 @@ class Noise(Asked):
     rows_per_person: int | None = None
 
 
-class Query(Noise):
+class QueryRequest(NoiseRequest):
     """A query with guarantees, or with noise; its plan or better guarantees only, where asked."""
 
     sql: str
@@ -133,7 +184,7 @@ class Query(Noise):
     suggest: bool = False
 
 
-class Synthesize(Noise):
+class SynthesizeRequest(NoiseRequest):
     """The options of ``hm.synthesize`` that name no file; what is None is left to it."""
 
     demands: Literal["keep", "ignore"] | None = None
@@ -150,14 +201,14 @@ class Synthesize(Noise):
     seed: int | None = None
 
 
-class Grant(Asked):
+class BudgetRequest(PageRequest):
     """The privacy budget that whoever holds the rows grants to the table."""
 
     epsilon: str | float
     delta: str | float = 0
 
 
-class Link(Asked):
+class FileRequest(PageRequest):
     """One of the files that can be had, by its name in the list of them."""
 
     file: str

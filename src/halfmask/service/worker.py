@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from halfmask.errors import CancelledError, ElsewhereError, InternalError
 from halfmask.failure import Failure, failure
 from halfmask.service import steps
-from halfmask.service.bench import Bench
+from halfmask.service.steps import LoadedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,18 +131,18 @@ def work(pipe: connection.Connection, home: Path) -> None:
     with Path(os.devnull).open("r+") as nothing:
         for stream in (1, 2):
             os.dup2(nothing.fileno(), stream)
-    bench = Bench()
+    loaded = LoadedTable()
     with suppress(EOFError, OSError):
         while True:
             command, given = pipe.recv()
-            pipe.send(perform(bench, command, given))
+            pipe.send(perform(loaded, command, given))
     _leave(home)
 
 
-def perform(bench: Bench, command: str, given: dict[str, Any]) -> Any:
+def perform(loaded: LoadedTable, command: str, given: dict[str, Any]) -> Any:
     """What a step gives, or the one thing that may be shown of its failure."""
     try:
-        return getattr(steps, command)(bench, **given)
+        return getattr(steps, command)(loaded, **given)
     except BaseException as error:  # noqa: BLE001 - there is nobody else to tell, no value may leak
         return failure(error)
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.dp.vault import noise
+from halfmask.dp.views import noise
 from halfmask.errors import ParameterError
 from halfmask.synthesize import marginals
-from halfmask.synthesize.consistent import shrunk, simplex
-from halfmask.synthesize.draw import dealt
+from halfmask.synthesize.cocluster import draw_values
+from halfmask.synthesize.marginals import shrink, simplex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.budget import Budget
-    from halfmask.dp.noisy_views import NoisyViews
+    from halfmask.dp.views import NoisyViews
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ FEWEST = 1 << 14  # and on how many at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class NoisyGrid:
     """Cells with weights: blocks by phase 2, inside a block by phase 1.
 
     Attributes:
@@ -65,7 +65,7 @@ class Model:
 
     def draw(self, rows: int, random: np.random.Generator) -> dict[str, Ints]:
         """``rows`` rows as public codes per column."""
-        picked = self.cells[dealt(np.zeros(rows, np.int64), self.weights[None, :], random)]
+        picked = self.cells[draw_values(np.zeros(rows, np.int64), self.weights[None, :], random)]
         return _columns(picked, self.sizes)
 
 
@@ -76,7 +76,7 @@ def learn(
     first: Fraction | None = None,
     rows_per_block: float = ROWS_PER_BLOCK,
     seconds: float = 10.0,
-) -> Model:
+) -> NoisyGrid:
     """A grid with noisy blocks over all columns, for the whole budget.
 
     Args:
@@ -98,7 +98,7 @@ def learn(
         first = POOR_FIRST if few else FIRST
     second = rest * (1 - first)
     model = marginals.learn(views.within(rest * first), ordered=ordered)
-    drawn = _drawn(model, views.sizes)
+    drawn = _draw_cells(model, views.sizes)
     cells, counts = np.unique(drawn, return_counts=True)
     weights = counts / DRAWN
     most = _affordable(float(model.rows), second, rows_per_block)
@@ -111,9 +111,9 @@ def learn(
     held = np.bincount(block, weights, minlength=prod(shape)).astype(np.float64)
     believed = held * model.rows
     noisy = seen.counts.ravel().astype(np.float64)
-    settled = simplex(shrunk(noisy, believed, seen.variance), float(model.rows))
+    settled = simplex(shrink(noisy, believed, seen.variance), float(model.rows))
     factor = settled / np.maximum(believed, 1e-300)
-    return Model(views.sizes, cells, weights * factor[block], model.rows, parts)
+    return NoisyGrid(views.sizes, cells, weights * factor[block], model.rows, parts)
 
 
 def _affordable(rows: float, cost: Budget, rows_per_block: float) -> int:
@@ -122,7 +122,7 @@ def _affordable(rows: float, cost: Budget, rows_per_block: float) -> int:
     return max(1, int(rows / (rows_per_block * max(scale, 1e-9))))
 
 
-def _drawn(model: marginals.Model, sizes: Mapping[str, int]) -> Ints:
+def _draw_cells(model: marginals.MarginalsModel, sizes: Mapping[str, int]) -> Ints:
     """The cells of many rows drawn from the first model, in the order they were drawn."""
     # Chance only spreads the model over cells; it holds no secret, and a fixed start repeats it.
     rows = model.draw(DRAWN, np.random.default_rng(0))
@@ -141,9 +141,9 @@ def _grid(
     seconds: float,
 ) -> dict[str, Ints]:
     """Per column, the part of each value: the finest grid of the hierarchy with ``most`` blocks."""
+    from halfmask.coclustering.hierarchy import simplify
     from halfmask.coclustering.observations import Variable, observe
     from halfmask.coclustering.optimize import cocluster
-    from halfmask.coclustering.simplify import simplify
 
     cells, counts = np.unique(drawn, return_counts=True)
     codes = _columns(cells, sizes)

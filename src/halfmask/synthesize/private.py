@@ -1,78 +1,77 @@
-"""Private synthesis: from a table, public domains and a budget to a sealed synthetic table."""
+"""Private synthesis: from a table, public domains and a budget to a sealed synthetic table.
+
+One noisy count per combination of values: the baseline of all private synthesizers.
+
+Definition: add noise to every cell of the full table, the empty ones too; draw rows by the counts.
+Source: Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data analysis",
+2006 (the Laplace histogram, "LPA").
+
+Tables with too many cells to list are drawn sparsely, with exactly the same distribution.
+"""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.accountant import Accountant, Allowance, Scope, unit
-from halfmask.dp.budget import Approximate, Number, Pure, budget, require_modest
-from halfmask.dp.declared import declared_domains, given_domains
+from halfmask.dp.accountant import Accountant, Allowance, SpendingScope, unit
+from halfmask.dp.budget import (
+    Approximate,
+    Number,
+    Pure,
+    budget,
+    declared_domains,
+    given_domains,
+    require_modest,
+)
 from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
 from halfmask.dp.ledger import identity
-from halfmask.dp.personal.levels import (
+from halfmask.dp.personal import (
     IGNORED,
     NOBODY,
-    Levels,
-    kept_levels,
+    EpsilonLevels,
+    PersonalPlan,
+    PersonalSample,
+    levels_in_force,
     require_quiet,
     require_share,
 )
-from halfmask.dp.personal.sampling import PersonalPlan, PersonalSample
 from halfmask.dp.sampling import Sampler
-from halfmask.dp.vault import vault
+from halfmask.dp.views import guarded_rows
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.release.seal_private import Draft, seal_private
+from halfmask.release.candidate import NoiseCandidate
+from halfmask.release.seal import seal
+from halfmask.synthesize import dp_cocluster, marginals, privbayes
+from halfmask.synthesize.cocluster import draw_values
+from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from fractions import Fraction
     from os import PathLike
 
-    from halfmask.release.private import PrivateRelease
+    from numpy.typing import NDArray
 
-# A private method is a module with ``learn(views, *, ordered, ...) -> model``; the model has
-# ``rows`` and ``draw(rows, random)``. New ones are one line here.
-PRIVATE = {
-    "dp-cocluster": "halfmask.synthesize.dp_cocluster",
-    "histogram": "halfmask.synthesize.histogram",
-    "marginals": "halfmask.synthesize.marginals",
-    "privbayes": "halfmask.synthesize.privbayes",
-}
+    from halfmask.dp.views import NoisyViews
+    from halfmask.release.release import PrivateRelease
+
+
 FEW_CELLS = 128  # up to here the histogram is the better method
 
 
-def synthesize_privately(
-    table: Table,
-    method: str = "auto",
-    *,
-    epsilon: Number | Literal["personal"],
-    delta: Number = 0,
-    domains: Mapping[str, object] | str | PathLike[str] | None = None,
-    rows: int | None = None,
-    rows_per_person: int = 1,
-    accountant: Accountant | None = None,
-    share: Number = 1,
-    policies: object = None,
-    demands: str = "keep",
-    insist: bool = False,
-    **options: Any,
-) -> PrivateRelease:
-    """A synthetic table under differential privacy.
+@dataclass(frozen=True, slots=True)
+class NoiseSettings:
+    """What is spent, who pays it, what is publicly known, and how much is drawn.
 
-    Args:
-        table: the rows.
-        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
-            (the histogram where all columns together have few combinations, else marginals).
+    Attributes:
         epsilon: the budget to spend; people who state less, or have less left, are left out.
             ``"personal"`` spends of every person's own, which the schema's policy names: people
             stay in the sample the less often the less they allow.
@@ -86,35 +85,62 @@ def synthesize_privately(
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's own epsilons aside, by the controller.
         insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
+    """
+
+    epsilon: Number | Literal["personal"]
+    delta: Number = 0
+    domains: Mapping[str, object] | str | PathLike[str] | None = None
+    rows: int | None = None
+    rows_per_person: int = 1
+    accountant: Accountant | None = None
+    share: Number = 1
+    policies: object = None
+    demands: str = "keep"
+    insist: bool = False
+
+
+NOISE_OPTIONS = tuple(one.name for one in fields(NoiseSettings) if one.name != "epsilon")
+
+
+def synthesize_privately(
+    table: Table, method: str, settings: NoiseSettings, options: Mapping[str, Any]
+) -> PrivateRelease:
+    """A synthetic table under differential privacy.
+
+    Args:
+        table: the rows.
+        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
+            (the histogram where all columns together have few combinations, else marginals).
+        settings: what is spent, and on what.
         options: what the method itself takes.
 
     Raises:
         SchemaError: a column has no public domain.
         BudgetExceededError: the accountant has less than ``epsilon`` left.
     """
-    require_table(table)
-    table = with_policies(table, policies)
+    table = with_policies(require_table(table), settings.policies)
+    rows = settings.rows
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
     columns = _columns(table)
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
-    known = public_domains(columns, {**stated, **given_domains(domains)})
+    known = public_domains(columns, {**stated, **given_domains(settings.domains)})
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(table, known, random)
     chosen = _method(method, known)
-    learn = importlib.import_module(PRIVATE[chosen]).learn
+    learn = PRIVATE[chosen]
     _require_options(learn, options)
-    people = _people(table, accountant, epsilon, delta, share, demands)
-    require_modest(people.promise, insist=insist)
-    keeper = accountant or Accountant(people.promise)
+    people = _people(table, settings)
+    require_modest(people.promise, insist=settings.insist)
+    keeper = settings.accountant or Accountant(people.promise)
     allowance = keeper.allow(
         people.promise,
         f"synthesize ({chosen})",
-        rows_per_person=rows_per_person,
+        rows_per_person=settings.rows_per_person,
         scope=people.scope(table),
     )
     read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
-    views = vault(read, known, allowance)
+    views = guarded_rows(read, known, allowance)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     model = learn(views, ordered=ordered, **options)
     about = round(model.rows / kept)
@@ -122,26 +148,27 @@ def synthesize_privately(
     arrow = pa.table(
         {n: d.decode(codes[n], random, table.arrow.schema.field(n).type) for n, d in known.items()}
     )
-    draft = Draft(
+    candidate = NoiseCandidate(
         arrow,
+        allowance.receipt(),
         {name: len(domain) for name, domain in known.items()},
         chosen,
         {
             "method": method,
             "rows": rows,
-            "rows_per_person": rows_per_person,
+            "rows_per_person": settings.rows_per_person,
             **people.parameters(),
             **options,
         },
-        (*people.notes(), *_notes(known, accountant)),
+        (*people.notes(), *_notes(known, settings.accountant)),
         table.origin,
         table.schema,
     )
-    return seal_private(draft, allowance.receipt())
+    return seal(candidate)
 
 
 @dataclass(frozen=True, slots=True)
-class _People:
+class _PersonalCosts:
     """Whose rows a synthetic table is made of, and what it costs them; all public.
 
     Attributes:
@@ -153,23 +180,23 @@ class _People:
     """
 
     promise: Pure | Approximate
-    levels: Levels | None
+    levels: EpsilonLevels | None
     costs: tuple[Fraction, ...]
     plan: PersonalPlan | None
     ignored: bool
 
-    def scope(self, table: Table) -> Scope:
+    def scope(self, table: Table) -> SpendingScope:
         """What the accountant must know."""
         name = identity(table.arrow.column_names, table.schema.person)
         if self.levels is None:
-            return Scope(table=name)
+            return SpendingScope(table=name)
         levels = self.levels.epsilons
         paid = dict(zip(levels, self.costs, strict=True))
         if self.plan is None:
-            return Scope(paid, table=name)
+            return SpendingScope(paid, table=name)
         counting = zip(levels, self.plan.counting, strict=True)
         limits = {level: Pure(cost) for level, cost in counting if cost}
-        return Scope(paid, limits, unit(self._at(max(self.plan.sampling))), table=name)
+        return SpendingScope(paid, limits, unit(self._at(max(self.plan.sampling))), table=name)
 
     def rows(self, table: Table, allowance: Allowance, numbers: int) -> tuple[Table, float]:
         """The rows that a method may read, and about which share of all that is."""
@@ -192,7 +219,7 @@ class _People:
         found: dict[str, Any] = {"demands": "ignore"} if self.ignored else {}
         if self.plan is not None:
             found["personal"] = {
-                **self.plan.levels.told(self.costs, self._delta),
+                **self.plan.levels.describe(self.costs, self._delta),
                 "shares": "counted with noise" if self.plan.counted else "declared",
             }
         return found
@@ -219,30 +246,25 @@ class _People:
         return budget(epsilon, self._delta)
 
 
-def _people(
-    table: Table,
-    accountant: Accountant | None,
-    epsilon: Number | Literal["personal"],
-    delta: Number,
-    share: Number,
-    demands: str,
-) -> _People:
+def _people(table: Table, settings: NoiseSettings) -> _PersonalCosts:
     """Who can be read at this epsilon, by public levels and what was spent at them."""
-    levels = kept_levels(table.schema, demands)
-    ignored = demands == "ignore"
-    if epsilon != "personal":
-        promise = budget(epsilon, delta)
-        require_quiet(table.schema, promise.epsilon, demands)
+    levels = levels_in_force(table.schema, settings.demands)
+    ignored = settings.demands == "ignore"
+    if settings.epsilon != "personal":
+        promise = budget(settings.epsilon, settings.delta)
+        require_quiet(table.schema, promise.epsilon, settings.demands)
         costs: tuple[Fraction, ...] = ()
         if levels is not None:
-            costs = levels.costs(promise.epsilon, accountant)
+            costs = levels.costs(promise.epsilon, settings.accountant)
             levels.require_somebody(costs)
-        return _People(promise, levels, costs, None, ignored)
+        return _PersonalCosts(promise, levels, costs, None, ignored)
     if levels is None:
         raise SchemaError(NOBODY)
-    plan = PersonalPlan.of(levels, require_share(share), accountant)
+    plan = PersonalPlan.of(levels, require_share(settings.share), settings.accountant)
     levels.require_somebody(plan.costs)
-    return _People(budget(max(plan.costs), delta), levels, plan.costs, plan, ignored)
+    return _PersonalCosts(
+        budget(max(plan.costs), settings.delta), levels, plan.costs, plan, ignored
+    )
 
 
 def _columns(table: Table) -> list[str]:
@@ -279,3 +301,58 @@ def _notes(domains: Mapping[str, Domain], accountant: Accountant | None) -> tupl
     if accountant is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
     return tuple(notes)
+
+
+DENSE = 1 << 22  # cells up to which every count is listed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyHistogram:
+    """Weights of the cells that have any."""
+
+    sizes: Mapping[str, int]
+    cells: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    rows: int
+
+    def draw(self, rows: int, random: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """``rows`` rows as public codes per column."""
+        picked = self.cells[draw_values(np.zeros(rows, np.int64), self.weights[None, :], random)]
+        drawn = {}
+        for name in reversed(list(self.sizes)):
+            picked, drawn[name] = np.divmod(picked, self.sizes[name])
+        return {name: drawn[name] for name in self.sizes}
+
+
+def learn_histogram(views: NoisyViews, *, ordered: Collection[str] = ()) -> NoisyHistogram:
+    """A noisy histogram over all columns, for the whole budget."""
+    del ordered
+    columns = tuple(views.sizes)
+    if prod(views.sizes.values()) <= DENSE:
+        noisy = views.count(columns, views.limit).counts.ravel()
+        return of_counts(views.sizes, np.arange(noisy.size), noisy, float(noisy.sum()))
+    cells, counts, total = views.heavy(columns, views.limit)
+    return of_counts(views.sizes, cells, counts, total)
+
+
+def of_counts(
+    sizes: Mapping[str, int],
+    cells: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    total: float,
+) -> NoisyHistogram:
+    """The model of noisy counts: no negatives, and the noisy total kept."""
+    rows = max(1, round(total))
+    weights = simplex(noisy, float(rows)) if len(noisy) else np.ones(1)
+    kept = np.flatnonzero(weights > 0)
+    return NoisyHistogram(sizes, cells[kept], weights[kept], rows)
+
+
+# A private method learns a model from noisy views; the model has ``rows`` and ``draw(rows,
+# random)``. A new one is one line here.
+PRIVATE: dict[str, Callable[..., Any]] = {
+    "dp-cocluster": dp_cocluster.learn,
+    "histogram": learn_histogram,
+    "marginals": marginals.learn,
+    "privbayes": privbayes.learn,
+}

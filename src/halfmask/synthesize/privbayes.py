@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.dp.vault import noise
+from halfmask.dp.views import noise
 from halfmask.errors import ParameterError
-from halfmask.synthesize.consistent import simplex
-from halfmask.synthesize.draw import dealt
+from halfmask.synthesize.cocluster import draw_values
+from halfmask.synthesize.marginals import simplex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.budget import Budget
-    from halfmask.dp.noisy_views import NoisyViews
+    from halfmask.dp.views import NoisyViews
 
 THETA = 4.0  # how many times the noise a typical cell must hold, as published
 STRUCTURE = Fraction(3, 10)  # the share of the budget that chooses the network, as published
@@ -46,7 +46,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class BayesianNetwork:
     """A network with the weights of each family."""
 
     sizes: Mapping[str, int]
@@ -61,7 +61,7 @@ class Model:
             groups = np.zeros(rows, np.int64)
             for name in family.parents:
                 groups = groups * self.sizes[name] + drawn[name]
-            drawn[family.child] = dealt(groups, table, random)
+            drawn[family.child] = draw_values(groups, table, random)
         return {name: drawn[name] for name in self.sizes}
 
 
@@ -72,7 +72,7 @@ def learn(
     preset: str = "published",
     theta: float | None = None,
     structure: Fraction | None = None,
-) -> Model:
+) -> BayesianNetwork:
     """A network over all columns, for the whole budget.
 
     Args:
@@ -96,7 +96,7 @@ def learn(
     most = rows / (theta * sqrt(noise(measuring, 1).variance / 2))
     families = _network(views, views.limit * structure, most)
     tables = tuple(_table(views, family, measuring, rows) for family in families)
-    return Model(sizes, families, tables, round(rows))
+    return BayesianNetwork(sizes, families, tables, round(rows))
 
 
 def _network(views: NoisyViews, cost: Budget, most: float) -> tuple[Family, ...]:

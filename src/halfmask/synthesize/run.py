@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from halfmask.errors import ParameterError
@@ -10,13 +9,10 @@ from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
     from halfmask.dp.budget import Number
-    from halfmask.release.private import PrivateRelease
-    from halfmask.release.synthetic import SyntheticRelease
+    from halfmask.release.release import PrivateRelease, SyntheticRelease
     from halfmask.table.table import Table
 
-# A method without a formal guarantee: a module with ``synthesize(table, **options)`` and the names
-# of its ``OPTIONS``.
-MEASURED = {"cocluster": "halfmask.synthesize.cocluster"}
+MEASURED = ("cocluster",)  # methods without a formal guarantee
 
 
 def synthesize(
@@ -50,23 +46,28 @@ def synthesize(
         >>> made.to_arrow().column_names
         ['sex', 'ill']
     """
-    require_table(table)
+    from halfmask.synthesize import cocluster  # loads when it is asked for
+    from halfmask.synthesize.private import (
+        NOISE_OPTIONS,
+        PRIVATE,
+        NoiseSettings,
+        synthesize_privately,
+    )
+
+    table = require_table(table)
     if method in MEASURED:
         if epsilon is not None:
             raise ParameterError("epsilon", epsilon, f"nothing: {method} has no formal guarantee")
-        module = importlib.import_module(MEASURED[method])
-        unknown = [name for name in options if name not in module.OPTIONS]
+        unknown = [name for name in options if name not in cocluster.OPTIONS]
         if unknown:
-            known = ", ".join(module.OPTIONS)
+            known = ", ".join(cocluster.OPTIONS)
             raise ParameterError("option", unknown[0], f"one of {known} with {method}")
-        made: SyntheticRelease = module.synthesize(table, **options)
-        return made
-    from halfmask.synthesize.private import PRIVATE, synthesize_privately
-
+        return cocluster.synthesize(table, cocluster.DrawSettings(**options))
     if method not in ("auto", *PRIVATE):
         raise ParameterError("method", method, f"one of auto, {', '.join([*PRIVATE, *MEASURED])}")
     if epsilon is None:
         raise ParameterError(
             "epsilon", None, "a number above 0, or method='cocluster', which promises nothing"
         )
-    return synthesize_privately(table, method, epsilon=epsilon, **options)
+    noise = {name: options.pop(name) for name in NOISE_OPTIONS if name in options}
+    return synthesize_privately(table, method, NoiseSettings(epsilon, **noise), options)

@@ -1,33 +1,202 @@
 """Class statistics: all that models, metrics and the search ever see of the rows.
 
-At level 0 of every column the classes are the weighted distinct tuples of the table; a coarser
-grouping is always computed from a finer one (``Classes.coarsen``), never from rows.
+At level 0 of every column the classes are the distinct tuples of the table with their counts; a
+coarser grouping is always computed from a finer one (``Classes.coarsen``), never from rows. Also
+here: which columns, taken together, single rows out.
+
+Definition: Q is a quasi-identifier of a table iff ``GROUP BY Q HAVING COUNT(*) = 1`` is not empty.
+    It is minimal iff no part of it is one; everything that contains one is one too.
+Source: Nguyen and Castelluccia, "Techniques d'anonymisation tabulaire", 2020.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from halfmask.table.histogram import Histogram, value_facts
-from halfmask.table.packed_key import Layout
+from halfmask.table.tuples import Owners, contiguous, pack_tuples
+from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
+    from halfmask.table.tuples import KeyLayout, Tuples
+
+    Codes = NDArray[np.int32]
+    Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Members:
-    """Who stands in which class, in order of person; only where a person has several rows."""
+class Histogram:
+    """How often each value of one column occurs in each class, as sparse rows.
 
-    unit: NDArray[np.int32]
-    person: NDArray[np.int64]
+    The entries of class ``i`` are ``starts[i]`` to ``starts[i + 1]``; no count is zero.
+
+    Attributes:
+        starts: (classes + 1) where each class begins.
+        values: per entry, the code of the value.
+        counts: per entry, how many rows hold it.
+        domain: how many distinct values the column has.
+        numbers: per value code, the value as a number where the column is numeric, else None.
+        hierarchy: the column's hierarchy, where it has one.
+        labels: the values themselves, by code; their order is the ascending or the declared one.
+    """
+
+    starts: NDArray[np.int64]
+    values: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    domain: int
+    numbers: NDArray[np.float64] | None = None
+    hierarchy: Hierarchy | None = None
+    labels: pa.Array | None = None
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """Per entry, the class it belongs to."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def totals(self) -> NDArray[np.int64]:
+        """How often each value occurs in all classes together."""
+        return np.bincount(self.values, weights=self.counts, minlength=self.domain).astype(np.int64)
+
+    def select(self, mask: NDArray[np.bool_]) -> Histogram:
+        """The histograms of the classes in ``mask``."""
+        lengths = np.diff(self.starts)
+        keep = np.repeat(mask, lengths)
+        starts = np.concatenate(([0], np.cumsum(lengths[mask])))
+        return replace(self, starts=starts, values=self.values[keep], counts=self.counts[keep])
+
+
+class ValueFacts(TypedDict):
+    """What a histogram knows of the values of its column, whatever the classes."""
+
+    domain: int
+    numbers: NDArray[np.float64] | None
+    hierarchy: Hierarchy | None
+    labels: pa.Array
+
+
+def value_facts(table: Table, name: str) -> ValueFacts:
+    """The part of a histogram of column ``name`` that does not depend on the classes."""
+    import pyarrow as pa
+
+    values = table.encode(name).values
+    numbers = None
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    column = table.schema.columns.get(name)
+    hierarchy = table.hierarchy(name) if column is not None and column.hierarchy else None
+    return ValueFacts(domain=len(values), numbers=numbers, hierarchy=hierarchy, labels=values)
+
+
+_COUNTERS = 1 << 23  # up to here a plain array of counters is faster than sorting
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class QuasiIdentifiers:
+    """The sets of columns that single rows out.
+
+    Attributes:
+        sets: the minimal quasi-identifiers, smallest first.
+        size: all sets of up to this many columns were decided.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    size: int
+
+
+def search(
+    columns: dict[str, tuple[Codes, int]], limit: int, work: float = np.inf
+) -> QuasiIdentifiers:
+    """Decide sets of growing size, skipping all that contain a known one.
+
+    Args:
+        columns: per name, the code of each row and the number of codes.
+        limit: the largest size.
+        work: stop before a size that would look at more tuples than this, all sets together.
+    """
+    found: list[tuple[str, ...]] = []
+    rows: Weights | None = None
+    for size in range(1, min(limit, len(columns)) + 1):
+        if size == 2:
+            columns = {name: columns[name] for name in columns if (name,) not in found}
+            columns, rows = _collapsed(columns)
+        open_sets = list(_open_sets(list(columns), found, size))
+        if not open_sets:
+            continue
+        work -= len(columns[open_sets[0][0]][0]) * len(open_sets)
+        if work < 0:
+            return QuasiIdentifiers(tuple(found), size - 1)
+        found += [names for names in open_sets if _singles_out([columns[n] for n in names], rows)]
+    return QuasiIdentifiers(tuple(found), limit)
+
+
+def _collapsed(
+    columns: dict[str, tuple[Codes, int]],
+) -> tuple[dict[str, tuple[Codes, int]], Weights | None]:
+    """The distinct tuples and how many rows have each, where that is much less than all rows."""
+    if len(columns) < 2:
+        return columns, None
+    key = _key(list(columns.values()))[0]
+    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    if 2 * len(first) > len(key):
+        return columns, None
+    kept = {name: (codes[first], count) for name, (codes, count) in columns.items()}
+    return kept, counts.astype(np.float64)
+
+
+def _open_sets(
+    names: list[str], found: list[tuple[str, ...]], size: int
+) -> Iterator[tuple[str, ...]]:
+    """Sets of one size that contain no quasi-identifier known so far."""
+    alone = {known[0] for known in found if len(known) == 1}
+    several = [frozenset(known) for known in found if len(known) > 1]
+    for chosen in combinations([name for name in names if name not in alone], size):
+        members = set(chosen)
+        if not any(known <= members for known in several):
+            yield chosen
+
+
+def _key(columns: list[tuple[Codes, int]]) -> tuple[NDArray[np.int64], int]:
+    """One number per combination of codes, and how large these numbers can be."""
+    key = np.zeros(len(columns[0][0]), dtype=np.int64)
+    space = 1
+    for codes, count in sorted(columns, key=lambda column: column[1]):
+        if space * count >= 2**62:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            space = len(key)
+        key = key * count + codes
+        space *= count
+    return key, space
+
+
+def _singles_out(columns: list[tuple[Codes, int]], rows: Weights | None) -> bool:
+    """Whether some combination of codes occurs in exactly one row."""
+    key, space = _key(columns)
+    if space <= _COUNTERS:
+        return bool((np.bincount(key, rows) == 1).any())
+    places = (key.view(np.uint64) * _MIX) >> np.uint64(64 - 22)
+    if (np.bincount(places.astype(np.int64), rows) == 1).any():
+        return True  # a row alone in its place is alone in its class
+    classes = np.unique(key, return_inverse=True)[1]
+    return bool((np.bincount(classes, rows) == 1).any())
+
+
+def codes_of(column: pa.ChunkedArray) -> tuple[Codes, int]:
+    """The code of each row in any order of values, and how many codes there are (null is one)."""
+    array = dictionary_of(column)
+    size = len(array.dictionary)
+    codes = array.indices.fill_null(size) if array.null_count else array.indices
+    return codes.to_numpy(zero_copy_only=False).astype(np.int32), size + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +212,7 @@ class Classes:
         population: how many people of a population table fall into each class, where one is given
             (such classes may hold no row of the table itself).
         layout: how ``keys`` are packed.
-        members: who stands where, if people have several rows.
+        owners: who stands where, if people have several rows.
     """
 
     keys: NDArray[np.uint64]
@@ -51,8 +220,8 @@ class Classes:
     people: NDArray[np.int64]
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     population: NDArray[np.int64] | None = None
-    layout: Layout | None = None
-    members: Members | None = None
+    layout: KeyLayout | None = None
+    owners: Owners | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -93,27 +262,23 @@ class Classes:
         from halfmask.kernels import group
 
         n = len(keys)
-        members, people = None, rows
-        if self.members is not None:
-            people = group.count_people(ids, n, self.members.unit, self.members.person)
-            members = Members(ids[self.members.unit], self.members.person)
+        owners, people = None, rows
+        if self.owners is not None:
+            people = group.count_people(ids, n, self.owners.unit, self.owners.person)
+            owners = self.owners.at(ids)
         histograms = {
             name: replace(h, starts=merged[0], values=merged[1], counts=merged[2])
             for name, h in self.histograms.items()
             for merged in [group.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)]
         }
         population = None if self.population is None else group.add_up(ids, self.population, n)
-        return Classes(keys, rows, people, histograms, population, self.layout, members)
+        return Classes(keys, rows, people, histograms, population, self.layout, owners)
 
     def select(self, mask: NDArray[np.bool_]) -> Classes:
         """The classes in ``mask`` only, as if the other rows had left the table."""
-        members = None
-        if self.members is not None:
-            new = np.cumsum(mask, dtype=np.int32) - 1
-            keep = mask[self.members.unit]
-            members = Members(
-                new[self.members.unit[keep]].astype(np.int32), self.members.person[keep]
-            )
+        owners = None
+        if self.owners is not None:
+            owners = self.owners.at(np.cumsum(mask, dtype=np.int32) - np.int32(1), mask)
         return Classes(
             self.keys[mask],
             self.rows[mask],
@@ -121,59 +286,46 @@ class Classes:
             {name: h.select(mask) for name, h in self.histograms.items()},
             None if self.population is None else self.population[mask],
             self.layout,
-            members,
+            owners,
         )
 
 
 def classes_of(
-    table: Table,
+    tuples: Tuples,
     quasi: Sequence[str],
     *,
     columns: Sequence[str] = (),
     population: Table | None = None,
-    counts: NDArray[np.int64] | None = None,
 ) -> Classes:
-    """Group the rows of ``table`` by ``quasi`` as they stand, with histograms of ``columns``.
-
-    With ``counts``, each row of ``table`` stands for so many.
-    """
-    return distinct(table, quasi, columns=columns, population=population, counts=counts)[0]
+    """Group ``tuples`` by ``quasi`` as they stand, with histograms of ``columns``."""
+    return distinct(tuples, quasi, columns=columns, population=population)[0]
 
 
 def distinct(
-    table: Table,
+    tuples: Tuples,
     quasi: Sequence[str],
     *,
     columns: Sequence[str] = (),
     population: Table | None = None,
-    counts: NDArray[np.int64] | None = None,
 ) -> tuple[Classes, NDArray[np.int32]]:
-    """The weighted distinct tuples of ``table`` over ``quasi``, and the tuple of each row.
+    """The distinct tuples over ``quasi`` as classes, and the class of each entry of ``tuples``.
 
     With a population, to which the table must have been widened, tuples that only the population
     holds come along with no rows.
     """
     from halfmask.kernels import group
 
-    layout = Layout.of([len(table.encode(name).values) for name in quasi])
-    keys = _keys(table, quasi, layout, population)
-    weights = np.zeros(len(keys), dtype=np.int64)
-    weights[: len(table)] = 1 if counts is None else counts
-    nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
-    ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
-    del keys
+    found = pack_tuples(tuples, quasi, others=population)
+    count, ids = len(found), found.of_entry[: len(tuples)]
     others = None
     if population is not None:
-        others = np.bincount(ids[len(table) :], minlength=len(unique)).astype(np.int64)
-        ids = ids[: len(table)]
-    members = _members(table, ids, len(table) if counts is None else int(counts.sum()))
-    people = rows
-    if members is not None:
-        same = np.arange(len(unique), dtype=np.int32)
-        people = group.count_people(same, len(unique), members.unit, members.person)
-    histograms = {name: _histogram(table, name, ids, len(unique), counts) for name in columns}
-    classes = Classes(unique, rows, people, histograms, others, layout, members)
-    return classes, ids
+        others = np.bincount(found.of_entry[len(tuples) :], minlength=count).astype(np.int64)
+    people, owners = found.rows, Owners.of(tuples, ids)
+    if owners is not None:
+        same = np.arange(count, dtype=np.int32)
+        people = group.count_people(same, count, owners.unit, owners.person)
+    histograms = {name: _histogram(tuples, name, ids, count) for name in columns}
+    return Classes(found.keys, found.rows, people, histograms, others, found.layout, owners), ids
 
 
 def grouped(
@@ -201,60 +353,11 @@ def grouped(
     return Classes(keys, sizes, people.astype(np.int64), histograms)
 
 
-def tuple_codes(
-    table: Table, names: Sequence[str]
-) -> tuple[list[NDArray[np.int32]], NDArray[np.int32]]:
-    """The codes of the distinct tuples over ``names``, column by column, and each row's tuple."""
+def _histogram(tuples: Tuples, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:
     from halfmask.kernels import group
 
-    layout = Layout.of([len(table.encode(name).values) for name in names])
-    keys = _keys(table, names, layout, None)
-    nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
-    weights = np.zeros(len(keys), dtype=np.int64)
-    ids, unique, _ = group.regroup(keys, weights, nothing, none, none, nothing, none)
-    return [layout.codes(unique, c).astype(np.int32) for c in range(len(names))], ids
-
-
-def _keys(
-    table: Table, quasi: Sequence[str], layout: Layout, population: Table | None
-) -> NDArray[np.uint64]:
-    """The packed codes of each row, those of the population last."""
-    from halfmask.kernels import group
-    from halfmask.table.population import codes
-
-    width = int(layout.words.max(initial=0)) + 1
-    keys = np.zeros((len(table) + len(population or ()), width), dtype=np.uint64)
-    for j, name in enumerate(quasi):
-        word, shift = int(layout.words[j]), int(layout.shifts[j])
-        group.pack(keys[: len(table)], word, shift, table.encode(name).codes)
-        if population is not None:
-            group.pack(keys[len(table) :], word, shift, codes(table, population, name))
-    return keys
-
-
-def _members(table: Table, ids: NDArray[np.int32], rows: int) -> Members | None:
-    if table.schema.person is None:
-        return None
-    person = table.encode(table.schema.person)
-    if len(person.values) == rows:
-        return None
-    pairs = np.unique(person.codes.astype(np.int64) << 32 | ids.astype(np.int64))
-    return Members((pairs & 0xFFFFFFFF).astype(np.int32), pairs >> 32)
-
-
-def _histogram(
-    table: Table,
-    name: str,
-    ids: NDArray[np.int32],
-    groups: int,
-    counts: NDArray[np.int64] | None = None,
-) -> Histogram:
-    from halfmask.kernels import group
-
-    encoded = table.encode(name)
+    encoded = tuples.table.encode(name)
     each = np.arange(len(encoded.codes) + 1, dtype=np.int64)
-    held = np.ones(len(encoded.codes), dtype=np.int64) if counts is None else counts
-    starts, values, merged = group.merge_histograms(
-        ids, groups, each, encoded.codes, held, len(encoded.values)
-    )
-    return Histogram(starts, values, merged, **value_facts(table, name))
+    held = contiguous(tuples.counts)
+    merged = group.merge_histograms(ids, groups, each, encoded.codes, held, len(encoded.values))
+    return Histogram(*merged, **value_facts(tuples.table, name))

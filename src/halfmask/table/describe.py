@@ -2,31 +2,183 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import ParameterError
-from halfmask.table.decimal_comma import with_points
-from halfmask.table.description import Description, Proposal
+from halfmask.errors import InputError, ParameterError
+from halfmask.table.classes import QuasiIdentifiers, search
 from halfmask.table.hierarchies import Auto, Dates, Flat
-from halfmask.table.hierarchies.auto import INTERVALS, settled
-from halfmask.table.infer import inferred, used_values
-from halfmask.table.normalize import text_column
-from halfmask.table.proposals.facts import Facts, facts_of
-from halfmask.table.proposals.kinds import shape_of
-from halfmask.table.proposals.roles import is_person, policy_of, role_of
-from halfmask.table.quasi_identifiers import Found, search
-from halfmask.table.read import read
-from halfmask.table.schema import Column, Schema
+from halfmask.table.hierarchies.parse import INTERVALS, settled
+from halfmask.table.hierarchy import canonical
+from halfmask.table.proposals import (
+    Facts,
+    facts_of,
+    is_code,
+    is_padded,
+    is_person,
+    policy_of,
+    role_of,
+    shape_of,
+)
+from halfmask.table.read import declared_schema, read_rows, without_missing
+from halfmask.table.rows import text_column
+from halfmask.table.schema import Column, Schema, schema_to_toml
 from halfmask.table.table import Table
+from halfmask.table.values import (
+    FORMS,
+    TWO_MARKS,
+    TWO_ORDERS,
+    are_comma_numbers,
+    as_moments,
+    forms_of,
+    has_two_marks,
+    inferred,
+    is_number,
+    mark_of,
+    moment_column,
+    number_column,
+    retyped,
+    used_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from halfmask.table.hierarchy import HierarchyBuilder
 
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one column seems to be.
+
+    Attributes:
+        name: the column.
+        role: identifier, quasi, sensitive or other; or policy: a person's own demand.
+        kind: numeric, date, ordinal or nominal.
+        hierarchy: how it could be generalized, for a quasi-identifier.
+        why: the reasons, in words.
+        distinct: how many values differ.
+        missing: how many rows have none.
+        written: how its values are written, where that must be said: the ``decimal`` mark, the
+            ``format`` of dates, the texts that seem to mean a ``missing`` value.
+    """
+
+    name: str
+    role: str
+    kind: str
+    hierarchy: HierarchyBuilder | None
+    why: str
+    distinct: int
+    missing: int
+    written: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as plain data."""
+        out: dict[str, object] = {"name": self.name, "role": self.role, "kind": self.kind}
+        if self.hierarchy is not None:
+            out["hierarchy"] = self.hierarchy.to_dict()
+        if self.written:
+            out["written"] = {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in self.written.items()
+            }
+        return {**out, "why": self.why, "distinct": self.distinct, "missing": self.missing}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A proposed schema with the reason for each part of it.
+
+    Attributes:
+        rows: how many rows were looked at: all of them.
+        columns: one proposal per column, in the table's order.
+        person: the column that seems to say whose row this is, where people have several rows.
+        policy: demand to the column that seems to hold it.
+        quasi_identifiers: the minimal sets of columns that single rows out.
+        searched: sets of up to this many columns were decided.
+        missing: texts that seem to mean a missing value, with the empty text.
+        decimal: the decimal mark of the file, where it is a comma.
+        notes: what else was seen.
+        policy_columns: the demands for single columns that the table's schema states.
+    """
+
+    rows: int
+    columns: tuple[Proposal, ...]
+    person: str | None
+    policy: Mapping[str, str]
+    quasi_identifiers: tuple[tuple[str, ...], ...]
+    searched: int
+    missing: tuple[str, ...] | None
+    decimal: str | None
+    notes: tuple[str, ...]
+    policy_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Description({self.rows:,} rows, {len(self.columns)} columns)"
+
+    def to_schema(self) -> Schema:
+        """The proposal as a schema."""
+        columns: dict[str, Any] = {
+            p.name: Column(p.role, p.kind, p.hierarchy, **p.written)  # type: ignore[arg-type]
+            for p in self.columns
+            if p.role != "policy"
+        }
+        return Schema(
+            columns,
+            person=self.person,
+            policy=self.policy,
+            policy_columns=self.policy_columns,
+            missing=self.missing,
+            decimal=self.decimal,
+        )
+
+    def to_toml(self) -> str:
+        """The text of a schema file; each column's reason is a comment above it."""
+        reasons = {p.name: _sentence(p.why) for p in self.columns}
+        reasons["[policy]"] = "\n".join(
+            f"{p.name}: {_sentence(p.why)}" for p in self.columns if p.role == "policy"
+        )
+        head = ["Proposed by halfmask describe: read it, and change what is wrong.", *self.notes]
+        comment = "".join(f"# {line}\n" for line in head)
+        return f"{comment}\n{schema_to_toml(self.to_schema(), reasons)}"
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as plain data, for JSON."""
+        return {
+            "rows": self.rows,
+            "columns": [proposal.to_dict() for proposal in self.columns],
+            "person": self.person,
+            "policy": dict(self.policy),
+            "quasi_identifiers": [list(names) for names in self.quasi_identifiers],
+            "searched": self.searched,
+            "missing": None if self.missing is None else list(self.missing),
+            "decimal": self.decimal,
+            "notes": list(self.notes),
+        }
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+_SENTINEL_WORDS = (
+    ".", "-", "--", "refused", "unknown", "don't know", "dont know", "dk", "not applicable",
+    "not available", "no answer", "not answered", "missing", "k.a.", "k. a.", "keine angabe",
+    "unbekannt", "weiß nicht", "inconnu", "desconocido", "#n/a", "n.a.", "na", "n/a", "nan", "null",
+)  # fmt: skip
+_SENTINEL_NUMBERS = tuple(
+    float(sign + digit * count)
+    for sign, digits in (("", "789"), ("-", "1789"))
+    for digit in digits
+    for count in range(1, 7)
+    if (sign, count) != ("", 1) and (digit, count) not in (("1", 2), ("1", 3))
+)
+_ENOUGH_NUMBERS = 3
+_TAKEN_BY = {"decimal": "numeric", "format": "date"}
 _MISSING = ("?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null")
 HIERARCHIES = ("proposed", "auto")
 _LIMIT = 3
@@ -36,7 +188,7 @@ _WORK = 5e8  # rows times column sets: a few seconds
 def describe(
     source: object, *, hierarchies: str = "proposed", intervals: str = "equal-frequency"
 ) -> Description:
-    """Propose role, kind and hierarchy of each column; what the schema says is not used.
+    """Propose role, kind and hierarchy of each column; of a schema only [policy] is used.
 
     Args:
         source: a table, or anything that ``read`` takes.
@@ -49,25 +201,71 @@ def describe(
         raise ParameterError("hierarchies", hierarchies, "one of " + ", ".join(HIERARCHIES))
     if intervals not in INTERVALS:
         raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
-    table = source if isinstance(source, Table) else read(source, Schema())
+    table = source.collect() if isinstance(source, Table) else read_rows(source, Schema())
     arrow, tokens = _without_tokens(table)
-    arrow, commas = _with_points(arrow, table)
+    usual = _usual_mark(arrow, table)
+    arrow, writings = _understood(arrow, usual)
     facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
-    policy = {demand: f.name for f in facts if (demand := policy_of(f)) is not None}
+    policy, demands = _policy(facts, table.schema)
     person = next((f.name for f in facts if is_person(f)), None)
-    roles = {f.name: _role(f, person, policy) for f in facts}
+    roles = {f.name: _role(f, person, demands) for f in facts}
     quasi = [f for f in facts if roles[f.name][0] == "quasi" and f.distinct > 0]
     found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
     own = hierarchies == "proposed"
-    proposals = tuple(_proposal(f, *roles[f.name], found, own=own) for f in facts)
+    proposals = tuple(_proposal(f, *roles[f.name], found, writings[f.name], own=own) for f in facts)
     if not own:
         proposals = _automatic(arrow, proposals, Auto(intervals=intervals))
     missing = ("", *tokens) if tokens else None
-    decimal = "," if commas or table.schema.decimal == "," else None
-    notes = (*_notes(found, person, tokens), *_comma_note(commas))
+    decimal = "," if usual == "," else None
+    notes = (*_notes(found, person, tokens), *_writing_notes(writings, usual))
     return Description(
-        len(table), proposals, person, policy, found.sets, found.size, missing, decimal, notes
+        len(table),
+        proposals,
+        person,
+        policy,
+        found.sets,
+        found.size,
+        missing,
+        decimal,
+        notes,
+        table.schema.policy_columns,
     )
+
+
+def with_declared_policy(table: Table, file: str) -> Table:
+    """The table with the [policy] of the schema beside its file, where there is a sound one."""
+    try:
+        declared = declared_schema(file, None)
+    except InputError:
+        return table
+    names = set(declared.policy_names)
+    if not names or not names <= set(table.arrow.column_names):
+        return table
+    known = replace(table.schema, policy=declared.policy, policy_columns=declared.policy_columns)
+    return table.with_schema(known)
+
+
+def _policy(
+    facts: list[Facts], schema: Schema
+) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
+    """What [policy] is proposed to say, and the role and reason of the columns with demands.
+
+    What the schema's own [policy] names stands; a second column of one kind never leaves.
+    """
+    policy: dict[str, Any] = dict(schema.policy)
+    declared = ("policy", "the schema's [policy] names it; it never leaves")
+    roles = dict.fromkeys(schema.policy_names, declared)
+    for one in facts:
+        demand = None if one.name in roles else policy_of(one)
+        if demand is None:
+            continue
+        own = f"numbers named as a person's own {demand}"
+        if demand in policy:
+            roles[one.name] = ("identifier", f"{own}, of which there is one already")
+        else:
+            policy[demand] = one.name
+            roles[one.name] = ("policy", f"{own}; they never leave")
+    return policy, roles
 
 
 def _automatic(
@@ -120,24 +318,124 @@ def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
     return arrow, tuple(sorted(tokens))
 
 
-def _with_points(arrow: pa.Table, table: Table) -> tuple[pa.Table, list[str]]:
-    """The rows with decimal commas read as such, and the columns that have them.
+@dataclass(slots=True)
+class Writing:
+    """How the values of a column are written.
 
-    Where other columns of the file have points, nobody can tell what either mark means.
+    Attributes:
+        said: what the schema has to say about it, by its keys.
+        why: the same in words.
+        comma: whether its numbers have a decimal comma.
+        asked: what only the controller can say.
     """
+
+    said: dict[str, Any] = field(default_factory=dict)
+    why: list[str] = field(default_factory=list)
+    comma: bool = False
+    asked: str = ""
+
+
+def _usual_mark(arrow: pa.Table, table: Table) -> str | None:
+    """The decimal mark of a text file as a whole, where its columns agree on a comma.
+
+    Where other columns have points, each column with commas has to say so.
+    """
+    if table.origin != "csv" or table.schema.decimal is not None:
+        return table.schema.decimal
     floats = any(pa.types.is_floating(field.type) for field in arrow.schema)
-    if table.origin != "csv" or table.schema.decimal is not None or floats:
-        return arrow, []
-    return with_points(arrow)
+    texts = [used_values(c) for c in arrow.columns if pa.types.is_dictionary(c.type)]
+    clear = any(are_comma_numbers(values) and not has_two_marks(values) for values in texts)
+    return "," if clear and not floats else None
 
 
-def _comma_note(names: list[str]) -> list[str]:
-    if not names:
-        return []
-    return [
-        f"Numbers with a decimal comma: {', '.join(names)}. They are read as numbers with "
-        'decimal = "," under [table] (or --decimal ,), else as text.'
-    ]
+def _understood(arrow: pa.Table, usual: str | None) -> tuple[pa.Table, dict[str, Writing]]:
+    """The rows as every verb will read them by the proposed schema, and what it has to say."""
+    writings = {}
+    for place, name in enumerate(arrow.column_names):
+        writing = Writing()
+        column = arrow[name]
+        if pa.types.is_dictionary(column.type):
+            column = _understood_texts(name, column, usual, writing)
+        if is_number(column.type):
+            column = _without_sentinels(column, writing)
+        writings[name] = writing
+        arrow = arrow.set_column(place, name, column)
+    return arrow, writings
+
+
+def _understood_texts(
+    name: str, column: pa.ChunkedArray, usual: str | None, writing: Writing
+) -> pa.ChunkedArray:
+    values = used_values(column)
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
+    odd = pc.is_in(words, value_set=pa.array(_SENTINEL_WORDS))
+    absent = values.filter(odd)
+    if 0 < len(absent) < len(values):
+        writing.said["missing"] = tuple(absent.to_pylist())
+        writing.why.append(f"{len(absent)} of its texts usually mean a missing value")
+        column = text_column(column, absent.to_pylist())
+    values = used_values(column)
+    if len(values) == 0:
+        return column
+    forms = [] if as_moments(values) is not None else forms_of(values, (*FORMS, "%Y-%m"))
+    if len(forms) == 1:
+        writing.said["format"] = forms[0]
+        return moment_column(column, forms[0])
+    if forms:
+        writing.asked = f"Column '{name}':{TWO_ORDERS}"
+        return column
+    if (moments := as_moments(values)) is not None:
+        return retyped(column, moments.type)
+    facts = facts_of(name, column)
+    mark = None if is_code(facts) or is_padded(values) else mark_of(values, None, usual)
+    if mark is None:
+        if has_two_marks(values) and usual is None:
+            writing.asked = f"Column '{name}':{TWO_MARKS}"
+        return column
+    writing.comma = mark == ","
+    if mark == "," != usual or (mark == "." and usual == ","):
+        writing.said["decimal"] = mark
+    return number_column(column, mark)
+
+
+def _without_sentinels(column: pa.ChunkedArray, writing: Writing) -> pa.ChunkedArray:
+    """The numbers without those that usually mean a missing value and lie far from all others."""
+    numbers = pc.unique(column.drop_null()).cast(pa.float64(), safe=False).to_numpy()
+    held = np.sort(numbers[np.isfinite(numbers)])
+    usual = np.isin(held, _SENTINEL_NUMBERS)
+    if not usual.any() or usual.all():
+        return column
+    low, high = held[~usual].min(), held[~usual].max()
+    room = max(high - low, 1.0)
+    far = usual & ((held > high + 2 * room) | ((held < 0) & (low >= 0)))
+    if not far.any() or np.count_nonzero(~usual) < _ENOUGH_NUMBERS:
+        return column
+    texts = [canonical(int(number)) for number in held[far]]
+    writing.said["missing"] = (*writing.said.get("missing", ()), *texts)
+    writing.why.append(f"{len(texts)} of its numbers usually mean a missing value")
+    return without_missing(column, texts)
+
+
+def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[str]:
+    notes = [writing.asked for writing in writings.values() if writing.asked]
+    commas = [name for name, writing in writings.items() if writing.comma]
+    if commas and usual == ",":
+        notes.append(
+            f"Numbers with a decimal comma: {', '.join(commas)}. They are read as numbers with "
+            'decimal = "," under [table] (or --decimal ,), else as text.'
+        )
+    elif commas:
+        notes.append(
+            f"Numbers with a decimal comma: {', '.join(commas)}. Each says so with "
+            'decimal = "," in its entry, as other columns have points.'
+        )
+    absent = [name for name, writing in writings.items() if "missing" in writing.said]
+    if absent:
+        notes.append(
+            f"Proposed as missing, in these columns only: values that usually mean it in "
+            f"{', '.join(absent)}. Delete the entry missing where they are values."
+        )
+    return notes
 
 
 def _are_country_codes(values: pa.Array) -> bool:
@@ -145,10 +443,11 @@ def _are_country_codes(values: pa.Array) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, "^[A-Z]{2}$")).as_py()) and len(values) > 9
 
 
-def _role(facts: Facts, person: str | None, policy: Mapping[str, str]) -> tuple[str, str]:
-    for demand, name in policy.items():
-        if facts.name == name:
-            return "policy", f"whole numbers named as a person's own {demand}; they never leave"
+def _role(
+    facts: Facts, person: str | None, demands: Mapping[str, tuple[str, str]]
+) -> tuple[str, str]:
+    if facts.name in demands:
+        return demands[facts.name]
     if facts.name == person:
         return "identifier", (
             f"its name says whose row this is: {facts.distinct:,} people in {facts.rows:,} rows"
@@ -156,7 +455,9 @@ def _role(facts: Facts, person: str | None, policy: Mapping[str, str]) -> tuple[
     return role_of(facts)
 
 
-def _proposal(facts: Facts, role: str, why: str, found: Found, *, own: bool) -> Proposal:
+def _proposal(
+    facts: Facts, role: str, why: str, found: QuasiIdentifiers, writing: Writing, *, own: bool
+) -> Proposal:
     """The proposal for one column; ``own``: its hierarchy comes from its own values."""
     shape = shape_of(facts)
     reasons = [why]
@@ -167,13 +468,21 @@ def _proposal(facts: Facts, role: str, why: str, found: Found, *, own: bool) -> 
             reasons.append(f"with {others} it singles rows out")
         reasons += [shape.why] if own else []
     hierarchy = shape.hierarchy if role == "quasi" else None
-    if facts.missing:
+    if facts.missing and role == "policy":
+        reasons.append(f"{facts.missing:,} rows state none")
+    elif facts.missing:
         reasons.append(f"{facts.missing:,} rows have no value, which counts as a value of its own")
-    text = "; ".join(reasons)
-    return Proposal(facts.name, role, shape.kind, hierarchy, text, facts.distinct, facts.missing)
+    text = "; ".join([*reasons, *writing.why])
+    counts = (facts.distinct, facts.missing)
+    written = {
+        name: value
+        for name, value in writing.said.items()
+        if name == "missing" or _TAKEN_BY[name] == shape.kind
+    }
+    return Proposal(facts.name, role, shape.kind, hierarchy, text, *counts, written)
 
 
-def _notes(found: Found, person: str | None, tokens: tuple[str, ...]) -> tuple[str, ...]:
+def _notes(found: QuasiIdentifiers, person: str | None, tokens: tuple[str, ...]) -> tuple[str, ...]:
     notes = []
     if found.sets:
         sets = "; ".join(" + ".join(names) for names in found.sets[:10])

@@ -1,23 +1,307 @@
-"""Tables from files and frames: ``hm.read``."""
+"""Rows in memory and a schema become a table: what is declared is converted, all faults told."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.errors import SchemaError
 from halfmask.table import text_file
-from halfmask.table.bind import bind, typed
-from halfmask.table.decimal_comma import require_mark
-from halfmask.table.normalize import normalize
-from halfmask.table.raw_rows import raw_rows
+from halfmask.table.demands import join_policies, whole_demands
+from halfmask.table.policies import read_policies
+from halfmask.table.rows import normalize, raw_rows, text_column
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
+from halfmask.table.text_file import TEXT
+from halfmask.table.values import (
+    ALLOWED,
+    DECLARED_FORMS,
+    EXCEL,
+    FORMS,
+    TWO_MARKS,
+    TWO_ORDERS,
+    as_moments,
+    ascending,
+    comma_hint,
+    dictionary_of,
+    forms_of,
+    has_two_marks,
+    inferred,
+    is_number,
+    is_text,
+    mark_of,
+    moment_column,
+    moments_by,
+    no_dates,
+    no_numbers,
+    number_column,
+    require_mark,
+    retyped,
+    serial_moments,
+    used_values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from halfmask.table.rows import Incoming
+    from halfmask.table.schema import Column
 
 
-def read(
+def bind(
+    arrow: pa.Table, schema: Schema, origin: str, given: Mapping[str, Incoming] | None = None
+) -> Table:
+    """Check ``schema`` against the rows, convert what it declares, and make the table.
+
+    Raises:
+        SchemaError: with every fault.
+    """
+    arrow, schema = _with_policy_file(arrow, schema)
+    faults = schema.unknown(arrow.column_names)
+    for source in schema.policies:
+        faults += source.unknown(arrow.column_names)
+    before = arrow.schema
+    schema = _with_given_orders(schema, given or {})
+    for name, column in schema.columns.items():
+        if name in arrow.column_names:
+            arrow = _set(arrow, name, without_missing(arrow[name], column.missing))
+            arrow = _declared(arrow, name, schema, faults, origin)
+    entries = [schema.policy, *schema.policy_columns.values()]
+    for source in schema.policies:
+        entries += [source.general, *source.columns.values()]
+    for entry in entries:
+        arrow, more = whole_demands(arrow, entry)
+        faults += more
+    same = {  # what the schema calls numbers or dates is that from now on
+        name: was
+        for name, was in (given or {}).items()
+        if arrow.schema.field(name).type == before.field(name).type
+    }
+    table = Table(arrow, _with_orders(schema), origin, same)
+    faults += _encoding_faults(table)
+    if faults:
+        raise SchemaError(*faults)
+    return table
+
+
+def _with_policy_file(arrow: pa.Table, schema: Schema) -> tuple[pa.Table, Schema]:
+    """The rows and the schema with what the policy file of the schema says."""
+    if schema.policy_file is None:
+        return arrow, schema
+    path = schema.folder / schema.policy_file
+    if path.suffix == ".toml":
+        found = read_policies(path)
+        more = () if found is None else (found,)
+        return arrow, replace(schema, policies=(*schema.policies, *more))
+    return join_policies(arrow, normalize(raw_rows(path)[0], ("",)), schema), schema
+
+
+def typed(arrow: pa.Table, schema: Schema) -> pa.Table:
+    """Text columns as what their values are, unless the schema says what they are."""
+    columns = []
+    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
+        text = pa.chunked_array([dictionary_of(column)])
+        entry = schema.columns.get(name)
+        if entry is not None:
+            text = without_missing(text, entry.missing)
+        column = text if _is_declared(entry) else inferred(text, schema.decimal)
+        columns.append(ascending(column) if column.type == TEXT else column)
+    return pa.table(columns, names=arrow.column_names)
+
+
+def _is_declared(entry: Column | None) -> bool:
+    """Whether the schema says what the texts of a column are."""
+    if entry is None:
+        return False
+    known = entry.kind in ("nominal", "numeric", "date") or entry.order is not None
+    return known or any((entry.decimal, entry.format))
+
+
+def without_missing(column: pa.ChunkedArray, missing: Sequence[str] | None) -> pa.ChunkedArray:
+    """The column with the values missing that these texts write."""
+    if not missing:
+        return column
+    if pa.types.is_dictionary(column.type) or is_text(column.type):
+        return text_column(column, missing)
+    if not is_number(column.type):
+        texts = column.cast(pa.string())
+        absent = pc.is_in(texts, value_set=pa.array(list(missing), pa.string()))
+    else:
+        absent = pc.is_in(column.cast(pa.float64(), safe=False), value_set=_numbers(missing))
+    return pc.if_else(absent, pa.scalar(None, column.type), column)
+
+
+def _numbers(texts: Sequence[str]) -> pa.Array:
+    found = []
+    for text in texts:
+        try:
+            found.append(float(text))
+        except ValueError:
+            continue
+    return pa.array(found, pa.float64())
+
+
+def _set(arrow: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    return arrow.set_column(arrow.column_names.index(name), name, column)
+
+
+def _declared(
+    arrow: pa.Table, name: str, schema: Schema, faults: list[str], origin: str
+) -> pa.Table:
+    """Convert a text column that the schema calls numbers or dates, or say why that fails."""
+    data, entry = arrow[name], schema.columns[name]
+    declared = entry.kind
+    if declared is None:
+        declared = "date" if entry.format else "numeric" if entry.decimal else None
+    kind = data.type.value_type if pa.types.is_dictionary(data.type) else data.type
+    if declared not in ("numeric", "date") or _is_kind(kind, declared):
+        return arrow
+    if declared == "date" and is_number(kind):
+        return _from_serials(arrow, name, entry, faults, origin)
+    if not is_text(kind):
+        faults.append(f"Column '{name}' is declared {declared} but holds {kind}.")
+        return arrow
+    data = pa.chunked_array([dictionary_of(data)])
+    convert = _as_numbers if declared == "numeric" else _as_dates
+    found, bad, hint = convert(data, entry, schema.decimal)
+    if found is not None:
+        return _set(arrow, name, found)
+    odd = pc.is_in(data.cast(pa.string()), value_set=used_values(data).filter(bad))
+    rows = pc.sum(odd).as_py() or 0
+    if not rows:
+        faults.append(f"Column '{name}' is declared {declared}.{hint}")
+        return arrow
+    what = "number" if declared == "numeric" else f"date ({ALLOWED})"
+    if entry.format:
+        what = "date in the format that the schema states"
+    elif entry.decimal:
+        what = f"number with the decimal mark {entry.decimal!r}"
+    faults.append(
+        f"Column '{name}' is declared {declared} but {rows} row(s) hold text that is no {what}."
+        " Correct it, list it under [table] missing or as missing in the column's entry, or change"
+        f" the kind.{hint}"
+    )
+    return arrow
+
+
+def _as_numbers(
+    data: pa.ChunkedArray, entry: Column, usual: str | None
+) -> tuple[pa.ChunkedArray | None, pa.Array, str]:
+    """The texts as numbers; where they are none, which and what to do."""
+    values = used_values(data)
+    mark = mark_of(values, entry.decimal, usual)
+    bad = no_numbers(values, entry.decimal, usual)
+    if mark is not None:
+        return number_column(data, mark), bad, ""
+    two = entry.decimal is None and has_two_marks(values)
+    return None, bad, TWO_MARKS if two else comma_hint(values)
+
+
+def _as_dates(
+    data: pa.ChunkedArray,
+    entry: Column,
+    usual: str | None,  # noqa: ARG001 - one signature for both
+) -> tuple[pa.ChunkedArray | None, pa.Array, str]:
+    """The texts as dates; where they are none, which and what to do."""
+    values = used_values(data)
+    none = pa.array([False] * len(values), pa.bool_())
+    if entry.format == EXCEL:
+        mark = mark_of(values, entry.decimal)
+        if mark is None:
+            return None, no_numbers(values, entry.decimal, None), ""
+        return serial_moments(number_column(data, mark)), none, ""
+    if entry.format is not None:
+        bad = pc.is_null(moments_by(values, entry.format))
+        found = None if pc.any(bad).as_py() else moment_column(data, entry.format)
+        return found, bad, ""
+    if (moments := as_moments(values)) is not None:
+        return retyped(data, moments.type), none, ""
+    forms = forms_of(values, (*FORMS, *DECLARED_FORMS))
+    if len(forms) == 1:
+        return moment_column(data, forms[0]), none, ""
+    return None, none if forms else no_dates(values), TWO_ORDERS if forms else ""
+
+
+def _from_serials(
+    arrow: pa.Table, name: str, entry: Column, faults: list[str], origin: str
+) -> pa.Table:
+    """Convert a column of numbers that the schema calls dates: days as Excel counts, or digits."""
+    data = arrow[name]
+    ends = pc.min_max(data)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if low is None:
+        return _set(arrow, name, pa.chunked_array([pa.nulls(len(data), pa.date32())]))
+    if entry.format not in (None, EXCEL) and pa.types.is_integer(data.type):
+        moments = moments_by(data.cast(pa.string()).combine_chunks(), entry.format)
+        if moments.null_count == data.null_count:
+            return _set(arrow, name, pa.chunked_array([moments]))
+    years = low >= 1000 and high < 3000
+    counted = entry.format == EXCEL or (entry.format is None and origin == EXCEL and not years)
+    if counted and low > -600_000 and high < 2_900_000:
+        return _set(arrow, name, serial_moments(data))
+    faults.append(
+        f"Column '{name}' is declared date but holds {data.type}: say how its numbers are dates,"
+        ' format = "excel" (days as Excel counts), "%Y" (years) or "%Y%m%d".'
+    )
+    return arrow
+
+
+def _is_kind(kind: pa.DataType, declared: str | None) -> bool:
+    if declared == "numeric":
+        return is_number(kind)
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _with_given_orders(schema: Schema, given: Mapping[str, Incoming]) -> Schema:
+    """An ordinal column without an order takes that of the file or frame it comes from."""
+    columns = dict(schema.columns)
+    for name, column in columns.items():
+        known = given[name].order if name in given else None
+        if column.kind == "ordinal" and column.order is None and known is not None:
+            if getattr(column.hierarchy, "order", None):
+                continue
+            columns[name] = replace(column, order=tuple(known.to_pylist()))
+    return replace(schema, columns=columns)
+
+
+def _with_orders(schema: Schema) -> Schema:
+    """An ordered hierarchy without an order takes the column's, and the other way round."""
+    from halfmask.table.hierarchies import Ordered
+
+    columns = dict(schema.columns)
+    for name, column in columns.items():
+        if not isinstance(column.hierarchy, Ordered):
+            continue
+        if column.order and not column.hierarchy.order:
+            hierarchy = replace(column.hierarchy, order=column.order)
+            columns[name] = replace(column, hierarchy=hierarchy)
+        elif column.hierarchy.order and column.order is None and column.kind in (None, "ordinal"):
+            columns[name] = replace(column, order=tuple(column.hierarchy.order))
+    return replace(schema, columns=columns)
+
+
+def _encoding_faults(table: Table) -> list[str]:
+    """Values that are not in a declared order."""
+    schema, there = table.schema, set(table.arrow.column_names)
+    looked = [name for name, column in schema.columns.items() if column.order is not None]
+    faults: list[str] = []
+    for name in looked:
+        if name not in there:
+            continue
+        try:
+            table.encode(name)
+        except SchemaError as error:
+            faults += error.faults
+    return faults
+
+
+def read_rows(
     source: object,
     schema: Schema | Mapping[str, object] | str | os.PathLike[str] | None = None,
     *,
@@ -25,21 +309,9 @@ def read(
     encoding: str | None = None,
     decimal: str | None = None,
     missing: Sequence[str] | None = None,
+    table: str | None = None,
 ) -> Table:
-    """Read a table and bind it to its schema.
-
-    Args:
-        source: the name of a CSV, Parquet, Arrow or Feather file (or an open binary file), a
-            pandas, Polars, Arrow or DuckDB table, anything with ``__arrow_c_stream__``, or a Table.
-        schema: a Schema, a mapping of the schema file's shape, or the path of a schema file;
-            ``None``: the TOML file beside the data that has its name, if there is one.
-        delimiter: what stands between the fields of a text file; ``None``: detected.
-        encoding: the character encoding of a text file; ``None``: detected.
-        decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: a point.
-        missing: the texts that mean a missing value; ``None``: the empty text in text files.
-
-    Returns:
-        The table; its ``origin`` says what came in.
+    """Read all rows of a file or frame and bind them to their schema, as ``hm.read`` explains.
 
     Raises:
         InputError: the source cannot be read.
@@ -49,6 +321,8 @@ def read(
     if isinstance(source, Table):
         if schema is None:
             return source
+        if source.stored is not None:
+            return source.with_schema(as_schema(schema))
         return bind(source.arrow, as_schema(schema), source.origin, source.given)
     declared = declared_schema(source, schema)
     declared = declared if decimal is None else replace(declared, decimal=decimal)
@@ -58,15 +332,11 @@ def read(
         delimiter=delimiter or declared.delimiter,
         encoding=encoding or declared.encoding,
         missing=texts,
+        table=table,
     )
     if origin == "csv":
         return bind(typed(arrow, declared), declared, origin)
     return bind(normalize(arrow, texts or ()), declared, origin, given)
-
-
-def rows_of(source: object) -> Table:
-    """A table as it is, or the rows of a frame or file: for tables whose roles do not matter."""
-    return source if isinstance(source, Table) else read(source)
 
 
 def declared_schema(source: object, schema: object = None) -> Schema:
@@ -91,6 +361,7 @@ def _beside(source: object) -> Path | None:
     if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
         return None
     path = text_file.file_named(source)
-    name = path.name.removesuffix(path.suffix) if path.suffix == ".gz" else path.name
+    packed = path.suffix.lower() in (*text_file.PACKED, ".xz", ".zip")
+    name = path.name.removesuffix(path.suffix) if packed else path.name
     file = path.with_name(Path(name).stem + ".toml")
     return file if file.is_file() and file != path else None

@@ -1,9 +1,9 @@
-"""A table of rows about people, with its schema; columns are dictionary-encoded once."""
+"""Rows about people wherever they are, with their schema; columns are dictionary-encoded once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +11,16 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.demands import KEY, key_values
-from halfmask.table.dictionary import dictionary_of
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
+from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
-    from halfmask.table.incoming import Incoming
+    from halfmask.table.rows import Incoming
     from halfmask.table.schema import Schema
 
 
@@ -40,36 +41,114 @@ class Encoded:
         return f"Encoded({len(self.values)} values, {len(self.codes)} rows)"
 
 
+class StoredRows(Protocol):
+    """Rows that stay in a file or database, where an engine counts them.
+
+    ``engine`` says which, ``memory_limit`` how much memory it was given; ``are_texts`` whether all
+    values are texts, which become numbers and dates only as they are read.
+    """
+
+    @property
+    def engine(self) -> str: ...  # noqa: D102 - the class says what it is
+    @property
+    def memory_limit(self) -> str | None: ...  # noqa: D102
+    @property
+    def are_texts(self) -> bool: ...  # noqa: D102
+
+    def columns(self) -> Mapping[str, pa.DataType]:
+        """The columns and their types."""
+        ...
+
+    def count(self) -> int:
+        """How many rows there are."""
+        ...
+
+    def distinct_values(self, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
+        """Distinct values of a column, no more than ``most``, and whether these are all."""
+        ...
+
+    def collect(self, schema: Schema) -> Table:
+        """All rows in memory, bound to ``schema``."""
+        ...
+
+    def open(self) -> AbstractContextManager[tuple[Any, str]]:
+        """An engine over the rows, and the name that their table has in it."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows about people and what their columns are.
 
+    Rows that stay in a file or database are counted there; they come into memory once, when they
+    are first asked for one by one (``arrow``, ``encode``, ``hierarchy``).
+
     Attributes:
-        arrow: the rows.
+        rows: the rows in memory, or where they stay.
         schema: the role, kind and hierarchy of each column.
         origin: the kind that came in and that a release goes back as.
         given: what the columns were when they came in and go back as; a column that is not here
             goes back as plain values.
         memo: tables that were made of this one and need not be made twice.
+        found: the columns whose hierarchy was found from all these rows together.
     """
 
-    arrow: pa.Table
+    rows: pa.Table | StoredRows
     schema: Schema
     origin: str = "arrow"
     given: Mapping[str, Incoming] = field(default_factory=dict, repr=False)
     _encoded: dict[str, Encoded] = field(default_factory=dict, repr=False)
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
     memo: dict[str, Table] = field(default_factory=dict, repr=False)
+    found: frozenset[str] = field(default_factory=frozenset, repr=False)
+
+    @property
+    def stored(self) -> StoredRows | None:
+        """Where the rows stay; None where they are in memory."""
+        return None if isinstance(self.rows, pa.Table) else self.rows
+
+    @property
+    def arrow(self) -> pa.Table:
+        """The rows in memory."""
+        return self.collect().rows
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of all columns, in their order."""
+        return self.arrow.column_names if self.stored is None else list(self.stored.columns())
+
+    def collect(self) -> Table:
+        """The table with its rows in memory: this one, or, made once, that of its stored rows."""
+        if self.stored is None:
+            return self
+        if "collected" not in self.memo:
+            self.memo["collected"] = self.stored.collect(self.schema)
+        return self.memo["collected"]
 
     def __len__(self) -> int:
-        return int(self.arrow.num_rows)
+        return int(self.arrow.num_rows) if self.stored is None else self.stored.count()
+
+    def with_schema(self, schema: Schema, arrow: pa.Table | None = None) -> Table:
+        """The same rows under another schema; ``arrow``: these rows in their place."""
+        return Table(self.rows if arrow is None else arrow, schema, self.origin, self.given)
+
+    def keep(self, mask: NDArray[np.bool_]) -> Table:
+        """The rows that ``mask`` marks as a table of their own, which knows nothing of the others.
+
+        Codes, hierarchies and ranges are made anew, of these rows alone.
+        """
+        return self.with_schema(self.schema, self.arrow.filter(pa.array(mask)))
 
     def __repr__(self) -> str:
         roles = ", ".join(f"{name}: {column.role}" for name, column in self.schema.columns.items())
-        return f"Table({len(self):,} rows; {roles or 'no roles declared'})"
+        # Counting may take a database long: what is only shown does not have it counted.
+        size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
+        return f"Table({size}; {roles or 'no roles declared'})"
 
     def encode(self, name: str) -> Encoded:
         """The dictionary codes of one column, or of people's demands (``demand_key``); once."""
+        if self.stored is not None:
+            return self.collect().encode(name)
         if name not in self._encoded:
             if name.startswith(KEY):
                 self._encoded[name] = encode(pa.chunked_array([key_values(self, name)]))
@@ -78,17 +157,15 @@ class Table:
             column = self.schema.columns.get(name)
             if column is not None and column.order is not None:
                 encoded = in_order(name, encoded, column.order)
-            # Of several epsilons of one person the smallest counts; other demands must be one.
-            several = set(self.schema.policy_names) - {self.schema.policy.get("epsilon")}
-            if name in several and self.schema.person is not None:
-                one_demand(name, encoded, self.encode(self.schema.person))
             self._encoded[name] = encoded
         return self._encoded[name]
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
-        from halfmask.table.hierarchies.auto import Auto, settled
+        from halfmask.table.hierarchies.parse import Auto, settled
 
+        if self.stored is not None:
+            return self.collect().hierarchy(name)
         if name not in self._hierarchies:
             values = self.encode(name).values
             column = self.schema.columns.get(name)
@@ -140,28 +217,8 @@ def in_order(name: str, encoded: Encoded, order: Sequence[object]) -> Encoded:
     return Encoded(encoded.values.take(pa.array(sequence)), position[encoded.codes])
 
 
-def one_demand(name: str, demands: Encoded, person: Encoded) -> None:
-    """Refuse a policy column in which one person demands several things.
-
-    Their rows may stand in different classes, each of which would know one of the demands only.
-
-    Raises:
-        SchemaError: says how many people.
-    """
-    if len(person.values) == len(person.codes):
-        return
-    known = np.empty(len(person.values), dtype=np.int32)
-    known[person.codes] = demands.codes
-    people = len(np.unique(person.codes[known[person.codes] != demands.codes]))
-    if people:
-        raise SchemaError(
-            f"Policy column '{name}': {people} person(s) have rows with different demands. Give"
-            " one demand per person, such as the highest, in all rows."
-        )
-
-
 def require_table(value: object) -> Table:
-    """Return ``value`` if it is a table; frames and files have to be read first."""
+    """Return ``value`` with its rows in memory if it is a table; frames have to be read first."""
     if not isinstance(value, Table):
         kind, home = type(value).__name__, type(value).__module__.partition(".")[0]
         raise InputError(
@@ -169,4 +226,4 @@ def require_table(value: object) -> Table:
             "read it first, "
             'such as hm.read(frame, schema="people.toml").'
         )
-    return value
+    return value.collect()

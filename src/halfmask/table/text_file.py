@@ -1,26 +1,46 @@
-"""Text files: which encoding they are in and what stands between their fields."""
+"""Text files: which encoding they are in and what stands between their fields.
+
+CSV and its relatives: every column as text first, typed by its distinct values afterwards.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
+import lzma
+import mmap
 import os
+import zipfile
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 
 from halfmask.errors import InputError
+from halfmask.table.names import check_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+
 
 DELIMITERS = ",;\t|^~"
-PACKED = (".gz", ".bz2", ".zst", ".lz4", ".br")  # endings of files that are unpacked
+PACKED = (".gz", ".bz2", ".zst", ".lz4", ".br")  # endings of files that Arrow unpacks
+_PACKINGS = {  # the first bytes of packed files, whatever they are called
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+}
 _SAMPLE = 1 << 16
 _BLOCK = 1 << 22
 _SHOWN = 200
+UNPACKING = (OSError, EOFError, pa.ArrowInvalid, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -29,8 +49,6 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _FORMATS = {
-    b"PK\x03\x04": "a zip or Excel file",
-    b"SQLi": "an SQLite database",
     b"%PDF": "a PDF",
     b'{"': "a JSON file",
     b"{\n": "a JSON file",
@@ -68,17 +86,91 @@ def shown(path: Path) -> str:
 
 
 def open_stream(source: Path | bytes) -> pa.NativeFile:
-    """Open the bytes of a file (decompressed by its ending) or of a text held in memory."""
+    """Open the bytes of a file or of a text held in memory, unpacked where they are packed."""
+    require_file(source)
+    packing = packing_of(source)
+    place = pa.BufferReader(source) if isinstance(source, bytes) else str(source)
+    try:
+        if packing == "zip":
+            return pa.PythonFile(open_member(source), mode="r")
+        if packing == "xz":
+            return pa.PythonFile(lzma.open(_handle(source)), mode="r")
+        if packing is None and isinstance(source, bytes):
+            return pa.input_stream(place)
+        return pa.input_stream(place, compression=packing or "detect")
+    except OSError as error:
+        raise InputError(f"{name_of(source)} cannot be read: {_why(error)}.") from None
+
+
+def require_file(source: Path | bytes) -> None:
+    """Refuse the name of what is no file."""
     if isinstance(source, bytes):
-        return pa.input_stream(pa.BufferReader(source))
+        return
     if not source.exists():
         raise InputError(f"File '{shown(source)}' does not exist.")
     if source.is_dir():
         raise InputError(f"'{shown(source)}' is a folder: give one file in it.")
+
+
+def packing_of(source: Path | bytes) -> str | None:
+    """How a source is packed, by its first bytes; None: it is not."""
+    start = first_bytes(source, 8)
+    return next((name for magic, name in _PACKINGS.items() if start.startswith(magic)), None)
+
+
+def is_packed(source: Path | bytes) -> bool:
+    """Whether the text of a source is longer than its bytes."""
+    named = isinstance(source, Path) and source.suffix.lower() in PACKED
+    return named or packing_of(source) is not None
+
+
+def first_bytes(source: Path | bytes, size: int) -> bytes:
+    """The beginning of a source as it is, packed or not."""
+    if isinstance(source, bytes):
+        return source[:size]
     try:
-        return pa.input_stream(str(source), compression="detect")
+        with source.open("rb") as file:
+            return file.read(size)
     except OSError as error:
         raise InputError(f"File '{shown(source)}' cannot be read: {_why(error)}.") from None
+
+
+def _handle(source: Path | bytes) -> Any:
+    return io.BytesIO(source) if isinstance(source, bytes) else str(source)
+
+
+def open_zip(source: Path | bytes) -> zipfile.ZipFile:
+    """Open a zip file, also one that holds a workbook."""
+    try:
+        return zipfile.ZipFile(_handle(source))
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        raise InputError(
+            f"{name_of(source)} is a damaged zip or Excel file: save it as CSV or Parquet."
+        ) from None
+
+
+def open_member(source: Path | bytes) -> Any:
+    """Open the only file in a zip file.
+
+    Raises:
+        InputError: there are none or several, it is locked, or packed in an unknown way.
+    """
+    file = open_zip(source)
+    inside = [
+        one
+        for one in file.infolist()
+        if not one.is_dir() and not one.filename.startswith("__MACOSX/")
+    ]
+    if len(inside) != 1:
+        raise InputError(
+            f"{name_of(source)} holds {len(inside)} files: unpack it, or give a zip of one file."
+        )
+    if inside[0].flag_bits & 1:
+        raise InputError(f"{name_of(source)} is locked with a password: unpack it first.")
+    try:
+        return file.open(inside[0])
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError):
+        raise InputError(f"{name_of(source)} cannot be unpacked.") from None
 
 
 def _why(error: OSError) -> str:
@@ -96,7 +188,7 @@ def blocks(source: Path | bytes) -> Iterator[bytes]:
         while True:
             try:
                 block = stream.read(_BLOCK)
-            except (OSError, pa.ArrowInvalid):
+            except UNPACKING:
                 raise InputError(f"{name_of(source)} is damaged: it cannot be unpacked.") from None
             if not block:
                 return
@@ -212,3 +304,146 @@ def detect_delimiter(sample: str, *, header: bool = False) -> str:
         if (same if named else same / 2, fields) > best:
             best, chosen = (same, fields), delimiter
     return chosen
+
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a text file is written; ``blank`` lines stand above its header."""
+
+    delimiter: str
+    encoding: str
+    missing: tuple[str, ...]
+    blank: int = 0
+
+
+def read_csv(
+    source: Path | bytes,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    missing: Sequence[str],
+) -> pa.Table:
+    """Read a text file with a header into dictionary-encoded text columns.
+
+    Raises:
+        InputError: no such file, no rows, unreadable bytes, ragged rows, or names missing or twice.
+    """
+    chosen = check_encoding(encoding) if encoding else detect_encoding(source)
+    sample = read_sample(source, chosen)
+    if not sample.strip():
+        raise InputError(f"{name_of(source)} is empty.")
+    if delimiter is not None and (
+        len(delimiter) != 1 or delimiter in '\0"\r\n' or not delimiter.isascii()
+    ):
+        raise InputError("The delimiter must be one character of ASCII, such as ';' or a tab.")
+    split = delimiter or detect_delimiter(sample, header=True)
+    names = _header(source, sample, split)
+    blank = next(n for n, line in enumerate(lines_of(sample)) if line.strip("\r\n"))
+    dialect = Dialect(split, chosen, tuple(missing), blank)
+    table = _read(source, dialect, names)
+    if table.num_rows == 0:
+        raise InputError(f"{name_of(source)} has a header but no rows.")
+    return table
+
+
+def _header(source: Path | bytes, sample: str, delimiter: str) -> list[str]:
+    lines = (line for line in lines_of(sample) if line.strip("\r\n"))
+    try:
+        names = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter))]
+    except csv.Error:
+        raise InputError(f"{name_of(source)} has a header that is no CSV.") from None
+    check_names(names)
+    return names
+
+
+def _read(source: Path | bytes, dialect: Dialect, names: list[str]) -> pa.Table:
+    ragged = 0
+
+    def count(row: Any) -> str:  # noqa: ARG001 - Arrow's handler
+        nonlocal ragged
+        ragged += 1
+        return "skip"
+
+    table = _parse(source, dialect, names, count, quoted=_has_quotes(source))
+    if ragged:
+        raise InputError(
+            f"{name_of(source)}: {ragged} row(s) do not have {len(names)} fields as the"
+            f" header, first row {_first_ragged(source, dialect, names)}. Correct them, or give"
+            " the delimiter."
+        )
+    return table
+
+
+def _first_ragged(source: Path | bytes, dialect: Dialect, names: list[str]) -> int:
+    """The number of the first ragged row (the header is 1); threads do not know it."""
+    numbers: list[int] = []
+
+    def note(row: Any) -> str:
+        numbers.append(row.number)
+        return "skip"
+
+    _parse(source, dialect, names, note, quoted=True, threads=False)
+    return min(numbers)
+
+
+def _parse(
+    source: Path | bytes,
+    dialect: Dialect,
+    names: list[str],
+    handler: Any,
+    *,
+    quoted: bool,
+    threads: bool = True,
+) -> pa.Table:
+    codec = "utf8" if dialect.encoding in ("utf-8", "utf-8-sig") else dialect.encoding
+    read = arrow_csv.ReadOptions(
+        use_threads=threads,
+        encoding=codec,
+        column_names=names,
+        skip_rows=dialect.blank,
+        block_size=1 << 22,
+    )
+    read.skip_rows_after_names = 1
+    parse = arrow_csv.ParseOptions(
+        delimiter=dialect.delimiter,
+        newlines_in_values=quoted,
+        invalid_row_handler=handler,
+        ignore_empty_lines=len(names) > 1,
+    )
+    types: Mapping[str, pa.DataType] = dict.fromkeys(names, TEXT)
+    convert = arrow_csv.ConvertOptions(
+        column_types=types,
+        null_values=list(dialect.missing),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+    try:
+        with open_stream(source) as stream:
+            return arrow_csv.read_csv(stream, read, parse, convert)
+    except (UnicodeDecodeError, *UNPACKING) as error:
+        raise _arrow_fault(source, dialect, str(error)) from None
+
+
+def _arrow_fault(source: Path | bytes, dialect: Dialect, message: str) -> InputError:
+    """Arrow's messages quote cells, so none of their text is passed on."""
+    name = name_of(source)
+    if "UTF8" in message or "codec" in message or "decode" in message:
+        return unreadable(source, dialect.encoding)
+    if "straddling" in message:
+        return InputError(f"{name} has a row of more than 4 MB; is a quote left open?")
+    if "Empty CSV" in message:
+        return InputError(f"{name} has a header but no rows.")
+    return InputError(f"{name} is not readable as CSV with delimiter {dialect.delimiter!r}.")
+
+
+def _has_quotes(source: Path | bytes) -> bool:
+    """Only where a quote occurs can a field hold a line end; else threads may split anywhere."""
+    if isinstance(source, bytes):
+        return b'"' in source
+    if is_packed(source):
+        return True
+    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return text.find(b'"') >= 0

@@ -1,11 +1,19 @@
-"""Plain Python values as TOML text; reading TOML is the standard library's part."""
+"""Plain Python values as TOML text, and TOML files as plain values."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import re
+import tomllib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from halfmask.errors import InputError, SchemaError
+from halfmask.table.text_file import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _WIDTH = 100  # longer tables and lists are written over several lines
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -66,3 +74,37 @@ def _entry(name: str, item: object) -> str:
             lines.append("")
         lines[-1] += f"{text}, "
     return "\n".join([f"{key(name)} = [", *(f"  {line.rstrip()}" for line in lines), "]"])
+
+
+def read_mapping(path: Path) -> dict[str, object]:
+    """What a schema file says, not yet checked."""
+    name = shown(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"Schema file '{name}' does not exist.") from None
+    except IsADirectoryError:
+        raise InputError(f"Schema file '{name}' is a folder: give the TOML file in it.") from None
+    except OSError as error:
+        raise InputError(f"Schema file '{name}' cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"Schema file '{name}' is not UTF-8 text.") from None
+    return mapping_of(text, name)
+
+
+def mapping_of(text: str, name: str) -> dict[str, object]:
+    """What the text of the schema file called ``name`` says, not yet checked."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(_toml_fault(name, str(error))) from None
+    except RecursionError:
+        raise SchemaError(f"Schema file '{name}' is nested too deeply.") from None
+
+
+def _toml_fault(name: str, message: str) -> str:
+    line = re.search(r"line (\d+)", message)
+    where = f" at line {line[1]}" if line else " at the end of the file"
+    twice = "overwrite" in message or "twice" in message
+    what = "something is declared twice (a column has one entry)" if twice else "a syntax error"
+    return f"Schema file '{name}' is not valid TOML: {what}{where}."

@@ -22,7 +22,7 @@ def thesis_adult(data: Path) -> hm.Table:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    table = module.adult(data / "arx")
+    table = module.adult(data / "adult")
     rows = table.arrow.append_column("tag", pa.array(np.arange(len(table))))
     columns = {**table.schema.columns, "tag": hm.Column("other")}
     return hm.Table(rows, replace(table.schema, columns=columns))

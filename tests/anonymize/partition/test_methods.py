@@ -21,8 +21,8 @@ from halfmask.errors import (
     PrivacyError,
     UnsatisfiableError,
 )
-from halfmask.kernels import k_member as kernel
-from halfmask.kernels.demands import Demands
+from halfmask.kernels import divide
+from halfmask.kernels.divide import Demands
 from halfmask.metrics.space import space_of
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
@@ -155,7 +155,7 @@ def test_the_improved_score_passes_over_a_near_row_that_demands_much():
     for improved in (False, True):
         reach, known = np.array([0.0, 1.0, 2.0]), np.ones(3, np.int64)
         empty = np.zeros(0, np.int64)
-        row, _ = kernel._best(
+        row, _ = divide._best(
             points, demands, np.array([1, 2]), 2, np.array([0]), 1, 2, 0.0, reach, known, improved,
             0, np.zeros((0, 1), np.int64), empty, empty, False, empty, 0.0, np.array([-1, 0, 1]),
         )  # fmt: skip
@@ -229,9 +229,9 @@ def test_options_and_models_that_do_not_fit_are_refused():
 
 
 def test_large_tables_are_divided_block_by_block(monkeypatch):
-    from halfmask.anonymize.partition import blocks
+    from halfmask.anonymize.partition import methods
 
-    monkeypatch.setattr(blocks.blockwise, "__defaults__", (40,))
+    monkeypatch.setattr(methods.blockwise, "__defaults__", (40,))
     rng = np.random.default_rng(1)
     table = line(rng.integers(0, 1000, 200).tolist(), rng.integers(2, 5, 200).tolist())
     for method in ("mdav", "k-member"):

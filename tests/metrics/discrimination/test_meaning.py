@@ -8,8 +8,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import ParameterError
-from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
 from halfmask.metrics.discrimination.partition import Cuts
+from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
 
 TREE = {"tree": {"low": ["1", "2"], "high": ["3", "4"]}}
 

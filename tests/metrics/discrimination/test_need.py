@@ -9,9 +9,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError
-from halfmask.metrics.discrimination.need import need_met
-from halfmask.metrics.discrimination.needs_file import stated_needs
-from halfmask.metrics.discrimination.partition_file import stated_partitions
+from halfmask.metrics.discrimination.need import need_met, stated_needs
+from halfmask.metrics.discrimination.partition import stated_partitions
 from halfmask.metrics.sides import sides
 
 CLOSE = 1e-4

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 import halfmask as hm
-from halfmask.metrics.discrimination.grouping import entropy_of
-from halfmask.metrics.discrimination.rate import discriminate
+from halfmask.metrics.discrimination.rate import discriminate, entropy_of
 
 metrics = pytest.importorskip("sklearn.metrics")
 

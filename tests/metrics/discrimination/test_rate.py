@@ -12,16 +12,20 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, NotObservedError, ParameterError
-from halfmask.metrics.discrimination.attacks import identity, information_loss
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
-from halfmask.metrics.discrimination.grouping import entropy_of
-from halfmask.metrics.discrimination.inflation import _adjusted, _one_more, inflation
 from halfmask.metrics.discrimination.need import Need
 from halfmask.metrics.discrimination.partition import Cuts, Partition
-from halfmask.metrics.discrimination.rate import discriminate
-from halfmask.metrics.discrimination.release_rates import release_rates
+from halfmask.metrics.discrimination.rate import (
+    _adjusted,
+    _prediction_end,
+    discriminate,
+    entropy_of,
+    inflation,
+)
+from halfmask.metrics.discrimination.release_rates import identity, information_loss, release_rates
 from halfmask.metrics.estimate import Estimate
 from halfmask.metrics.sides import sides
+from halfmask.table.tuples import Tuples
 
 CLOSE = 1e-4
 
@@ -495,11 +499,11 @@ def test_k_anonymity_bounds_the_rate_of_a_row_number():
 def test_small_groups_inflate_and_shuffling_shows_it():
     random = np.random.default_rng(1)
     rows = table(x=random.integers(0, 2, 400), y=random.integers(0, 200, 400))
-    found = inflation(rows, "x", "y")
+    found = inflation(Tuples.of(rows), "x", "y")
     assert found.rate > 0.3
     assert found.chance.value == pytest.approx(found.rate, abs=0.1)
     assert abs(found.adjusted.value) < 0.2
-    real = inflation(table(x=[0, 1] * 200, y=[0, 1] * 200), "x", "y")
+    real = inflation(Tuples.of(table(x=[0, 1] * 200, y=[0, 1] * 200)), "x", "y")
     assert real.adjusted.trusted
     assert real.adjusted.value == pytest.approx(1)
 
@@ -510,13 +514,13 @@ def test_what_chance_gives_is_seldom_said_to_be_beyond_it(groups, permutations):
     beyond = 0
     for _ in range(100):
         rows = table(x=random.integers(0, 3, 400), y=random.integers(0, groups, 400))
-        beyond += inflation(rows, "x", "y", permutations=permutations).adjusted.trusted
+        beyond += inflation(Tuples.of(rows), "x", "y", permutations=permutations).adjusted.trusted
     assert beyond <= 8  # 2.5 % are expected, and four deviations
 
 
 def test_a_rate_is_beyond_chance_above_what_one_more_shuffle_gives():
     # Mean 0.2, deviation 0.1: 0.2 + 4.3027 * 0.1 * sqrt(4 / 3) with two degrees of freedom.
-    assert _one_more([0.1, 0.2, 0.3]) == pytest.approx(0.69683, abs=1e-5)
+    assert _prediction_end([0.1, 0.2, 0.3]) == pytest.approx(0.69683, abs=1e-5)
     chance = Estimate(0.5, 0.4, 0.6, 20)
     for rate, beyond in ((0.65, False), (0.7, False), (0.75, True)):
         found = _adjusted(rate, chance, 0.7)
@@ -543,7 +547,7 @@ def test_adult_rates(adult):
     assert race.of("Asian-Pac-Islander").unweighted == close(-0.0517)
     keys = ["age", "education", "native-country", "race"]
     assert hm.discrimination_rate(rows, "salary-class", keys) == close(0.3164)
-    found = inflation(rows, "salary-class", keys, permutations=5)
+    found = inflation(Tuples.of(rows), "salary-class", keys, permutations=5)
     assert found.chance.value == pytest.approx(0.1304, abs=5e-3)
     old = {"age": Cuts(0, 80, math.inf)}
     assert hm.discrimination_rate(rows, "salary-class", "age", old) == close(0.0002)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 import halfmask as hm
-from halfmask.engines.counted import Counted
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.release_rates import release_rates
 from halfmask.metrics.sides import sides
+from halfmask.table.tuples import Tuples
 
 CLOSE = 1e-4
 
@@ -295,7 +295,7 @@ def test_counted_tuples_give_the_same_as_rows(case):
 def _counted(table, first, second):
     pairs, counts = np.unique(np.array([first, second]), axis=1, return_counts=True)
     arrow = pa.table({"age": pairs[0].tolist(), "ill": pairs[1].tolist()})
-    return Counted(hm.Table(arrow, table.schema), counts.astype(np.int64))
+    return Tuples(hm.Table(arrow, table.schema), counts.astype(np.int64))
 
 
 def test_adult_rows_that_were_left_out_count_as_the_thesis_stars(adult_table):
@@ -322,7 +322,13 @@ def test_an_engine_gives_the_same_comparison(tmp_path):
     need = hm.Need("loc2", "age", at_least=0.6)
     files = [str(tmp_path / f"{name}.csv") for name in ("original", "released")]
     found = [
-        hm.compare(*files, schema=schema, engine=engine, learn=False, needs=[need], weaker=files[0])
+        hm.compare(
+            hm.read(files[0], schema, engine=engine),
+            hm.read(files[1], engine=engine),
+            learn=False,
+            needs=[need],
+            weaker=hm.read(files[0], engine=engine),
+        )
         for engine in ("memory", "duckdb")
     ]
     own, other = (one.discrimination for one in found)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.metrics.risk.attack import targets
 from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability
-from halfmask.metrics.risk.targets import targets
 
 SCHEMA = {"a": "quasi", "b": "quasi", "c": "quasi", "d": "quasi", "s": "sensitive"}
 # Attack rate, control rate, and the interval of the risk, of 500 attacks each.

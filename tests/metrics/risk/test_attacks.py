@@ -10,12 +10,11 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, SchemaError
-from halfmask.metrics.risk.inference import inference
+from halfmask.metrics.risk.attack import targets
+from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
-from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.singling_out import _rare, singling_out
-from halfmask.metrics.risk.targets import targets
 from halfmask.metrics.sides import sides
 
 SCHEMA = {"a": "quasi", "b": "quasi", "c": "quasi", "s": "sensitive"}
@@ -199,7 +198,7 @@ def test_synthetic_rows_stand_for_nobody():
 
 
 def test_weights_of_probabilistic_linkage_are_recovered():
-    from halfmask.metrics.risk.fellegi_sunter import fit
+    from halfmask.metrics.risk.linkage import fit
 
     random = np.random.default_rng(0)
     size, match, other = 200, np.array([0.9, 0.95, 0.8, 0.9]), np.array([0.05, 0.1, 0.02, 0.1])
@@ -214,7 +213,7 @@ def test_weights_of_probabilistic_linkage_are_recovered():
 
 def test_weights_are_recovered_where_columns_often_agree_by_chance():
     # Released classes cover much: most pairs agree somewhere, and one column says nothing.
-    from halfmask.metrics.risk.fellegi_sunter import fit
+    from halfmask.metrics.risk.linkage import fit
 
     random = np.random.default_rng(1)
     size = 400
@@ -231,7 +230,7 @@ def test_weights_are_recovered_where_columns_often_agree_by_chance():
 
 def test_bands_keep_the_allowed_errors_by_hand():
     # Three patterns: the worst holds 3 % of the matches, the next 4 %; 5 % may be missed.
-    from halfmask.metrics.risk.fellegi_sunter import _bands
+    from halfmask.metrics.risk.linkage import _bands
 
     found = _bands(
         np.array([-3.0, -1.0, 2.0]),
@@ -248,10 +247,10 @@ def test_bands_keep_the_allowed_errors_by_hand():
 
 
 def test_nearest_is_the_nearest():
-    from halfmask.metrics.risk.space import space
+    from halfmask.metrics.risk.distances import row_distances
 
     both = sides(people(0, 60), people(1, 50))
-    compared = space(list(both.columns.values()))
+    compared = row_distances(list(both.columns.values()))
     rows = np.arange(60)
     found, far = compared.nearest(rows, k=3)
     matrix = compared.matrix(rows, np.arange(50))
@@ -260,7 +259,7 @@ def test_nearest_is_the_nearest():
 
 
 def test_columns_of_very_many_values_differ_by_one_at_most(monkeypatch):
-    from halfmask.metrics.risk import space as module
+    from halfmask.metrics.risk import distances as module
 
     monkeypatch.setattr(module, "_CELLS", 0)
     original = hm.read(
@@ -268,7 +267,7 @@ def test_columns_of_very_many_values_differ_by_one_at_most(monkeypatch):
         schema={"zip": {"role": "quasi", "hierarchy": {"mask": 4}}},
     )
     both = sides(original, hm.read(pa.table({"zip": ["1***", "1***", "2***", "9999"]}), schema={}))
-    compared = module.space(list(both.columns.values()))
+    compared = module.row_distances(list(both.columns.values()))
     expected = [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]]
     assert compared.matrix(np.arange(4), np.arange(4)).tolist() == expected
     assert compared.nearest(np.arange(4))[1][:, 0].tolist() == [0, 0, 0, 1]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.attribution import attribution
-from halfmask.metrics.risk.nearness import nearness
-from halfmask.metrics.risk.targets import targets
+from halfmask.metrics.risk.attack import targets
+from halfmask.metrics.risk.disclosure import attribution
+from halfmask.metrics.risk.linkability import nearness
 from halfmask.metrics.sides import sides
 
 

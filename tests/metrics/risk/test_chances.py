@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.rarity import rarity
+from halfmask.metrics.risk.individual import rarity
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.table.classes import classes_of
-from halfmask.table.population import widen
+from halfmask.table.tuples import Tuples
+from halfmask.table.weights import widen
 
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20)
 
@@ -28,7 +29,9 @@ def table(rows):
 
 def classes_with(rows, everybody):
     population = table(everybody)
-    return classes_of(widen(table(rows), population, ["a", "b"]), ["a", "b"], population=population)
+    return classes_of(
+        Tuples.of(widen(table(rows), population, ["a", "b"])), ["a", "b"], population=population
+    )
 
 
 @given(ROWS, ROWS)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.risk.control import same_people
-from halfmask.metrics.risk.targets import targets
+from halfmask.metrics.risk.attack import targets
+from halfmask.metrics.risk.singling_out import same_people
 
 SCHEMA = {"a": "quasi", "s": "sensitive"}
 

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import hypergeom
 
 import halfmask as hm
-from halfmask.metrics.risk.control_size import as_many
-from halfmask.metrics.risk.singling_out import singling_out
-from halfmask.metrics.risk.targets import targets
+from halfmask.metrics.risk.attack import targets
+from halfmask.metrics.risk.singling_out import as_many, singling_out
 
 
 def drawn(seed, rows):

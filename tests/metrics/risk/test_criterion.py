@@ -11,12 +11,10 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.estimate import Estimate, exact, excess, mean, proportion
-from halfmask.metrics.risk.criterion import decide, judge
-from halfmask.metrics.risk.inference import inference
+from halfmask.metrics.risk.attack import decide, judge, targets
+from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability
-from halfmask.metrics.risk.membership import membership
 from halfmask.metrics.risk.singling_out import singling_out
-from halfmask.metrics.risk.targets import targets
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.discrimination.meaning import meaning_of, original_blocks
+from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.table.classes import classes_of
+from halfmask.table.tuples import Tuples
 
 TREE = {"tree": {"v": ["a", "b"], "c": ["c", "d"]}}
 MEANING = {"a": "v", "b": "v", "c": "c", "d": "c"}
@@ -23,7 +24,7 @@ def of(q, s, column="sensitive"):
     schema = {"columns": {"q": "quasi", "s": column}}
     table = hm.read(pa.table({"q": q, "s": s}), schema=schema)
     blocks = original_blocks(table, "s", meaning_of(table, "s"))
-    return disclosure(classes_of(table, ["q"], columns=["s"]), "s", blocks)
+    return disclosure(classes_of(Tuples.of(table), ["q"], columns=["s"]), "s", blocks)
 
 
 def bits(counts):

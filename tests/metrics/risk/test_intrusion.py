@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.intrusion import dis_scores, intrusion
-from halfmask.report.survey import intrusion as said
+from halfmask.metrics.risk.inference import dis_scores, intrusion
+from halfmask.report.population import intrusion as said
 from halfmask.table.classes import Classes
 
 GUIDE = {

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
+from halfmask.metrics.risk.attack import targets
 from halfmask.metrics.risk.linkability import linkability_by_names
 from halfmask.metrics.risk.linkage import linkage
-from halfmask.metrics.risk.targets import targets
 from halfmask.metrics.sides import sides
 
 SCHEMA = {"x": "quasi", "c": "quasi"}

@@ -12,8 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.fellegi_sunter import fellegi_sunter, fit
-from halfmask.metrics.risk.linkage import linkage
+from halfmask.metrics.risk.linkage import fellegi_sunter, fit, linkage
 from halfmask.metrics.sides import sides
 
 SCHEMA = {"x": "quasi", "c": "quasi"}

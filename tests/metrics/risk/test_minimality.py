@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.minimality import minimality
+from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.sides import sides
 
 TREE = {"tree": {"E": {"g": ["s", "l"], "p": ["q"]}, "U": {"u": ["w", "x"]}}}

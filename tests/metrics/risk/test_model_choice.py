@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from halfmask.metrics.estimate import Estimate, failed
-from halfmask.metrics.risk.model_choice import choose
+from halfmask.metrics.risk.uniqueness import choose
 
 
 def chosen(fraction, bounds=(0.0, 1.0), **values):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from halfmask.metrics.risk.pitman import fit, pitman
+from halfmask.metrics.risk.uniqueness import fit, pitman
 
 
 def test_the_fit_has_the_largest_likelihood():

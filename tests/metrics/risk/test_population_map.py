@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.metrics.risk.population_map import poisson, poisson_below
+from halfmask.metrics.risk.individual import poisson, poisson_below
 
 SIZES = np.array([0, 2, 1, 0, 1])  # two alone, a pair, a class of four
 

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.metrics.risk import pitman as module
-from halfmask.metrics.risk.population_map import poisson_below
-from halfmask.metrics.risk.shifted_binomial import snb
-from halfmask.metrics.risk.uniqueness import uniqueness
-from halfmask.metrics.risk.zayatz import zayatz
+from halfmask.metrics.risk import uniqueness as module
+from halfmask.metrics.risk.individual import poisson_below
+from halfmask.metrics.risk.uniqueness import snb, uniqueness, zayatz
 
 SIZES = st.lists(st.integers(1, 6), min_size=2, max_size=12).filter(lambda s: 1 in s)
 

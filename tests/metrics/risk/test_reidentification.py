@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.estimate import Estimate, exact, excess, mean, proportion
-from halfmask.metrics.risk.minimality import minimality
+from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.sides import sides
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.metrics.risk.shifted_binomial import snb
+from halfmask.metrics.risk.uniqueness import snb
 
 
 def sampled(population, fraction):

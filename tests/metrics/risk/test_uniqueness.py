@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from halfmask.errors import ParameterError
 from halfmask.metrics.estimate import Estimate, exact, failed
-from halfmask.metrics.risk.model_choice import Choice
-from halfmask.metrics.risk.uniqueness import _estimated, _if_alone, uniqueness
+from halfmask.metrics.risk.uniqueness import ModelChoice, _estimated, _if_alone, uniqueness
 
 FIGURES = ("unique", "pitman", "zayatz", "snb", "poisson", "unique_if_alone")
 
@@ -133,5 +132,7 @@ def test_an_estimator_that_fails_on_most_resampled_tables_is_not_trusted():
 
 def test_a_chance_is_at_most_one():
     unique = Estimate(0.5, 0.2, 0.6, 90)
-    found = _if_alone(Choice("pitman", unique, "why", (0.5, 0.5), agree=True), exact(0.4, 90), 36)
+    found = _if_alone(
+        ModelChoice("pitman", unique, "why", (0.5, 0.5), agree=True), exact(0.4, 90), 36
+    )
     assert (found.value, found.low, found.high, found.n) == (1, pytest.approx(0.5), 1, 36)

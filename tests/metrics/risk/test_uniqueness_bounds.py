@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.metrics.risk.uniqueness_bounds import uniqueness_bounds
+from halfmask.metrics.risk.uniqueness import uniqueness_bounds
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.floats(0.01, 1.0))

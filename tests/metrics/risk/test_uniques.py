@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import ParameterError
-from halfmask.metrics.risk.column_sets import column_sets
-from halfmask.metrics.risk.special_uniques import special_uniques
+from halfmask.metrics.risk.column_sets import column_sets, special_uniques
+from halfmask.table.tuples import Tuples
 
 
 def t35():
@@ -25,7 +25,7 @@ def t35():
 
 
 def test_special_uniques_of_table_3_5():
-    found = special_uniques(t35())
+    found = special_uniques(Tuples.of(t35()))
     assert found.special_rows == 5
     expected = {
         1: {("zip",), ("age",)},
@@ -59,7 +59,7 @@ def test_agrees_with_brute_force(data):
     rows = {name: data.draw(column) for name in names}
     table = hm.read(pa.table(rows), schema={})
     alone = brute(rows, names, 3)
-    found, held = special_uniques(table, list(names), size=3), []
+    found, held = special_uniques(Tuples.of(table), list(names), size=3), []
     for row in range(n):
         unique = [set(c) for c, members in alone.items() if row in members]
         minimal = {tuple(sorted(c)) for c in unique if not any(o < c for o in unique)}
@@ -81,7 +81,7 @@ def test_agrees_with_brute_force(data):
         assert one.score == pytest.approx(worth / max(total, 1))
     by_set = Counter(chosen for _, chosen in held)
     assert all(by_set[tuple(sorted(chosen))] == count for chosen, count in found.by_set)
-    sets = {one.columns: one for one in column_sets(table, list(names), size=3)}
+    sets = {one.columns: one for one in column_sets(Tuples.of(table), list(names), size=3)}
     assert set(sets) == set(alone)
     for chosen, one in sets.items():
         keys = list(zip(*(rows[name] for name in chosen), strict=True))
@@ -97,10 +97,10 @@ def test_agrees_with_brute_force(data):
 def test_the_quasi_identifiers_of_the_footballers():
     rows = {"age": [35, 32, 20, 27, 32, 32], "club": ["PSG"] * 4 + ["OM"] * 2}
     table = hm.read(pa.table(rows), schema={"age": "quasi", "club": "quasi"})
-    pair = next(s for s in column_sets(table) if len(s.columns) == 2)
+    pair = next(s for s in column_sets(Tuples.of(table)) if len(s.columns) == 2)
     assert (pair.unique_rows, pair.classes) == (4, 5)
 
 
 def test_sizes_are_at_least_one():
     with pytest.raises(ParameterError):
-        special_uniques(t35(), size=0)
+        special_uniques(Tuples.of(t35()), size=0)

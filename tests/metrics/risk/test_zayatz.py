@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.metrics.risk.zayatz import zayatz
+from halfmask.metrics.risk.uniqueness import zayatz
 
 
 def test_by_hand():

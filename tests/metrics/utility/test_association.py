@@ -9,7 +9,7 @@ from scipy.stats.contingency import association
 
 import halfmask as hm
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.association import pairs_of
+from halfmask.metrics.utility.distributions import pairs_of
 
 
 def table(**columns):

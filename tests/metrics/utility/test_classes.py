@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.minimality import minimality
+from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.classes import class_utility
+from halfmask.metrics.utility.tables import class_utility
 
 TREE = {"E": {"gov": ["s", "l"], "p": ["p"]}, "U": {"u": ["w", "x"]}}
 UP = {

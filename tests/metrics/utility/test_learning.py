@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.learning import features
+from halfmask.metrics.utility.prediction import features
 
 TREE = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}
 SCHEMA = {

@@ -8,8 +8,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.learning import features
-from halfmask.metrics.utility.likeness import likeness, propensity
+from halfmask.metrics.utility.distributions import likeness, propensity
+from halfmask.metrics.utility.prediction import features
 
 pytest.importorskip("sklearn")
 

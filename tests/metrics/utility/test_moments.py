@@ -8,9 +8,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.classes import class_utility
-from halfmask.metrics.utility.moments import class_mean_error, moments
 from halfmask.metrics.utility.queries import counting_queries
+from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 
 
 def test_example_5_average_salary_by_age():

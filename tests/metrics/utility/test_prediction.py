@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.likeness import _clusters, _told_apart, propensity
+from halfmask.metrics.utility.distributions import _clusters, _told_apart, propensity
 from halfmask.metrics.utility.prediction import _area, _explained, predict
 
 metrics = pytest.importorskip("sklearn.metrics")

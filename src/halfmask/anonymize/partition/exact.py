@@ -12,29 +12,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.anonymize.partition import k_member, mondrian, personal
-from halfmask.anonymize.partition.blocks import blocks_of
-from halfmask.anonymize.partition.division import Division
-from halfmask.anonymize.partition.mend import mend, numbered
-from halfmask.anonymize.partition.optimum.apart import largest_split
-from halfmask.anonymize.partition.optimum.instance import Instance, Optimum
-from halfmask.anonymize.partition.optimum.sums import smallest_sum
-from halfmask.anonymize.partition.optimum.widest import smallest_diameter
+from halfmask.anonymize.partition.methods import (
+    Division,
+    blocks_of,
+    divide_k_member,
+    divide_mondrian,
+    divide_personal,
+    number_classes,
+    repair,
+)
+from halfmask.anonymize.partition.optimum import (
+    Instance,
+    Optimum,
+    largest_split,
+    smallest_diameter,
+    smallest_sum,
+)
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.partition.task import Task
+    from halfmask.anonymize.partition.task import PartitionTask
 
-OPTIONS: dict[str, tuple[str, ...]] = {"classes": (), "block": ()}
-DRAWS = True  # at random, from the seed
-METRICS = ("dbil", "wcsd", "diameter", "split")
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
 
 
-def divide(task: Task) -> Division:
+def divide(task: PartitionTask) -> Division:
     """The optimum, or the best that the time allows with its proven gap."""
     if task.demands.values.shape[1] or any(m.columns for m in task.models):
         raise ParameterError(
@@ -51,7 +56,7 @@ def divide(task: Task) -> Division:
     largest = int(task.options.get("block", _WHOLE[metric]))
     if metric == "split" or len(task) <= largest:
         return _proven(task, optimum(task, metric, deadline), metric)
-    ids = personal.divide(task).ids
+    ids = divide_personal(task).ids
     # Blocks of the second round lie across the borders of the first.
     for share, first in ((0.5, largest), (1.0, largest // 2)):
         until = time.monotonic() + share * (deadline - time.monotonic())
@@ -61,11 +66,11 @@ def divide(task: Task) -> Division:
         f"The table was cut into {len(blocks)} blocks of near classes; each block is optimal by "
         "itself or the best found in its time, the whole need not be."
     )
-    return Division(mend(task, numbered(ids)), notes=(note,))
+    return Division(repair(task, number_classes(ids)), notes=(note,))
 
 
 def _blocks(
-    task: Task, ids: NDArray[np.int64], largest: int, first: int
+    task: PartitionTask, ids: NDArray[np.int64], largest: int, first: int
 ) -> list[NDArray[np.int64]]:
     """Near classes together, whole, up to ``largest`` rows a block and ``first`` in the first."""
     rank = np.empty(len(task), dtype=np.int64)
@@ -84,7 +89,7 @@ def _blocks(
 
 
 def _improved(
-    task: Task,
+    task: PartitionTask,
     ids: NDArray[np.int64],
     blocks: list[NDArray[np.int64]],
     metric: str,
@@ -94,20 +99,19 @@ def _improved(
     ids = ids.copy()
     for number, rows in enumerate(blocks):
         share = time.monotonic() + (deadline - time.monotonic()) / (len(blocks) - number)
-        part = optimum(task.take(rows), metric, share, numbered(ids[rows]))
+        part = optimum(task.take(rows), metric, share, number_classes(ids[rows]))
         ids[rows] = part.ids + ids.max() + 1
-    return numbered(ids)
+    return number_classes(ids)
 
 
 def optimum(
-    task: Task, metric: str, deadline: float, known: NDArray[np.int64] | None = None
+    task: PartitionTask, metric: str, deadline: float, known: NDArray[np.int64] | None = None
 ) -> Optimum:
     """The optimum of one block, never worse than a ``known`` division."""
-    from halfmask.kernels import price
-    from halfmask.kernels import space as kernels
+    from halfmask.kernels import distance, price
 
     rows = np.arange(len(task))
-    far = np.asarray(kernels.matrix(task.space.points, rows))
+    far = np.asarray(distance.matrix(task.space.points, rows))
     instance = Instance(far, task.demands.k, deadline)
     if metric == "split":
         return largest_split(instance, int(task.options.get("classes", 2)))
@@ -117,20 +121,20 @@ def optimum(
     return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
 
 
-def _compile(task: Task, metric: str) -> None:
+def _compile(task: PartitionTask, metric: str) -> None:
     """Solve a few rows, so that compiling does not count as time of the search."""
     part = task.take(np.arange(min(len(task), 4)))
     alone = part.demands._replace(k=np.ones(len(part), dtype=np.int64))
     optimum(replace(part, models=(), demands=alone), metric, np.inf)
 
 
-def _starts(task: Task) -> list[NDArray[np.int64]]:
+def _starts(task: PartitionTask) -> list[NDArray[np.int64]]:
     """Valid divisions to begin with; demands for rows alone decide."""
-    return [method.divide(task).ids for method in (personal, k_member, mondrian)]
+    return [start(task).ids for start in (divide_personal, divide_k_member, divide_mondrian)]
 
 
-def _proven(task: Task, found: Optimum, metric: str) -> Division:
-    ids = mend(task, numbered(found.ids))
+def _proven(task: PartitionTask, found: Optimum, metric: str) -> Division:
+    ids = repair(task, number_classes(found.ids))
     notes: tuple[str, ...] = ()
     if found.gap:
         side = "higher" if metric == "split" else "lower"

@@ -1,4 +1,4 @@
-"""One partition task: rows as points, what each of them demands, and the models that decide."""
+"""One partition task: rows as points, what each demands, the models that decide, whom it serves."""
 
 from __future__ import annotations
 
@@ -7,41 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import ParameterError
+from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
 from halfmask.metrics.space import Space, space_of
-from halfmask.models import (
-    AlphaKAnonymity,
-    KAnonymity,
-    LDiversity,
-    PersonalKAnonymity,
-    PersonalLDiversity,
-    PersonalTCloseness,
-    TCloseness,
-)
-from halfmask.models.needs import demand_keys
-from halfmask.table.classes import grouped
-from halfmask.table.demands import demand_key, states
-from halfmask.table.histogram import value_facts
+from halfmask.models.feasibility import group_statistics, largest_feasible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.demands import Demands
+    from halfmask.kernels.divide import Demands
     from halfmask.models.verdict import Model
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class PartitionTask:
     """What is to be divided.
 
     Attributes:
         table: all rows.
         models: the promises.
-        rows: the rows that are divided; the others are left out.
+        rows: the rows that are divided.
         space: these rows as points, normalized by the whole table.
         demands: what each of these rows demands.
         seed: for methods that draw at random.
@@ -61,7 +49,7 @@ class Task:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, some: NDArray[np.int64]) -> Task:
+    def take(self, some: NDArray[np.int64]) -> PartitionTask:
         """The same task for some of its rows, by their numbers in the task."""
         demands = self.demands._replace(
             k=self.demands.k[some],
@@ -71,7 +59,7 @@ class Task:
         )
         return replace(self, rows=self.rows[some], space=self.space.take(some), demands=demands)
 
-    def uniform(self) -> Task:
+    def uniform(self) -> PartitionTask:
         """The same task where everybody demands as many rows as anybody does."""
         highest = np.full(len(self), self.demands.k.max(initial=1))
         return replace(self, demands=self.demands._replace(k=highest))
@@ -88,16 +76,16 @@ class Task:
 
     def classes(self, ids: NDArray[np.int64]) -> Classes:
         """The statistics of the classes that ``ids`` states."""
-        columns = {name: name for model in self.models for name in model.columns}
-        columns |= {key: key for model in self.models for key in demand_keys(self.table, model)}
-        return grouped(self.table, self.rows, ids, columns=columns)
+        return group_statistics(self.table, self.models, self.rows, ids)
 
 
-def task_of(table: Table, models: Sequence[Model], **settings: Any) -> Task:
+def task_of(table: Table, models: Sequence[Model], **settings: Any) -> PartitionTask:
     """The task of dividing all rows of ``table``."""
     refuse(models)
     rows = np.arange(len(table))
-    return Task(table, tuple(models), rows, space_of(table), demands_of(table, models), **settings)
+    return PartitionTask(
+        table, tuple(models), rows, space_of(table), demands_of(table, models), **settings
+    )
 
 
 def refuse(models: Sequence[Model]) -> None:
@@ -111,70 +99,54 @@ def refuse(models: Sequence[Model]) -> None:
 
 def demands_of(table: Table, models: Sequence[Model]) -> Demands:
     """What the kernels can see to; the models themselves decide at the end."""
-    from halfmask.kernels.demands import Demands
+    from halfmask.kernels.divide import Demands
 
     rows = len(table)
+    stated = [demand for model in models if (demand := model.kernel_demand(table)) is not None]
     k = np.ones(rows, dtype=np.int64)
-    names: list[str] = []
-    l_: list[NDArray[Any]] = []
-    t: list[NDArray[Any]] = []
-    for model in models:
-        if isinstance(model, KAnonymity | AlphaKAnonymity):
-            k = np.maximum(k, model.k)
-        elif isinstance(model, PersonalKAnonymity):
-            k = np.maximum(k, personal(table, "k", model.default).astype(np.int64))
-        elif isinstance(model, LDiversity):
-            _add(names, l_, t, model.column, np.full(rows, np.ceil(model.l)), np.ones(rows))
-        elif isinstance(model, PersonalLDiversity):
-            own = personal(table, "l", model.default, model.column)
-            _add(names, l_, t, model.column, own, np.ones(rows))
-        elif isinstance(model, TCloseness) and model.distance == "equal":
-            _add(names, l_, t, model.column, np.zeros(rows), np.full(rows, float(model.t)))
-        elif isinstance(model, PersonalTCloseness) and model.distance == "equal":
-            own = personal(table, "t", model.default, model.column)
-            _add(names, l_, t, model.column, np.zeros(rows), own)
-    encoded = [table.encode(name) for name in names]
+    for demand in stated:
+        k = np.maximum(k, demand.rows)
+    of_columns = [demand for demand in stated if demand.column is not None]
+    encoded = [table.encode(str(demand.column)) for demand in of_columns]
     domain = max((len(one.values) for one in encoded), default=1)
-    shares = np.zeros((len(names), domain))
+    shares = np.zeros((len(encoded), domain))
     for s, one in enumerate(encoded):
         shares[s] = np.bincount(one.codes, minlength=domain) / max(rows, 1)
     return Demands(
         k,
         _matrix([one.codes for one in encoded], rows, np.int32),
-        _matrix(l_, rows, np.int64),
-        _matrix(t, rows, np.float64),
+        _matrix([demand.values for demand in of_columns], rows, np.int64),
+        _matrix([demand.distance for demand in of_columns], rows, np.float64),
         shares,
     )
 
 
-def personal(table: Table, demand: str, default: float | None, of: str = "") -> NDArray[np.float64]:
-    """Everybody's own demand, that ``of`` a sensitive column; all are stated or have a default."""
-    unstated = np.nan if default is None else float(default)
-    if not states(table.schema, demand):  # a default speaks for everybody
-        return np.full(len(table), unstated)
-    key = demand_key(demand, of)
-    numbers = value_facts(table, key)["numbers"]
-    assert numbers is not None  # noqa: S101 - demands are numbers
-    out: NDArray[np.float64] = np.where(np.isnan(numbers), unstated, numbers)[
-        table.encode(key).codes
-    ]
-    return out
+def _matrix(columns: list[Any], rows: int, kind: type) -> NDArray[Any]:
+    """One column each; a number stands for all rows."""
+    matrix: NDArray[Any] = np.zeros((rows, len(columns)), dtype=kind)
+    for place, column in enumerate(columns):
+        matrix[:, place] = column
+    return matrix
 
 
-def _add(
-    names: list[str],
-    l_: list[NDArray[Any]],
-    t: list[NDArray[Any]],
-    name: str,
-    values: NDArray[Any],
-    closeness: NDArray[Any],
-) -> None:
-    names.append(name)
-    l_.append(values)
-    t.append(closeness)
+def require_feasible(task: PartitionTask) -> None:
+    """Demand that all rows can be served.
 
-
-def _matrix(columns: list[NDArray[Any]], rows: int, kind: type) -> NDArray[Any]:
-    if not columns:
-        return np.zeros((rows, 0), dtype=kind)
-    return np.ascontiguousarray(np.column_stack(columns), dtype=kind)
+    Raises:
+        InfeasibleDemandsError: people demand more than the table can give.
+        UnsatisfiableError: all rows in one class would break a model.
+    """
+    keep = largest_feasible(task.table, task.models)
+    if not keep.all():
+        out = np.flatnonzero(~keep)
+        names = task.table.schema.policy_names if any(m.policy for m in task.models) else ()
+        raise InfeasibleDemandsError(names, out.tolist(), len(task.table))
+    one = np.zeros(len(task), dtype=np.int64)
+    if len(task) == 0 or task.failing(one).any():
+        classes = task.classes(one)
+        raise UnsatisfiableError(
+            "Not even all rows in one class satisfy the models.",
+            verdicts=[model.check(classes) for model in task.models],
+            suppressed=0,
+            advice=["Ask for no more than the verdicts say is achieved."],
+        )

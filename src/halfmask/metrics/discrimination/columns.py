@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.metrics.codes import joint
-from halfmask.metrics.discrimination.partition import Blocks, Cuts, Partition, partitioning
-from halfmask.metrics.discrimination.partition_file import stated_partitions
+from halfmask.metrics.discrimination.partition import (
+    Blocks,
+    Cuts,
+    Partition,
+    partitioning,
+    stated_partitions,
+)
+from halfmask.metrics.weighted import joint
 from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
@@ -47,7 +52,7 @@ class LazyValues(Sequence[object]):
         return self._values[int(place)].as_py()
 
 
-def coded(table: Table, name: str, blocks: Blocks | None = None) -> CodedColumn:
+def code_column(table: Table, name: str, blocks: Blocks | None = None) -> CodedColumn:
     """A column of ``table``, in ``blocks`` if there are any."""
     encoded = table.encode(name)
     if blocks is None:
@@ -55,7 +60,7 @@ def coded(table: Table, name: str, blocks: Blocks | None = None) -> CodedColumn:
     return CodedColumn(blocks.places[encoded.codes], len(blocks.names), blocks.names)
 
 
-def grouped(
+def group_rows(
     columns: Sequence[CodedColumn], keep: NDArray[np.bool_] | slice = slice(None)
 ) -> tuple[NDArray[np.int64], int]:
     """The number of each row's combination, dense from 0, and how many there are."""
@@ -152,7 +157,7 @@ def _lists(blocks: object) -> bool:
     )
 
 
-def kept(
+def counting_rows(
     table: Table, names: Sequence[str], suppressed: Suppressed, columns: dict[str, CodedColumn]
 ) -> NDArray[np.bool_]:
     """Which rows count; in ``columns`` stars become missing values where that is asked for."""

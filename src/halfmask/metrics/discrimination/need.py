@@ -1,34 +1,39 @@
-"""A need: what somebody wants to learn from which columns, and how well a table serves it.
-
-Definition: DR of the target's blocks given the keys' blocks, jointly: an analyst's need (at least
-so much should be told) or an attacker's goal (at most so much may be).
-Source: Sondeck, "Privacy and utility assessment within statistical data bases", 2017, chapter 6.
-"""
+"""Needs: what somebody wants to learn from which columns, and how well a table serves it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError
-from halfmask.metrics.discrimination.columns import grouped, per_column
-from halfmask.metrics.discrimination.grouping import measure
-from halfmask.metrics.discrimination.rate import discriminate
-from halfmask.metrics.discrimination.released import released_column
+from halfmask.errors import HalfmaskError, InputError, ParameterError
+from halfmask.metrics.discrimination.columns import group_rows, per_column
+from halfmask.metrics.discrimination.partition import is_number, read_toml, stated_partition
+from halfmask.metrics.discrimination.rate import discriminate, measure
+from halfmask.metrics.discrimination.release_rates import released_column
+from halfmask.table.document import Result
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from os import PathLike
 
-    from halfmask.metrics.discrimination.result import Discrimination
+    from halfmask.metrics.discrimination.rate import Discrimination
     from halfmask.metrics.sides import Sides
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """What somebody wants to learn, and from what: an attacker's goal or an analyst's need.
+
+    Definition: DR of the target's blocks given the keys' blocks, jointly: an analyst's need (at
+    least so much should be told) or an attacker's goal (at most so much may be).
+    Source: Sondeck, "Privacy and utility assessment within statistical data bases", 2017, chapter
+    6.
 
     Attributes:
         target: the column of interest.
@@ -65,16 +70,9 @@ class Need:
         """A name for reports."""
         return self.name or f"{self.target} from {', '.join(self.keys)}"
 
-    def measure(
-        self, table: Table, counts: NDArray[np.int64] | None = None, *, values: bool = True
-    ) -> Discrimination:
-        """How far ``table`` serves the need: a rate from 0 to 1, also of each value if ``values``.
-
-        With ``counts``, each row of ``table`` stands for so many.
-        """
-        return discriminate(
-            table, self.target, self.keys, self.partition, values=values, counts=counts
-        )
+    def measure(self, table: Table | Tuples, *, values: bool = True) -> Discrimination:
+        """How far rows serve the need: a rate from 0 to 1, also of each value if ``values``."""
+        return discriminate(table, self.target, self.keys, self.partition, values=values)
 
     def met(self, rate: float | None) -> bool | None:
         """Whether ``rate`` keeps the bounds; None where there are none, no where it is unknown."""
@@ -87,7 +85,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class NeedMet:
+class NeedMet(Result):
     """How far a need is served before and after.
 
     Attributes:
@@ -113,10 +111,6 @@ class NeedMet:
     reason: str = ""
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self) | {"keys": list(self.keys), "notes": list(self.notes)}
-
 
 def need_met(need: Need, both: Sides) -> NeedMet:
     """Measure a need on the original and on the release.
@@ -127,7 +121,8 @@ def need_met(need: Need, both: Sides) -> NeedMet:
     Raises:
         InputError: the original lacks a column, or a partition does not fit.
     """
-    one = need.measure(both.original, both.original_counts, values=False)
+    # Who counted the rows is said once, of the whole comparison.
+    one = need.measure(replace(both.original_tuples, note=""), values=False)
     before = None if one.degenerate else one.rate
     notes: list[str] = list(one.notes)
     after, reason, rows = None, "", both.after
@@ -142,8 +137,8 @@ def need_met(need: Need, both: Sides) -> NeedMet:
             column, more = released_column(both, name, given.get(name))
             columns.append(column)
             notes += more
-        y, groups = grouped(columns[1:])
-        found = measure(columns[0].codes, columns[0].size, y, groups, weights=both.released_counts)
+        y, groups = group_rows(columns[1:])
+        found = measure(columns[0].codes, columns[0].size, y, groups, both.released_counts)
         after = None if np.isnan(found.rate) else found.rate
         reason = "" if after is not None else "The target never varies in the release."
         rows = int(found.sizes.sum())
@@ -160,3 +155,51 @@ def unique_titles(needs: list[Need]) -> list[Need]:
     if twice:
         raise InputError(f"Several needs are called {', '.join(twice)}: give them names.")
     return needs
+
+
+_NEED = ("target", "keys", "name", "at_least", "at_most", "partitions")
+
+
+def stated_needs(given: Sequence[Need] | str | PathLike[str]) -> list[Need]:
+    """Needs as they are, or read from a file: one ``[[need]]`` each.
+
+    Raises:
+        InputError: the file cannot be read or says something else.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return unique_titles(list(given))
+    path = Path(given)
+    document = read_toml(path)
+    entries = document.get("need")
+    if not isinstance(entries, list) or not entries or set(document) != {"need"}:
+        raise InputError(f"The file {path.name!r} states no needs: write a [[need]] for each.")
+    return unique_titles([_need(place, entry) for place, entry in enumerate(entries, 1)])
+
+
+def _need(place: int, stated: object) -> Need:
+    if not isinstance(stated, Mapping) or "target" not in stated or "keys" not in stated:
+        raise InputError(f"Need {place} must name its target and its keys.")
+    strange = sorted(set(stated) - set(_NEED))
+    if strange:
+        raise InputError(
+            f"Need {place} knows no {', '.join(strange)}; it knows {', '.join(_NEED)}."
+        )
+    keys, blocks = stated["keys"], stated.get("partitions")
+    names = [keys] if isinstance(keys, str) else keys
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"The keys of need {place} are a list of columns.")
+    if blocks is not None and not isinstance(blocks, Mapping):
+        raise InputError(f"The partitions of need {place} are a table per column.")
+    bounds = {name: stated[name] for name in ("at_least", "at_most") if name in stated}
+    if not all(is_number(bound) for bound in bounds.values()):
+        raise InputError(f"The bounds of need {place} are numbers from 0 to 1.")
+    try:
+        return Need(
+            str(stated["target"]),
+            tuple(names),
+            {name: stated_partition(name, one) for name, one in blocks.items()} if blocks else None,
+            str(stated.get("name", "")),
+            **bounds,
+        )
+    except HalfmaskError as error:
+        raise InputError(f"Need {place}: {error}") from None

@@ -1,35 +1,33 @@
-"""Which columns tell people apart: distinction and separation of column sets.
+"""Column sets that single people out: how far they tell people apart, and who is special.
 
-Definition: rows of one person that agree in the set are one entry. Distinction is the share of
-different combinations among all entries; separation the share of pairs of entries of different
-people that differ in the set; a set is a minimal quasi-identifier if it singles a person out and no
-part of it does.
-Source: Motwani and Xu, "Efficient algorithms for masking and finding quasi-identifiers", 2007.
+Sets are visited so that every subset comes first, each grouping refined from the one before.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.owners import holders
-from halfmask.metrics.walk import below, by_size, chosen_columns, units_of
+from halfmask.errors import ParameterError
+from halfmask.metrics.walk import below, by_size, chosen_columns, narrow, one_group
+from halfmask.table.document import Result, written
+from halfmask.table.tuples import Owners, pack_tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.metrics.walk import Units
-    from halfmask.table.table import Table
+    from halfmask.table.tuples import PackedTuples, Tuples
 
     _Pairs = tuple[int, int]  # twice the pairs of entries that agree, and twice all pairs
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSet:
+class ColumnSet(Result):
     """How far a set of columns tells people apart.
 
     Attributes:
@@ -48,43 +46,43 @@ class ColumnSet:
     separation: float
     minimal: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self) | {"columns": list(self.columns)}
-
 
 def column_sets(
-    table: Table,
-    columns: Sequence[str] | None = None,
-    *,
-    size: int = 3,
-    counts: NDArray[np.int64] | None = None,
+    tuples: Tuples, columns: Sequence[str] | None = None, *, size: int = 3
 ) -> tuple[ColumnSet, ...]:
     """Measure every set of at most ``size`` columns; those with most unique rows first.
 
-    With ``counts``, each row of ``table`` stands for so many.
+    Definition: rows of one person that agree in the set are one entry. Distinction is the share of
+    different combinations among all entries; separation the share of pairs of entries of different
+    people that differ in the set; a set is a minimal quasi-identifier if it singles a person out
+    and no part of it does.
+    Source: Motwani and Xu, "Efficient algorithms for masking and finding quasi-identifiers", 2007.
     """
-    names = chosen_columns(table, columns, size)
-    units = units_of(table, by_size(table, names), counts=counts)
-    found = _Found(units, names)
-    held = holders(table, units, counts)
-    if held is None:
-        start = (units.keys, units.rows, np.arange(len(units), dtype=np.int32), units.start)
-        _descend(found, size, start, 0, (0, 0, 0))
+    names = chosen_columns(tuples.table, columns, size)
+    units = pack_tuples(tuples, by_size(tuples.table, names))
+    visits = _Visits(units, names)
+    owners = Owners.of(tuples, units.of_entry)
+    if owners is None:
+        ids = np.arange(len(units), dtype=np.int32)
+        start = (units.keys, visits.rows, ids, one_group(len(units)))
+        _descend(visits, size, start, 0, (0, 0, 0))
     else:
-        whole = np.array([0, len(held.unit)], dtype=np.int64)
-        start = (units.keys[held.unit], held.rows, held.person, whole)
-        _descend_people(found, size, start, 0, held.people)
+        person, everybody = owners.person.astype(np.int32), int(owners.person[-1]) + 1
+        start = (units.keys[owners.unit], owners.rows, person, one_group(len(person)))
+        _descend_people(visits, size, start, 0, everybody)
     return tuple(
-        sorted(found.sets, key=lambda s: (-s.unique_rows, -s.separation, len(s.columns), s.columns))
+        sorted(
+            visits.sets, key=lambda s: (-s.unique_rows, -s.separation, len(s.columns), s.columns)
+        )
     )
 
 
-class _Found:
+class _Visits:
     """The sets that were visited so far, every subset before a set."""
 
-    def __init__(self, units: Units, names: Sequence[str]) -> None:
+    def __init__(self, units: PackedTuples, names: Sequence[str]) -> None:
         self.units = units
+        self.rows, self.total = narrow(units.rows), int(units.rows.sum())
         self.place = {name: i for i, name in enumerate(names)}
         self.minimal: list[int] = []
         self.sets: list[ColumnSet] = []
@@ -108,46 +106,46 @@ class _Found:
 
 
 def _descend(
-    found: _Found, size: int, grouping: tuple[Any, ...], mask: int, settled: tuple[int, int, int]
+    visits: _Visits, size: int, grouping: tuple[Any, ...], mask: int, settled: tuple[int, int, int]
 ) -> None:
     """Visit all sets that extend ``mask``; ``settled`` counts tuples that left the walk."""
     from halfmask.kernels import refine
 
-    units = found.units
+    units = visits.units
     if mask.bit_count() == size:
         return
     for column in below(mask, len(units.columns)):
         keys, rows, ids, starts, sums, lone = refine.refine(*(*grouping, *units.field(column)))
-        held = units.rows[lone].astype(np.int64)
+        held = visits.rows[lone].astype(np.int64)
         alone = (
             settled[0] + len(held),
             settled[1] + int((held == 1).sum()),
             settled[2] + _squares(held),
         )
         finer = mask | 1 << column
-        total = units.total
+        total = visits.total
         pairs = (alone[2] + _squares(sums) - total, total * (total - 1))
-        found.note(finer, alone[0] + len(sums), total, alone[1], pairs)
-        _descend(found, size, (keys, rows, ids, starts), finer, alone)
+        visits.note(finer, alone[0] + len(sums), total, alone[1], pairs)
+        _descend(visits, size, (keys, rows, ids, starts), finer, alone)
 
 
 def _descend_people(
-    found: _Found, size: int, grouping: tuple[Any, ...], mask: int, everybody: int
+    visits: _Visits, size: int, grouping: tuple[Any, ...], mask: int, everybody: int
 ) -> None:
     """The same where people have several rows."""
-    from halfmask.kernels.owned import count_people, divide
+    from halfmask.kernels.refine import count_people, divide
 
     if mask.bit_count() == size:
         return
-    for column in below(mask, len(found.units.columns)):
+    for column in below(mask, len(visits.units.columns)):
         finer = mask | 1 << column
-        divided = divide(*(*grouping, *found.units.field(column)))
+        divided = divide(*(*grouping, *visits.units.field(column)))
         people, alone, own = count_people(*divided[1:], everybody)
         entries = int(people.sum())
         # Entries of one person are no pair of different people.
         pairs = (_squares(people) - entries, entries * entries - int(own))
-        found.note(finer, len(people), entries, int(alone), pairs)
-        _descend_people(found, size, divided, finer, everybody)
+        visits.note(finer, len(people), entries, int(alone), pairs)
+        _descend_people(visits, size, divided, finer, everybody)
 
 
 def _squares(counts: NDArray[np.int64]) -> int:
@@ -155,3 +153,248 @@ def _squares(counts: NDArray[np.int64]) -> int:
     if len(counts) and int(counts.max()) ** 2 * len(counts) >= 2**63:
         counts = counts.astype(object)
     return int(counts @ counts) if len(counts) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnContribution:
+    """How often a column takes part in singling somebody out.
+
+    Attributes:
+        name: the column.
+        sets: in how many minimal unique sets it stands, over all different tuples.
+        share: the same as a share of all of them.
+        score: the share of the total score that these sets carry.
+    """
+
+    name: str
+    sets: int
+    share: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpecialUniques(Result):
+    """Who stands out, through how few columns.
+
+    Attributes:
+        rows: how many rows there are.
+        size: the largest column set looked at; ``columns`` the columns.
+        special_rows: rows that have a minimal unique set.
+        by_size: per set size, how many minimal unique sets (of different tuples) and how many rows
+            whose smallest it is.
+        by_set: the column sets that single out most rows: (columns, rows).
+        contributions: per column, its part in it.
+        scores: per row, its score; 0 for rows without a minimal unique set.
+    """
+
+    rows: int
+    size: int
+    columns: tuple[str, ...]
+    special_rows: int
+    by_size: tuple[tuple[int, int, int], ...] = field(
+        metadata=written(parts=("size", "sets", "rows"))
+    )
+    by_set: tuple[tuple[tuple[str, ...], int], ...] = field(
+        metadata=written(parts=("columns", "rows"))
+    )
+    contributions: tuple[ColumnContribution, ...]
+    scores: NDArray[np.float64] = field(repr=False, metadata=written(hidden=True))
+    _sets: tuple[NDArray[np.int64], NDArray[np.int64]] = field(
+        repr=False, metadata=written(hidden=True)
+    )
+    _names: tuple[str, ...] = field(repr=False, metadata=written(hidden=True))
+
+    def sets_of(self, row: int) -> tuple[tuple[str, ...], ...]:
+        """The minimal unique sets of one row."""
+        starts, masks = self._sets
+        place = {name: i for i, name in enumerate(self.columns)}
+        found = [
+            tuple(
+                sorted(
+                    (name for i, name in enumerate(self._names) if int(mask) >> i & 1),
+                    key=place.__getitem__,
+                )
+            )
+            for mask in masks[starts[row] : starts[row + 1]]
+        ]
+        return tuple(sorted(found, key=lambda one: (len(one), one)))
+
+    def smallest(self) -> NDArray[np.int64]:
+        """Per row, how many columns suffice to single it out; 0 where none were found."""
+        starts, masks = self._sets
+        out = np.zeros(len(starts) - 1, dtype=np.int64)
+        held = np.flatnonzero(np.diff(starts))
+        if len(held):
+            counts = np.bitwise_count(masks.astype(np.uint64)).astype(np.int64)
+            out[held] = np.minimum.reduceat(counts, starts[held])
+        return out
+
+
+def special_uniques(
+    tuples: Tuples, columns: Sequence[str] | None = None, *, size: int = 5, top: int = 10
+) -> SpecialUniques:
+    """Find the minimal unique sets of up to ``size`` columns of every row (SUDA2).
+
+    Definition: a minimal unique set of a row is a set of columns on which the row is unique (no
+    other person shares its values), while it is unique on no part of the set. Its score is prod (A
+    - i) for i from its size to M - 1, where A is the number of columns and M the largest size
+    looked at; a row's score is the sum over its sets.
+    Source: Elliot, Manning and Ford, "A computational algorithm for handling the special uniques
+    problem", 2002; Manning, Haglin and Keane, "A recursive search algorithm for statistical
+    disclosure assessment", 2008.
+
+    Rows of one person that agree are one: their sets and scores count once, their rows each.
+
+    Args:
+        tuples: the rows, or distinct tuples with their counts.
+        columns: where to look; None: the quasi-identifiers, or all columns that may leave.
+        size: the largest set.
+        top: how many column sets to name.
+    """
+    table = tuples.table
+    if columns is None and table.schema.quasi:
+        columns = table.schema.quasi
+    names = chosen_columns(table, columns, size)
+    if len(names) > 62:
+        wanted = "at most 62 columns: those that nobody outside knows are no quasi-identifiers"
+        raise ParameterError("columns", len(names), wanted)
+    size = min(size, len(names))
+    units = pack_tuples(tuples, by_size(table, names))
+    only = _only_owners(units, Owners.of(tuples, units.of_entry))
+    walk = _Walk(units, size)
+    ids = np.arange(len(units), dtype=np.int32)
+    walk.descend((units.keys, only, ids, one_group(len(units))), 0)
+    return _summary(units, tuple(names), size, walk, top)
+
+
+def _only_owners(units: PackedTuples, owners: Owners | None) -> NDArray[np.int32]:
+    """Per tuple, whose it is; -1 where several people hold it."""
+    if owners is None:  # every row is another person
+        own = np.arange(len(units), dtype=np.int32)
+        own[units.rows > 1] = -1
+        return own
+    own = np.full(len(units), -1, dtype=np.int32)
+    single = np.bincount(owners.unit, minlength=len(units))[owners.unit] == 1
+    own[owners.unit[single]] = owners.person[single]
+    return own
+
+
+class _Walk:
+    """The state of one walk over the column sets."""
+
+    def __init__(self, units: PackedTuples, size: int) -> None:
+        self.units, self.size = units, size
+        self.heads = np.full(len(units), -1, dtype=np.int64)
+        self.links = np.empty(1024, dtype=np.int64)
+        self.masks = np.empty(1024, dtype=np.int64)
+        self.used = 0
+        self.runs: list[tuple[int, int]] = []  # a set, and where its entries begin
+
+    def descend(self, grouping: tuple[Any, ...], mask: int) -> None:
+        """Visit all sets that extend ``mask`` by lower columns."""
+        from halfmask.kernels.refine import single_out
+
+        if not len(grouping[0]):
+            return
+        for column in below(mask, len(self.units.columns)):
+            finer = mask | 1 << column
+            further = min(column, self.size - finer.bit_count())
+            *kept, lone = single_out(*(*grouping, *self.units.field(column), further))
+            self.note(lone, finer)
+            if further:
+                self.descend(tuple(kept), finer)
+
+    def note(self, lone: NDArray[np.int32], mask: int) -> None:
+        """Keep the set for the units it singles out first."""
+        from halfmask.kernels import refine
+
+        need = self.used + len(lone)
+        if need > len(self.masks):
+            room = max(need, 2 * len(self.masks))
+            self.links = np.resize(self.links, room)
+            self.masks = np.resize(self.masks, room)
+        before = self.used
+        self.used = int(refine.minimal(lone, mask, self.heads, self.links, self.masks, before))
+        if self.used > before:
+            self.runs.append((mask, before))
+
+
+def _summary(
+    units: PackedTuples, names: tuple[str, ...], size: int, walk: _Walk, top: int
+) -> SpecialUniques:
+    masks = walk.masks[: walk.used]
+    owner = _owners(walk)
+    counts = np.bitwise_count(masks.astype(np.uint64)).astype(np.int64)
+    worth = np.array(
+        [prod(range(len(names) - size + 1, len(names) - s + 1)) for s in range(size + 1)],
+        dtype=np.float64,
+    )
+    weights = worth[counts]
+    unit_scores = np.zeros(len(units))
+    np.add.at(unit_scores, owner, weights)
+    smallest = np.full(len(units), 99, dtype=np.int64)
+    np.minimum.at(smallest, owner, counts)
+    sets = np.bincount(counts, minlength=size + 1)
+    special = smallest < 99
+    least = np.bincount(smallest[special], weights=units.rows[special], minlength=size + 1)
+    runs = np.array([begin for _, begin in walk.runs], dtype=np.int64)
+    rows = np.add.reduceat(units.rows[owner], runs) if len(runs) else runs
+    order = sorted(range(len(runs)), key=lambda i: (-rows[i], walk.runs[i][0]))[:top]
+    place = {name: i for i, name in enumerate(names)}
+    by_set = tuple(
+        (tuple(sorted(units.names(walk.runs[i][0]), key=place.__getitem__)), int(rows[i]))
+        for i in order
+    )
+    starts = np.zeros(len(units.of_entry) + 1, dtype=np.int64)
+    by_unit = np.bincount(owner, minlength=len(units))
+    np.cumsum(by_unit[units.of_entry], out=starts[1:])
+    sorted_masks = masks[np.argsort(owner, kind="stable")]
+    begins = np.concatenate(([0], np.cumsum(by_unit)))[units.of_entry]
+    gather = np.repeat(begins - starts[:-1], by_unit[units.of_entry]) + np.arange(int(starts[-1]))
+    return SpecialUniques(
+        rows=int(units.rows.sum()),
+        size=size,
+        columns=names,
+        special_rows=int(units.rows[special].sum()),
+        by_size=tuple((s, int(sets[s]), int(least[s])) for s in range(1, size + 1)),
+        by_set=by_set,
+        contributions=tuple(_contributions(units, names, masks, weights)),
+        scores=unit_scores[units.of_entry],
+        _sets=(starts, sorted_masks[gather]),
+        _names=units.columns,
+    )
+
+
+def _owners(walk: _Walk) -> NDArray[np.int64]:
+    """The unit of each noted set."""
+    owner = np.empty(walk.used, dtype=np.int64)
+    units = np.flatnonzero(walk.heads >= 0)
+    entries = walk.heads[units]
+    while len(units):  # one round per set of the unit that has most
+        owner[entries] = units
+        entries = walk.links[entries]
+        more = entries >= 0
+        units, entries = units[more], entries[more]
+    return owner
+
+
+def _contributions(
+    units: PackedTuples,
+    names: tuple[str, ...],
+    masks: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> list[ColumnContribution]:
+    total, scored = len(masks), float(weights.sum())
+    out = []
+    for name in names:
+        inside = (masks >> units.columns.index(name) & 1) == 1
+        count = int(inside.sum())
+        out.append(
+            ColumnContribution(
+                name,
+                count,
+                count / total if total else 0.0,
+                float(weights[inside].sum()) / scored if scored else 0.0,
+            )
+        )
+    return out

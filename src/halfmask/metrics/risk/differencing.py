@@ -10,21 +10,21 @@ and Tao, "m-invariance: towards privacy preserving re-publication of dynamic dat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.codes import joint, runs
-from halfmask.metrics.covering import Released, tightest_class
 from halfmask.metrics.estimate import Estimate, exact, failed
-from halfmask.metrics.risk.criterion import LIMIT, judge
-from halfmask.metrics.weighted import mean, tally
+from halfmask.metrics.risk.attack import LIMIT, judge
+from halfmask.metrics.sides import ReleasedTuples, tightest_class
+from halfmask.metrics.weighted import joint, runs, tally, weighted_mean
+from halfmask.table.document import Result, written
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.metrics.risk.criterion import Criterion
+    from halfmask.metrics.risk.attack import AttackOutcome
     from halfmask.metrics.sides import Sides
 
 ATTACKER = (
@@ -34,7 +34,7 @@ ATTACKER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Differencing:
+class Differencing(Result):
     """Two releases of the same people, held against each other.
 
     Attributes:
@@ -45,29 +45,17 @@ class Differencing:
             both releases and not through one.
     """
 
+    attacker: str = field(default=ATTACKER, kw_only=True)
     smallest: int
     together: int
     smaller: Estimate
     alone: Estimate
-    disclosed: tuple[tuple[str, Estimate], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "attacker": ATTACKER,
-            "smallest": self.smallest,
-            "together": self.together,
-            "smaller": self.smaller.to_dict(),
-            "alone": self.alone.to_dict(),
-            "disclosed": [
-                {"column": name, "share": share.to_dict()} for name, share in self.disclosed
-            ],
-        }
+    disclosed: tuple[tuple[str, Estimate], ...] = field(metadata=written(parts=("column", "share")))
 
 
 def singling_out_together(
     found: Differencing | None, *, controlled: bool, limit: float = LIMIT
-) -> tuple[Criterion, ...]:
+) -> tuple[AttackOutcome, ...]:
     """Judge whom both releases leave alone; nothing where there is no earlier one.
 
     Args:
@@ -94,7 +82,7 @@ def differencing(one: Sides, two: Sides) -> Differencing:
         nothing = failed("One of the releases stands for few of the people: nothing combines.")
         return Differencing(0, 0, nothing, nothing, ())
     shifted = [(owner + 1).astype(np.int32) for owner in owners]
-    smallest = min(int(Released(side.quasi).rows.min()) for side in (one, two))
+    smallest = min(int(ReleasedTuples(side.quasi).rows.min()) for side in (one, two))
     ids, count = joint([(codes, int(codes.max()) + 1) for codes in shifted])
     together = tally(ids, count, counts)
     both, held = (owners[0] >= 0) & (owners[1] >= 0), together[ids]
@@ -103,8 +91,8 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     return Differencing(
         smallest,
         int(together.min()),
-        _doubted(exact(mean((held < smallest) & known, counts), rows), unread),
-        _doubted(exact(mean((held == 1) & known, counts), rows), unread),
+        _doubted(exact(weighted_mean((held < smallest) & known, counts), rows), unread),
+        _doubted(exact(weighted_mean((held == 1) & known, counts), rows), unread),
         tuple(
             (column.name, _doubted(_disclosed(column.name, one, two, owners, both), unread))
             for column in one.sensitive
@@ -139,7 +127,7 @@ def _narrowed(
     for codes, side in zip(shifted, both, strict=True):
         own = tally(codes, int(codes.max()) + 1, side.original_counts)
         counted.append(own[codes])
-        published.append(np.concatenate((own[:1], Released(side.quasi).rows))[codes])
+        published.append(np.concatenate((own[:1], ReleasedTuples(side.quasi).rows))[codes])
     return np.asarray((held < np.minimum(*counted)) | (held >= np.minimum(*published)))
 
 
@@ -163,14 +151,14 @@ def _disclosed(
     shared = np.isin(second[group] * leaves + value, keys)
     left = np.bincount(group[shared], minlength=len(pairs))
     new = (left == 1) & (counts > 1) & (np.diff(sets[1][0])[second] > 1)
-    people = tally(turn.reshape(-1), len(pairs), None if rows is None else rows[both])
+    people = tally(turn.reshape(-1), len(pairs), rows[both])
     return exact(int(people[new].sum()) / one.before, one.before)
 
 
 def _possible(side: Sides, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """The values that each released class leaves possible, class after class."""
     column = side.columns[name]
-    ids = Released(side.quasi).ids
+    ids = ReleasedTuples(side.quasi).ids
     sizes = column.sizes[column.after]
     owner = np.repeat(ids, sizes)
     covered = column.covered[runs(column.starts[column.after], sizes)]

@@ -1,31 +1,75 @@
-"""What the classes of a table give away about a sensitive column.
-
-Definition: homogeneity: rows whose class holds one value. Background knowledge: rows whose class
-holds two at most, so that ruling one out is enough. Skewness: how far the likeliest value of a
-class exceeds its share in the table. Similarity: rows whose class holds several values, all of one
-block of those that mean the same; ``halfmask.metrics.discrimination.meaning`` says which do.
-Source: Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2007; Li et al.,
-"t-closeness: privacy beyond k-anonymity and l-diversity", 2007.
-"""
+"""What a release discloses by its classes, its copies and the way it was made."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.discrimination.grouping import entropy_of
+from halfmask.metrics.discrimination.rate import entropy_of
+from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.sides import tightest_class
+from halfmask.metrics.space import rooted_height
+from halfmask.metrics.weighted import joint, tally
+from halfmask.table.document import Result
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes
-    from halfmask.table.histogram import Histogram
+    from halfmask.metrics.sides import Sides
+    from halfmask.table.classes import Classes, Histogram
 
 
 @dataclass(frozen=True, slots=True)
-class Disclosure:
+class Attribution(Result):
+    """What released rows have in common with the original ones.
+
+    Attributes:
+        ratio: the attribution ratio; small is risky.
+        copies: the share of released rows that equal an original row in every shared column.
+        unique_copies: the share of people alone in the original whose row was reproduced.
+    """
+
+    ratio: float
+    copies: float
+    unique_copies: float
+
+
+def attribution(sides: Sides, size: int | None = None) -> Attribution:
+    """Compare all rows as multisets; only the first ``size`` entries of the original are people.
+
+    Definition: the attacker knows every original row but one and takes away each released row that
+    these explain; the ratio is the share of released rows left, which the hidden row may have
+    caused, averaged over the hidden rows. 1/n: a copy of the table; 1: nothing in common.
+    Source: Benkhelif, "Publication de donnees personnelles respectueuse de la vie privee", 2018,
+    section 3.5.1.4.
+    """
+    held = len(sides.original) if size is None else size
+    counts = sides.original_counts[:held]
+    people = int(counts.sum())
+    both = []
+    for column in sides.columns.values():
+        single = np.where(column.sizes == 1, column.covered[column.starts[:-1]], -1)
+        # A label that covers several values equals no value: it gets a code of its own.
+        codes = np.where(single >= 0, single, column.leaves + np.arange(column.labels))
+        rows = np.concatenate([column.before[:held], codes[column.after]])
+        both.append((rows.astype(np.int32), column.leaves + column.labels))
+    ids, count = joint(both)
+    own = tally(ids[:held], count, counts)
+    released = tally(ids[held:], count, sides.released_counts)
+    left = int(np.maximum(released - own, 0).sum())
+    caused = int(own[released >= own].sum())
+    alone = own == 1
+    return Attribution(
+        ratio=(left * people + caused) / (people * sides.after),
+        copies=float(released[own > 0].sum()) / sides.after,
+        unique_copies=float((alone & (released > 0)).sum()) / max(int(alone.sum()), 1),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure(Result):
     """What an attacker who knows the quasi-identifiers learns about one sensitive column.
 
     Attributes:
@@ -53,15 +97,19 @@ class Disclosure:
     best_guess: float
     prior_guess: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
 
 def disclosure(
     classes: Classes, column: str, blocks: NDArray[np.int32] | None = None
 ) -> Disclosure:
     """Measure the attacks on ``column`` in classes that carry its histogram.
+
+    Definition: homogeneity: rows whose class holds one value. Background knowledge: rows whose
+    class holds two at most, so that ruling one out is enough. Skewness: how far the likeliest value
+    of a class exceeds its share in the table. Similarity: rows whose class holds several values,
+    all of one block of those that mean the same; ``halfmask.metrics.discrimination.release_rates``
+    says which do.
+    Source: Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2007; Li et al.,
+    "t-closeness: privacy beyond k-anonymity and l-diversity", 2007.
 
     Args:
         classes: the classes.
@@ -102,3 +150,43 @@ def _similar(held: Histogram, blocks: NDArray[np.int32]) -> NDArray[np.bool_]:
     meaning, begins = blocks[held.values], held.starts[:-1]
     same = np.minimum.reduceat(meaning, begins) == np.maximum.reduceat(meaning, begins)
     return np.asarray(same & (np.diff(held.starts) > 1))
+
+
+def minimality(sides: Sides) -> Estimate:
+    """The share of rows in classes that were generalized further than their size demands.
+
+    Definition: the share of rows in classes that could be published one level finer in some column
+    with every part still as large as the smallest class; an attacker who knows that the search
+    loses as little as it can learns that the finer parts broke another promise.
+    Source: Wong et al., "Minimality attack in privacy preserving data publishing", 2007.
+    """
+    columns = sides.quasi
+    if any(c.foreign or len(np.unique(c.level)) > 1 for c in columns):
+        return failed("It speaks of releases with one level per column.", sides.before)
+    levels = [int(c.level[0]) for c in columns]
+    labels = [c.only_label()[c.before] for c in columns]
+    present = tightest_class(columns) >= 0  # classes of rows that were left out are not published
+    if not present.any():
+        return failed("No original row lies under a released class.", sides.before)
+    coarse = [(held[present], c.labels) for c, held in zip(columns, labels, strict=True)]
+    counts = sides.original_counts[present]
+    ids, classes = joint(coarse)
+    sizes = tally(ids, classes, counts)
+    smallest = int(sizes.min())
+    splits = np.zeros(classes, dtype=bool)
+    for place, (column, level) in enumerate(zip(columns, levels, strict=True)):
+        hierarchy = sides.original.hierarchy(column.name)
+        if level == 0:
+            continue
+        # A published * may be the top label of the hierarchy or stand above it.
+        step = min(level, rooted_height(hierarchy)) - 1
+        finer = hierarchy.maps[step][column.before[present]]
+        parts, count = joint(
+            [*coarse[:place], (finer.astype(np.int32), int(finer.max()) + 1), *coarse[place + 1 :]]
+        )
+        part_sizes = tally(parts, count, counts)
+        least = np.full(classes, np.iinfo(np.int64).max)
+        np.minimum.at(least, ids, part_sizes[parts])
+        splits |= (least >= smallest) & (least < sizes)
+    rows = int(sizes.sum())
+    return exact(int(sizes[splits].sum()) / rows, rows)

@@ -11,10 +11,12 @@ Nguyen and Castelluccia, "Techniques d'anonymisation tabulaire", 2020.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from halfmask.table.document import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +46,7 @@ class RiskBin:
 
 
 @dataclass(frozen=True, slots=True)
-class Reidentification:
+class Reidentification(Result):
     """The chance to find people.
 
     Attributes:
@@ -64,10 +66,6 @@ class Reidentification:
     journalist_sample_share: float | None
     thresholds: tuple[Threshold, ...]
     distribution: tuple[RiskBin, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def reidentification(

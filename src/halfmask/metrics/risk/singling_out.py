@@ -1,12 +1,4 @@
-"""Singling out: can somebody write down a condition that fits exactly one person?
-
-Definition: the attacker takes a released row that is alone in the release on a few columns, or on
-all quasi-identifiers, and guesses that exactly one person of the original fits its labels there; a
-number that the original does not hold stands for the nearest that it holds. Where people have
-several rows, the attacker takes one that is as rare as any. The more telling condition counts.
-Source: Cohen and Nissim, "Towards formalizing the GDPR's notion of singling out", 2020; Giomi et
-al., 2023.
-"""
+"""Singling out: can somebody write down a condition that fits exactly one person?"""
 
 from __future__ import annotations
 
@@ -16,18 +8,92 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.codes import joint
-from halfmask.metrics.estimate import proportion
-from halfmask.metrics.risk.control_size import as_many
-from halfmask.metrics.risk.criterion import LIMIT, Criterion, judge
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.estimate import Estimate, mean, proportion
+from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge
+from halfmask.metrics.weighted import joint, tally, weighted_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.estimate import Estimate
-    from halfmask.metrics.risk.targets import Targets
-    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.risk.attack import Targets
+
+
+def as_many(own: Sequence[int], outside: Sequence[int], people: int, others: int) -> Estimate:
+    """The share of conditions that would fit exactly one of ``people`` strangers.
+
+    Definition: of a larger control, the mean chance that one of n of its people drawn at random
+    fits, where the original holds n. Of a smaller control of m people: a + (n / m) (c - b), where a
+    is how often one of the original fits, b how often one of m of its people drawn at random would,
+    and c how often one of the control does; whoever is told by the release is among the m drawn
+    with chance m / n. No condition fits exactly one of n strangers more often than (1 - 1 / n)^(n -
+    1).
+    Source: none; as in Giomi et al., 2023, sizes must agree before attack and control are compared.
+
+    Args:
+        own: per condition, how many people of the original fit.
+        outside: the same of the control.
+        people: how many people the original holds.
+        others: how many the control holds.
+    """
+    mine, theirs = np.asarray(own, dtype=np.float64), np.asarray(outside, dtype=np.float64)
+    if others >= people:
+        return proportion(float(_one_of(theirs, others, people).sum()), len(theirs))
+    gain = (theirs == 1) - _one_of(mine, people, others)
+    found = mean((mine == 1) + gain * (people / others))
+    most = (1 - 1 / people) ** (people - 1)
+    if found.low is None or found.high is None or found.value is None:
+        return found
+    value, low, high = (min(max(v, 0.0), most) for v in (found.value, found.low, found.high))
+    return replace(found, value=value, low=low, high=high)
+
+
+def _one_of(fitting: NDArray[np.float64], people: int, drawn: int) -> NDArray[np.float64]:
+    """The chance that exactly one of so many people drawn at random is one of those who fit."""
+    from scipy.special import gammaln
+
+    rest = people - fitting - (drawn - 1)  # strangers who are not drawn
+    able = (fitting > 0) & (rest >= 0)
+    k, left = fitting[able], rest[able]
+    logs = np.log(k) + gammaln(people - k + 1) - gammaln(drawn) - gammaln(left + 1)
+    every = gammaln(people + 1) - gammaln(drawn + 1) - gammaln(people - drawn + 1)
+    out = np.zeros(len(fitting))
+    out[able] = np.exp(logs - every)
+    return out
+
+
+_MORE = 0.1  # by how much the share of equal rows may exceed that of doubles
+_SAME = (
+    "More rows of the control equal rows of the original than those of other people would: a "
+    "control of the same people hides every leak. Give rows of people who are not in the original."
+)
+
+
+def same_people(targets: Targets) -> tuple[str, ...]:
+    """What is to be said where the control seems to hold people of the original.
+
+    Definition: rows of other people equal a row of the original in all compared columns about as
+    often as rows of the original have a double. Where they do so much more often, the control is
+    taken to hold the same people; attacks then succeed on it as they do on the original, and no
+    leak shows.
+    Source: none; it guards the use of controls.
+    """
+    if not len(targets.control):
+        return ()
+    columns = list(targets.sides.columns.values())
+    ids, count = joint([(c.before, c.leaves) for c in columns])
+    rows, size = columns[0].before_counts, targets.size
+    own, theirs = rows[:size], rows[size:]
+    held = tally(ids[:size], count, own)
+    doubles, equal = (
+        weighted_mean(held[ids[:size]] > 1, own),
+        weighted_mean(held[ids[size:]] > 0, theirs),
+    )
+    return (_SAME,) if equal > doubles + _MORE else ()
+
 
 NAME = "singling out"
 ATTACKER = (
@@ -45,8 +111,16 @@ _ORDER = ("met", "undecided", "not met")
 
 def singling_out(
     targets: Targets, *, known: bool = True, columns: int = 3, limit: float = LIMIT
-) -> Criterion:
+) -> AttackOutcome:
     """Try conditions on ``columns`` random columns at a time, and on all quasi-identifiers.
+
+    Definition: the attacker takes a released row that is alone in the release on a few columns, or
+    on all quasi-identifiers, and guesses that exactly one person of the original fits its labels
+    there; a number that the original does not hold stands for the nearest that it holds. Where
+    people have several rows, the attacker takes one that is as rare as any. The more telling
+    condition counts.
+    Source: Cohen and Nissim, "Towards formalizing the GDPR's notion of singling out", 2020; Giomi
+    et al., 2023.
 
     Args:
         targets: whom to attack.
@@ -65,7 +139,7 @@ def singling_out(
 
 def _tried(
     targets: Targets, shared: list[SharedColumn], wide: int, *, known: bool, limit: float
-) -> Criterion:
+) -> AttackOutcome:
     """Try conditions on ``wide`` of the columns."""
     sides = targets.sides
     rows = len(shared[0].before)
@@ -162,5 +236,4 @@ def _people(targets: Targets, inside: NDArray[np.int64]) -> int:
 
 def _rows(columns: list[SharedColumn], entries: NDArray[np.int64]) -> int:
     """How many rows these entries stand for."""
-    counts = columns[0].before_counts
-    return len(entries) if counts is None else int(counts[entries].sum())
+    return int(columns[0].before_counts[entries].sum())

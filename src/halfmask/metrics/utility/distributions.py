@@ -1,28 +1,29 @@
-"""How far the distributions of a release are from those of its original.
-
-Definition: Hellinger sqrt(1 - sum sqrt(p q)); total variation sum |p - q| / 2; Kullback-Leibler
-sum p log2(p / q), where what the release rules out (q = 0) is given the mass of half a row and the
-share of such rows is told. A generalized value lies evenly on the values it covers. Numbers with
-many values are compared in twenty bins of the original's quantiles.
-Source: Benkhelif, "Publication de donnees personnelles respectueuse de la vie privee", 2018.
-"""
+"""How far distributions and associations of a release are from those of its original."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.metrics.estimate import Estimate, failed
+from halfmask.metrics.utility.prediction import ROWS, features, few_trees, quiet, require
+from halfmask.metrics.weighted import in_range, pairs
+from halfmask.table.document import Result
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
-    from halfmask.metrics.shared_column import SharedColumn
+    from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.sides import Sides
+    from halfmask.table.tuples import Counts
 
 
 _ROUNDING = 1e-13  # what adding up leaves of equal distributions
@@ -41,17 +42,13 @@ class ColumnDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class JointDistance:
+class JointDistance(Result):
     """The joint distribution of some columns before and after."""
 
     columns: tuple[str, ...]
     hellinger: float
     kl: float
     ruled_out: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self) | {"columns": list(self.columns)}
 
 
 def hellinger(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
@@ -78,7 +75,14 @@ def divergence(p: NDArray[np.float64], q: NDArray[np.float64], rows: int) -> flo
 
 
 def column_distance(column: SharedColumn, rows: int) -> ColumnDistance:
-    """Measure one column."""
+    """Measure one column.
+
+    Definition: Hellinger sqrt(1 - sum sqrt(p q)); total variation sum |p - q| / 2; Kullback-Leibler
+    sum p log2(p / q), where what the release rules out (q = 0) is given the mass of half a row and
+    the share of such rows is told. A generalized value lies evenly on the values it covers. Numbers
+    with many values are compared in twenty bins of the original's quantiles.
+    Source: Benkhelif, "Publication de donnees personnelles respectueuse de la vie privee", 2018.
+    """
     p, q = column.shares()
     return ColumnDistance(
         column.name,
@@ -127,3 +131,212 @@ def _combination(names: Sequence[str], size: int, place: int) -> tuple[str, ...]
         else:
             place -= with_it
     return tuple(out)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Result):
+    """Two columns before and after.
+
+    Attributes:
+        columns: their names; ``kind`` the measure of association.
+        contingency: the distance of the two-way tables, 0 to 1.
+        before: the association in the original; ``after`` in the release. A correlation has its
+            sign; the others are 0 to 1.
+    """
+
+    columns: tuple[str, str]
+    kind: str
+    contingency: float
+    before: float
+    after: float
+
+
+def pairs_of(sides: Sides) -> tuple[Pair, ...]:
+    """Measure every pair of shared columns.
+
+    Definition: the contingency difference is the total variation of the two-way tables of shares.
+    Association is Pearson's correlation of two numeric columns, Cramer's V of two others, and the
+    correlation ratio of a mixed pair, all on the same two-way tables.
+    Source: Cramer, "Mathematical methods of statistics", 1946.
+    """
+    columns = list(sides.columns.values())
+    weights = {c.name: c.weights() for c in columns}
+    return tuple(
+        _pair(one, two, weights[one.name], weights[two.name])
+        for one, two in combinations(columns, 2)
+    )
+
+
+def _pair(one: SharedColumn, two: SharedColumn, left: csr_array, right: csr_array) -> Pair:
+    before = _table(
+        one.coarse_of[one.before], one.coarse, two.coarse_of[two.before], two.coarse,
+        one.before_counts,
+    ).toarray()  # fmt: skip
+    labels = _table(one.after, one.labels, two.after, two.labels, one.after_counts)
+    after = (left.T @ labels @ right).toarray()
+    kind, measure = _measure(one, two)
+    return Pair(
+        (one.name, two.name),
+        kind,
+        variation(before, after),
+        measure(before, _means(one), _means(two)),
+        measure(after, _means(one), _means(two)),
+    )
+
+
+def _table(a: NDArray[Any], rows: int, b: NDArray[Any], columns: int, counts: Counts) -> csr_array:
+    """The shares of all pairs of codes that occur."""
+    from scipy.sparse import csr_array
+
+    one, two, held = pairs(a.astype(np.int64), b, columns, rows, counts)
+    return csr_array((held / held.sum(), (one, two)), shape=(rows, columns))
+
+
+def _means(column: SharedColumn) -> NDArray[np.float64] | None:
+    """The mean number of each bin."""
+    if column.numbers is None:
+        return None
+    sums = np.bincount(column.coarse_of, weights=column.numbers, minlength=column.coarse)
+    return np.asarray(sums / np.maximum(np.bincount(column.coarse_of, minlength=column.coarse), 1))
+
+
+def _measure(one: SharedColumn, two: SharedColumn) -> tuple[str, Any]:
+    numeric = (one.numbers is not None, two.numbers is not None)
+    if all(numeric):
+        return "correlation", _correlation
+    if not any(numeric):
+        return "Cramer's V", lambda table, _, __: cramer(table)
+    if numeric[0]:
+        return "correlation ratio", lambda table, a, _: _ratio(table.T, a)
+    return "correlation ratio", lambda table, _, b: _ratio(table, b)
+
+
+def _correlation(
+    table: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64]
+) -> float:
+    p, q = table.sum(axis=1), table.sum(axis=0)
+    a, b = in_range(a), in_range(b)
+    x, y = a - p @ a, b - q @ b
+    spread = float((p @ x**2) * (q @ y**2))
+    return float(x @ table @ y) / np.sqrt(spread) if spread > 0 else 0.0
+
+
+def cramer(table: NDArray[np.float64]) -> float:
+    """Cramer's V of a table of shares."""
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    if min(table.shape) < 2:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+    chi = float(((table - expected) ** 2 / expected).sum())
+    return float(np.sqrt(chi / (min(table.shape) - 1)))
+
+
+def _ratio(table: NDArray[np.float64], numbers: NDArray[np.float64]) -> float:
+    """How much of the variance of the column side the row side explains, as a root."""
+    numbers = in_range(numbers)
+    rows = table.sum(axis=1)
+    held = rows > 0
+    inside = (table[held] @ numbers) / rows[held]
+    mean = float(table.sum(axis=0) @ numbers)
+    total = float(table.sum(axis=0) @ (numbers - mean) ** 2)
+    between = float(rows[held] @ (inside - mean) ** 2)
+    return float(np.sqrt(between / total)) if total > 0 else 0.0
+
+
+_FEW = 10  # rows of either side below which no classifier is trained
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness(Result):
+    """How alike the tables look to a classifier and to a clustering."""
+
+    pmse: Estimate
+    pmse_ratio: float | None
+    area: Estimate
+    clusters: Estimate
+
+
+def likeness(sides: Sides, *, seed: int = 0) -> Likeness:
+    """Train classifiers to tell the tables apart, and cluster both.
+
+    Definition: pMSE is the mean of (p - c)^2, where p is the estimated propensity of a row to come
+    from the release and c its share; its ratio to what chance gives is 1 for rows drawn from a
+    right model of the original, 2 for other people of the same population. Indistinguishability is
+    the area under the curve of such a classifier on rows it has not seen: 0.5 is perfect, 1
+    certain. Cluster agreement is the adjusted Rand index of the partitions of the original's rows
+    by centers found on either side.
+    Source: Snoke et al., "General and specific utility measures for synthetic data", 2018; Hubert
+    and Arabie, "Comparing partitions", 1985; Benkhelif, 2018, section 3.5.1.2 (the boosted trees
+    are ours: naive Bayes sees the margins only).
+    """
+    require()
+    random = np.random.default_rng(seed)
+    n = min(ROWS, sides.before, sides.after)
+    before = sides.original_at(random.choice(sides.before, n, replace=False))
+    after = sides.released_at(random.choice(sides.after, n, replace=False))
+    columns = list(sides.columns.values())
+    left, right = features(columns, before, after, drawn=random)
+    if n < _FEW:
+        nothing = failed("There are too few rows to train a classifier.", n)
+        return Likeness(nothing, None, nothing, _clusters(left, right, seed))
+    pmse, ratio = propensity(left, right)
+    return Likeness(pmse, ratio, _told_apart(left, right, seed), _clusters(left, right, seed))
+
+
+def propensity(
+    left: NDArray[np.float64], right: NDArray[np.float64]
+) -> tuple[Estimate, float | None]:
+    """The pMSE of as many rows of either side, and its ratio to what chance gives."""
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = _stacked(left, right)
+    with quiet():
+        fitted = LogisticRegression(max_iter=100).fit(x, y)
+        squares = (fitted.predict_proba(x)[:, 1] - 0.5) ** 2
+    value = float(squares.mean())
+    spread = 1.96 * float(squares.std(ddof=1)) / math.sqrt(len(squares))
+    rank = int(np.linalg.matrix_rank(x - x.mean(axis=0)))
+    expected = rank * 0.125 / len(y)  # (k - 1) (1 - c)^2 c / N with c = 1/2
+    found = Estimate(value, max(0.0, value - spread), value + spread, len(y))
+    return found, value / expected if expected else None
+
+
+def _stacked(
+    left: NDArray[np.float64], right: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.vstack([left, right]), np.concatenate([np.zeros(len(left)), np.ones(len(right))])
+
+
+def _told_apart(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) -> Estimate:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import cross_val_predict
+
+    x, y = _stacked(left, right)
+    with quiet():
+        order = np.random.default_rng(seed).permutation(len(y))
+        chances = np.empty(len(y))
+        model = HistGradientBoostingClassifier(random_state=seed, **few_trees(2))
+        chances[order] = cross_val_predict(model, x[order], y[order], cv=3, method="predict_proba")[
+            :, 1
+        ]
+    area = float(roc_auc_score(y, chances))
+    half = 1.96 * math.sqrt((2 * len(left) + 1) / (12 * len(left) * len(right)))
+    return Estimate(area, max(0.0, area - half), min(1.0, area + half), len(y))
+
+
+def _clusters(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) -> Estimate:
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import adjusted_rand_score
+
+    count = min(5, len(left), len(right))
+    if count < 2:
+        return failed("There are too few rows to cluster.", len(left))
+    scores = []
+    with quiet():
+        for turn in range(3):
+            one = KMeans(count, n_init=3, random_state=seed + turn).fit(left)
+            two = KMeans(count, n_init=3, random_state=seed + turn).fit(right)
+            scores.append(adjusted_rand_score(one.labels_, two.predict(left)))
+    value = float(np.mean(scores))
+    return Estimate(value, min(scores), max(scores), len(left), reason="Three random starts.")

@@ -1,4 +1,12 @@
-"""The asker: signs a question, waits, and opens the sealed answers of the groups of cells."""
+"""One answer of several groups of cells: rows with the same key and level are added up.
+
+Each group of cells has checked its guarantees by itself, and what is done here reads nothing but
+the released rows. So every row that comes out stands for at least the people that its guarantee
+names. People who would reach a guarantee only together with those of another group stay out:
+nobody holds the key to both.
+
+The asker: signs a question, waits, and opens the sealed answers of the groups of cells.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +22,19 @@ from halfmask.errors import (
     RoomError,
     TamperedMessageError,
 )
-from halfmask.protocol.answering import Received, read_envelope
+from halfmask.protocol.answering import ReceivedAnswer, read_envelope
 from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.commons import Terms
 from halfmask.protocol.crypto import sign
-from halfmask.protocol.keys import Members
+from halfmask.protocol.keys import CellGroup
 from halfmask.protocol.messages import (
     Accepted,
     Ask,
+    AskedQuery,
     Collect,
     Failed,
     Frames,
     Pending,
-    Query,
     Ready,
     Reply,
     Request,
@@ -36,16 +45,64 @@ from halfmask.protocol.messages import (
     read_query,
 )
 from halfmask.protocol.schedule import ENVELOPE
-from halfmask.protocol.terms import Terms
-from halfmask.protocol.together import apart, together
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     import pyarrow as pa
 
+    from halfmask.protocol.answering import ReceivedAnswer
+    from halfmask.protocol.blueprint import Blueprint
     from halfmask.protocol.commons import Commons
     from halfmask.protocol.keys import AskerKey
+
+
+_ADDED = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+
+
+def find_obstacle(made: Blueprint) -> str | None:
+    """Why the answers of groups of cells cannot be put together; None where they can."""
+    final = made.plan.final
+    if any(final.args.get(clause) is not None for clause in ("where", "limit", "offset")):
+        return "HAVING and LIMIT choose rows within each group of cells"
+    ways = _ways(made)
+    names = [name for name in made.plan.names if name not in ways]
+    if names:
+        return f"{', '.join(names)} cannot be added up: select COUNT, SUM, MIN or MAX"
+    return None
+
+
+def join_answers(made: Blueprint, answers: Mapping[int, ReceivedAnswer]) -> pa.Table | None:
+    """The rows of all groups of cells as one table; None where ``find_obstacle`` tells why not."""
+    import pyarrow as pa
+
+    if find_obstacle(made) is not None:
+        return None
+    tables = [received.rows for received in answers.values()]
+    whole = pa.concat_tables([t.cast(tables[0].schema) for t in tables])
+    ways = _ways(made)
+    keys = [name for name in whole.column_names if ways.get(name) is None]
+    added = [(name, way) for name, way in ways.items() if way is not None]
+    found = whole.group_by(keys).aggregate(added)
+    columns = [n if ways.get(n) is None else f"{n}_{ways[n]}" for n in whole.column_names]
+    return found.select(columns).rename_columns(whole.column_names)
+
+
+def _ways(made: Blueprint) -> dict[str, str | None]:
+    """Per selected column how it is added up; None for grouping columns."""
+    from sqlglot import exp
+
+    found: dict[str, str | None] = {}
+    for item in made.plan.final.expressions:
+        node = item.unalias()
+        if not isinstance(node, exp.Column) or item.alias not in made.plan.names:
+            continue
+        kind, number = node.name[0], node.name[1:]
+        if kind == "k":
+            found[item.alias] = None
+        elif (way := _ADDED.get(made.plan.aggregates[int(number)].kind)) is not None:
+            found[item.alias] = way
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +133,7 @@ class Asker:
         self.terms.check()
         blueprint(self.commons, text, self.terms)
         start = int(now)
-        query = Query(
+        query = AskedQuery(
             text,
             self.commons.digest,
             self.key.certificate,
@@ -97,7 +154,9 @@ class Asker:
         if not isinstance(reply, Accepted):
             _trouble(reply)
 
-    def collect(self, question: Signed) -> Generator[Request, Reply, dict[int, Received] | None]:
+    def collect(
+        self, question: Signed
+    ) -> Generator[Request, Reply, dict[int, ReceivedAnswer] | None]:
         """The answers by group of cells, or None where they are not ready.
 
         Raises:
@@ -127,15 +186,17 @@ class Asker:
             raise PartyUnavailableError("No cell took part: nobody can answer.")
         return found
 
-    def together(self, text: str, answers: dict[int, Received]) -> tuple[pa.Table | None, str]:
+    def join_answers(
+        self, text: str, answers: dict[int, ReceivedAnswer]
+    ) -> tuple[pa.Table | None, str]:
         """The answers of all groups of cells as one table; or None, and why they stay apart."""
         made = blueprint(self.commons, text, self.terms)
-        return together(made, answers), apart(made) or ""
+        return join_answers(made, answers), find_obstacle(made) or ""
 
-    def _read(self, question: Signed, group: int, sealed: bytes) -> Received:
+    def _read(self, question: Signed, group: int, sealed: bytes) -> ReceivedAnswer:
         if not 0 <= group < self.key.groups:
             raise MessageError("The relay answers for a group of cells that was not asked.")
-        members = Members(self.key.issuer, group, read_query(question.body).until)
+        members = CellGroup(self.key.issuer, group, read_query(question.body).until)
         return read_envelope(sealed, query=question.id, box=self.key.box, members=members)
 
 

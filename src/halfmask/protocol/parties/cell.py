@@ -1,7 +1,7 @@
 """A cell: takes part in queries with its person's own rows, and works for others.
 
 Sessions are generators: they yield a message to the relay and are sent its reply, so that any
-transport (or a test) can drive them. What must outlast a session goes through ``Home``.
+transport (or a test) can drive them. What must outlast a session goes through ``CellStore``.
 """
 
 from __future__ import annotations
@@ -11,35 +11,38 @@ from typing import TYPE_CHECKING, Protocol
 
 from halfmask.errors import AuthenticationError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
+from halfmask.protocol.commons import permits
 from halfmask.protocol.contribution import Contribution, contribution
 from halfmask.protocol.crypto import FrameKey, derive
-from halfmask.protocol.ledger import Entry, exhausted, objects
+from halfmask.protocol.ledger import Participation, object_to_cost, object_to_repetition
 from halfmask.protocol.messages import (
     Accepted,
+    AskedQuery,
     Browse,
     Contribute,
     Late,
     Open,
-    Query,
     Signed,
 )
-from halfmask.protocol.parties.shift import Shift, Talk
-from halfmask.protocol.parties.trust import believe, expect
-from halfmask.protocol.parties.worker import seal_contribution
-from halfmask.protocol.policy import permits
+from halfmask.protocol.parties.worker import (
+    Talk,
+    WorkSession,
+    expect,
+    seal_contribution,
+    verify_query,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.commons import Commons, Policy
     from halfmask.protocol.keys import CellKey
     from halfmask.protocol.parties.worker import Spill
-    from halfmask.protocol.policy import Policy
 
 
-class Home(Protocol):
+class CellStore(Protocol):
     """What one person's cell keeps."""
 
     def tables(self) -> Mapping[str, pa.Table]:
@@ -50,11 +53,11 @@ class Home(Protocol):
         """What the person demands."""
         ...
 
-    def log(self) -> list[Entry]:
+    def log(self) -> list[Participation]:
         """What was answered before."""
         ...
 
-    def note(self, entry: Entry) -> Entry:
+    def note(self, entry: Participation) -> Participation:
         """Keep the first entry on a query, and give it back for good."""
         ...
 
@@ -77,7 +80,7 @@ class Cell:
 
     key: CellKey
     commons: Commons
-    home: Home | None = None
+    home: CellStore | None = None
     spill: Callable[[], Spill] | None = None
     settled: dict[bytes, bytes] = field(default_factory=dict, repr=False)
 
@@ -108,7 +111,7 @@ class Cell:
         home = self.home
         if home is None:
             return None
-        query = self.believe(signed, now)
+        query = self.verify_query(signed, now)
         if self.key.credential.expires < query.until:
             raise AuthenticationError("This cell's credential expires too soon: enroll it anew.")
         made = self._blueprint(query)
@@ -129,13 +132,13 @@ class Cell:
         expect(reply, Accepted)
         return "revoked" if entry.revoked else entry.outcome
 
-    def believe(self, signed: Signed, now: float) -> Query:
+    def verify_query(self, signed: Signed, now: float) -> AskedQuery:
         """The question, if it is one for this cell.
 
         Raises:
             AuthenticationError: wrong signature, certificate, time, group or common schema.
         """
-        return believe(self.key, self.commons, signed, now)
+        return verify_query(self.key, self.commons, signed, now)
 
     def work(self, now: float) -> Talk:
         """Do one task for others.
@@ -144,18 +147,18 @@ class Cell:
             What was done; None where there is nothing to do.
         """
         settle = self.settled.setdefault if self.home is None else self.home.settle
-        return Shift(self.key, self.commons, self.spill, settle).session(now)
+        return WorkSession(self.key, self.commons, self.spill, settle).session(now)
 
     # -- own contribution
 
-    def _blueprint(self, query: Query) -> Blueprint:
+    def _blueprint(self, query: AskedQuery) -> Blueprint:
         salt = derive(self.key.secret, b"", b"tokens")
         return blueprint(self.commons, query.text, query.terms, salt)
 
-    def _entry(self, name: bytes, query: Query, made: Blueprint, now: float) -> Entry:
+    def _entry(self, name: bytes, query: AskedQuery, made: Blueprint, now: float) -> Participation:
         """What this cell decides to answer, and what the person can read about it."""
         given = self._decide(query.text, made, now)
-        return Entry(
+        return Participation(
             name,
             query.certificate.name,
             query.text,
@@ -173,9 +176,9 @@ class Cell:
         policy = home.policy()
         log = home.log()
         if made.layout.noisy:
-            objection = exhausted(log, policy, now)
+            objection = object_to_cost(log, policy, now)
         else:
-            objection = objects(log, policy, made.aggregated, now)
+            objection = object_to_repetition(log, policy, made.aggregated, now)
         given = contribution(made, home.tables(), policy, objection)
         level = made.layout.level(given.record)
         if level is None or permits(policy, self.commons, text, level):

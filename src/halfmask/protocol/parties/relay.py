@@ -1,4 +1,6 @@
-"""The relay: keeps ciphertexts, forms partitions, hands out work, hands it on when it is late.
+"""What the relay keeps: questions, contributions, tasks and frames, in terms of no database.
+
+The relay: keeps ciphertexts, forms partitions, hands out work, hands it on when it is late.
 
 It knows who asks what, how many cells take part, and sizes that the terms fix; it has no key.
 Every message is handled whole or not at all, and may be repeated.
@@ -8,16 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from halfmask.errors import (
-    AuthenticationError,
-    HalfmaskError,
-    MessageError,
-    QueryError,
-    RoomError,
-)
-from halfmask.protocol import merkle
+from halfmask.errors import AuthenticationError, HalfmaskError, MessageError, QueryError, RoomError
+from halfmask.protocol import crypto
 from halfmask.protocol.crypto import Address, verify
 from halfmask.protocol.keys import SKEW
 from halfmask.protocol.messages import (
@@ -25,19 +21,19 @@ from halfmask.protocol.messages import (
     HASH,
     Accepted,
     Ask,
+    AskedQuery,
     Browse,
+    Closing,
     Collect,
     Contribute,
     Deliver,
     Failed,
     Fetch,
     Frames,
-    Grant,
     Idle,
     Late,
     Open,
     Pending,
-    Query,
     Ready,
     Refuse,
     Reply,
@@ -45,18 +41,156 @@ from halfmask.protocol.messages import (
     Retrieve,
     Seek,
     Signed,
+    TaskGrant,
     Trouble,
     encode,
     read_query,
     read_request,
 )
-from halfmask.protocol.parties.relay_store import Room
 from halfmask.protocol.schedule import Schedule
 
 if TYPE_CHECKING:
-    from halfmask.protocol.parties.relay_store import Lease, Store
-    from halfmask.protocol.schedule import Task
-    from halfmask.protocol.terms import Terms
+    from halfmask.protocol.commons import Terms
+    from halfmask.protocol.schedule import MergeTask
+
+
+@dataclass(frozen=True, slots=True)
+class GroupQuery:
+    """One query in one group of cells.
+
+    Attributes:
+        state: collecting, working, done, empty or failed.
+        closing: what is worked on, once the collection is closed.
+        stage: the stage that is worked on.
+        reason: why it failed.
+    """
+
+    query: bytes
+    group: int
+    state: str
+    contributions: int
+    root: bytes
+    stage: int
+    reason: str
+
+    @property
+    def closing(self) -> Closing:
+        """What is worked on."""
+        return Closing(self.contributions, self.root)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A task that a cell has, until a time."""
+
+    stage: int
+    task: int
+    lease: int
+    attempts: int
+
+
+class Store(Protocol):
+    """What outlasts the relay's process. Each message is one transaction."""
+
+    def begin(self) -> None:
+        """Start a message."""
+        ...
+
+    def commit(self) -> None:
+        """Everything of the message holds."""
+        ...
+
+    def rollback(self) -> None:
+        """Nothing of the message holds."""
+        ...
+
+    def add_query(self, name: bytes, signed: bytes, signature: bytes, query: AskedQuery) -> None:
+        """Keep a question and open a room in every group of cells."""
+        ...
+
+    def signed(self, name: bytes) -> Signed | None:
+        """A question."""
+        ...
+
+    def open_queries(self, group: int, now: float) -> list[Signed]:
+        """Questions that still collect."""
+        ...
+
+    def room(self, name: bytes, group: int) -> GroupQuery | None:
+        """One query in one group."""
+        ...
+
+    def rooms(self, name: bytes) -> list[GroupQuery]:
+        """One query in all groups."""
+        ...
+
+    def working(self, group: int) -> list[GroupQuery]:
+        """Queries with work for a group."""
+        ...
+
+    def due(self, now: float) -> list[tuple[bytes, int]]:
+        """Collections whose time is over."""
+        ...
+
+    def has_ticket(self, name: bytes, group: int, ticket: bytes) -> bool:
+        """Whether there is a contribution with a ticket."""
+        ...
+
+    def keep(self, name: bytes, group: int, ticket: bytes, frame: bytes) -> None:
+        """Keep a contribution."""
+        ...
+
+    def number(self, name: bytes, group: int) -> int:
+        """Number the contributions in the order of their tickets; how many there are."""
+        ...
+
+    def members(self, name: bytes, group: int, low: int, high: int) -> list[tuple[bytes, bytes]]:
+        """Tickets and contributions in a range of numbers, in order."""
+        ...
+
+    def close(self, room: GroupQuery, paths: list[list[bytes]]) -> None:
+        """End a collection."""
+        ...
+
+    def path(self, name: bytes, group: int, partition: int) -> list[bytes]:
+        """The way from a partition up to the root."""
+        ...
+
+    def set_state(self, name: bytes, group: int, state: str, reason: str = "") -> None:
+        """Move a room on."""
+        ...
+
+    def start(self, name: bytes, group: int, stage: int, tasks: int) -> None:
+        """Begin a stage."""
+        ...
+
+    def lease(self, room: GroupQuery, now: float, until: float) -> Lease | None:
+        """Give out a task that nobody has, or has had for too long."""
+        ...
+
+    def leased(self, name: bytes, group: int, stage: int, task: int) -> Lease | None:
+        """A task that is being done."""
+        ...
+
+    def give_back(self, name: bytes, group: int, stage: int, task: int) -> None:
+        """A task may be given out again at once."""
+        ...
+
+    def finish(self, name: bytes, group: int, stage: int, task: int) -> int:
+        """A task is done; how many of its stage are not."""
+        ...
+
+    def put(self, name: bytes, group: int, address: Address, frame: bytes, *, over: bool) -> None:
+        """Keep a frame; the first one stays unless ``over``."""
+        ...
+
+    def get(self, name: bytes, group: int, address: Address) -> bytes | None:
+        """A frame."""
+        ...
+
+    def has(self, name: bytes, group: int, addresses: tuple[Address, ...]) -> bool:
+        """Whether all frames are there."""
+        ...
 
 
 @dataclass(eq=False)
@@ -134,7 +268,7 @@ class Relay:
             return Pending("working")
         return Ready({r.group: self._pieces(r) for r in rooms})
 
-    def _pieces(self, room: Room) -> int:
+    def _pieces(self, room: GroupQuery) -> int:
         return self._schedule(room).pieces if room.state == "done" else 0
 
     def _retrieve(self, request: Retrieve) -> Reply:
@@ -177,11 +311,11 @@ class Relay:
             return
         size = self._query(name).terms.partition
         leaves = [
-            merkle.partition(self.store.members(name, group, low, low + size))
+            crypto.partition(self.store.members(name, group, low, low + size))
             for low in range(0, count, size)
         ]
-        root, paths = merkle.root_and_paths(leaves)
-        room = Room(name, group, "working", count, root, 0, "")
+        root, paths = crypto.root_and_paths(leaves)
+        room = GroupQuery(name, group, "working", count, root, 0, "")
         self.store.close(room, paths)
         self.store.start(name, group, 0, self._schedule(room).stages[0].tasks)
 
@@ -203,10 +337,12 @@ class Relay:
             if lease.stage == 0:
                 tickets = [ticket for ticket, _ in self._leaves(room, lease.task)]
                 path = self.store.path(room.query, group, lease.task)
-            return Grant(signed, room.closing, lease.stage, lease.task, lease.lease, tickets, path)
+            return TaskGrant(
+                signed, room.closing, lease.stage, lease.task, lease.lease, tickets, path
+            )
         return Idle()
 
-    def _leaves(self, room: Room, task: int) -> list[tuple[bytes, bytes]]:
+    def _leaves(self, room: GroupQuery, task: int) -> list[tuple[bytes, bytes]]:
         size = self._query(room.query).terms.partition
         return self.store.members(room.query, room.group, task * size, (task + 1) * size)
 
@@ -224,7 +360,7 @@ class Relay:
             return self._deliver(room, task, request, lease)
         return self._refused(room, request, lease)
 
-    def _fetch(self, room: Room, task: Task, request: Fetch) -> Reply:
+    def _fetch(self, room: GroupQuery, task: MergeTask, request: Fetch) -> Reply:
         if task.kind == "fold":
             given = [frame for _, frame in self._leaves(room, task.node)[request.start :]]
             return Frames(_chunk(iter(given)))
@@ -232,7 +368,7 @@ class Relay:
         found = (self.store.get(room.query, room.group, a) for a in wanted)
         return Frames(_chunk(f for f in found if f is not None))
 
-    def _deliver(self, room: Room, task: Task, request: Deliver, lease: Lease) -> Reply:
+    def _deliver(self, room: GroupQuery, task: MergeTask, request: Deliver, lease: Lease) -> Reply:
         # Any cell's result is as good as another's, but an answer's pieces belong together.
         if task.kind == "filter" and request.lease != lease.lease:
             return Late()
@@ -247,7 +383,7 @@ class Relay:
                 self._next(room)
         return Accepted()
 
-    def _next(self, room: Room) -> None:
+    def _next(self, room: GroupQuery) -> None:
         stages = self._schedule(room).stages
         following = room.stage + 1
         if following == len(stages):
@@ -255,7 +391,7 @@ class Relay:
         else:
             self.store.start(room.query, room.group, following, stages[following].tasks)
 
-    def _refused(self, room: Room, request: Refuse, lease: Lease) -> Reply:
+    def _refused(self, room: GroupQuery, request: Refuse, lease: Lease) -> Reply:
         # Every cell would come to the same where the groups or the query are at fault.
         final = request.code in (RoomError.code, QueryError.code)
         if final or lease.attempts >= self.attempts:
@@ -264,13 +400,13 @@ class Relay:
             self.store.give_back(room.query, room.group, request.stage, request.task)
         return Accepted()
 
-    def _query(self, name: bytes) -> Query:
+    def _query(self, name: bytes) -> AskedQuery:
         signed = self.store.signed(name)
         if signed is None:
             raise MessageError("There is no such query here.")
         return read_query(signed.body)
 
-    def _schedule(self, room: Room) -> Schedule:
+    def _schedule(self, room: GroupQuery) -> Schedule:
         return _schedule(self._query(room.query).terms, room.contributions)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from halfmask.errors import InputError, PartyUnavailableError
-from halfmask.protocol.messages import Query, Signed
-from halfmask.protocol.parties.relay_store import Lease, Room
+from halfmask.protocol.messages import AskedQuery, Signed
+from halfmask.protocol.parties.relay import GroupQuery, Lease
 from halfmask.release.files import make_private
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class RelayStore:
         if self._db.in_transaction:
             self._db.rollback()
 
-    def add_query(self, name: bytes, signed: bytes, signature: bytes, query: Query) -> None:
+    def add_query(self, name: bytes, signed: bytes, signature: bytes, query: AskedQuery) -> None:
         """Keep a question and open a room in every group of cells."""
         self._run("INSERT INTO queries VALUES (?, ?, ?, ?)", name, signed, signature, query.closes)
         for group in query.groups:
@@ -112,16 +112,16 @@ class RelayStore:
         )
         return [Signed(*row) for row in rows]
 
-    def room(self, name: bytes, group: int) -> Room | None:
+    def room(self, name: bytes, group: int) -> GroupQuery | None:
         """One query in one group."""
         found = self._rooms("query = ? AND grp = ?", name, group)
         return found[0] if found else None
 
-    def rooms(self, name: bytes) -> list[Room]:
+    def rooms(self, name: bytes) -> list[GroupQuery]:
         """One query in all groups."""
         return self._rooms("query = ?", name)
 
-    def working(self, group: int) -> list[Room]:
+    def working(self, group: int) -> list[GroupQuery]:
         """Queries with work for a group."""
         return self._rooms("grp = ? AND state = 'working'", group)
 
@@ -174,7 +174,7 @@ class RelayStore:
             high,
         ).fetchall()
 
-    def close(self, room: Room, paths: list[list[bytes]]) -> None:
+    def close(self, room: GroupQuery, paths: list[list[bytes]]) -> None:
         """End a collection."""
         self._run(
             "UPDATE rooms SET state = ?, contributions = ?, root = ? WHERE query = ? AND grp = ?",
@@ -217,7 +217,7 @@ class RelayStore:
             [(name, group, stage, task) for task in range(tasks)],
         )
 
-    def lease(self, room: Room, now: float, until: float) -> Lease | None:
+    def lease(self, room: GroupQuery, now: float, until: float) -> Lease | None:
         """Give out a task that nobody has, or has had for too long."""
         row = self._run(
             "SELECT task, lease, attempts FROM tasks WHERE query = ? AND grp = ? AND "
@@ -312,13 +312,13 @@ class RelayStore:
             for a in addresses
         )
 
-    def _rooms(self, condition: str, *values: object) -> list[Room]:
+    def _rooms(self, condition: str, *values: object) -> list[GroupQuery]:
         rows = self._run(
             "SELECT query, grp, state, contributions, root, stage, reason "  # noqa: S608
             f"FROM rooms WHERE {condition} ORDER BY query, grp",
             *values,
         )
-        return [Room(*row) for row in rows]
+        return [GroupQuery(*row) for row in rows]
 
     def _run(self, text: str, *values: object) -> sqlite3.Cursor:
         try:

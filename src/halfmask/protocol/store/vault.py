@@ -1,17 +1,13 @@
-"""A cell's home on disk: one SQLite file in which everything of the person is encrypted.
-
-The key comes from a key file (bytes) or is a passphrase (text, by scrypt). Names of entries are
-bound to them, so that nothing in the file can change places. Real hardware would keep the key where
-nobody can copy it.
-"""
+"""A cell's home: in memory, or one file in which everything of the person is encrypted; its key."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import sqlite3
+import tempfile
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,24 +17,106 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError
-from halfmask.protocol.commons import Commons, commons_from
+from halfmask.protocol.commons import Commons, Policy, commons_from
 from halfmask.protocol.crypto import NONCE
 from halfmask.protocol.keys import CellKey
-from halfmask.protocol.ledger import Entry
+from halfmask.protocol.ledger import Participation
 from halfmask.protocol.parties.cell import Cell
-from halfmask.protocol.policy import Policy
-from halfmask.protocol.store.home import FileSpill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-FORMAT = b"halfmask.cell/2"
+
+@dataclass
+class MemoryCellStore:
+    """One person's rows, policy and log, gone with the process."""
+
+    rows: Mapping[str, pa.Table]
+    demands: Policy | None
+    entries: dict[bytes, Participation] = field(default_factory=dict)
+    settled: dict[bytes, bytes] = field(default_factory=dict)
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The person's own rows."""
+        return self.rows
+
+    def policy(self) -> Policy | None:
+        """What the person demands."""
+        return self.demands
+
+    def log(self) -> list[Participation]:
+        """What was answered before."""
+        return list(self.entries.values())
+
+    def note(self, entry: Participation) -> Participation:
+        """Keep the first entry on a query."""
+        return self.entries.setdefault(entry.query, entry)
+
+    def settle(self, query: bytes, closing: bytes) -> bytes:
+        """Keep the first closing that is seen of a query."""
+        return self.settled.setdefault(query, closing)
+
+
+class FileSpill:
+    """Frames in a temporary file, as they came: encrypted."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the task
+        self._places: list[tuple[int, int]] = []
+
+    def append(self, frame: bytes) -> None:
+        """Keep one more."""
+        self._file.seek(0, os.SEEK_END)
+        self._places.append((self._file.tell(), len(frame)))
+        self._file.write(frame)
+
+    def read(self, index: int) -> bytes:
+        """Give one back."""
+        start, length = self._places[index]
+        self._file.seek(start)
+        return self._file.read(length)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._file.close()
+
+
+def new_key_file(path: str | Path) -> bytes:
+    """A fresh key in a file that its owner alone may read."""
+    key = os.urandom(32)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(key.hex().encode() + b"\n")
+    except FileExistsError:
+        raise InputError(f"{Path(path).name} exists already; a key is never overwritten.") from None
+    return key
+
+
+def read_key_file(path: str | Path) -> bytes:
+    """The key in a key file."""
+    try:
+        key = bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        key = b""
+    if len(key) != 32:
+        raise InputError(f"{Path(path).name} cannot be read as a cell's key file.")
+    return key
+
+
+FORMAT = b"halfmask.cell/3"
+WITHOUT_HEAD = b"halfmask.cell/2"  # of which a row can be taken away unnoticed
 OLD = b"halfmask.cell/1"
 _SEAL = b"halfmask cells 1"
 
 
-class Vault:
-    """One person's cell on disk."""
+class CellVault:
+    """One person's cell on disk: a SQLite file.
+
+    The key comes from a key file (bytes) or is a passphrase (text, by scrypt). Names of entries are
+    bound to them, so that nothing in the file can change places, and a head is sealed over all of
+    them, so that none can be taken away, such as what was answered before. Only an older copy of
+    the whole file passes. Real hardware would keep the key where nobody can copy it.
+    """
 
     def __init__(self, path: str | Path, key: bytes | str) -> None:
         self._path = Path(path)
@@ -59,8 +137,11 @@ class Vault:
                 "person enrolled anew (cells enroll), make a new cell with cell init, and import "
                 "the rows again."
             )
-        if found != FORMAT:
+        if found not in (FORMAT, WITHOUT_HEAD):
             raise InputError(f"{self._path.name} is no cell that this version can read.")
+        self._headed = found == FORMAT
+        with self._file() as db:
+            self._verify(db)
 
     @classmethod
     def create(
@@ -70,7 +151,7 @@ class Vault:
         enrolled: CellKey,
         commons: Mapping[str, object],
         folder: Path | None = None,
-    ) -> Vault:
+    ) -> CellVault:
         """A new cell of somebody who is enrolled, with the common schema and no rows."""
         path = Path(path)
         if path.exists():
@@ -93,6 +174,7 @@ class Vault:
                     db.execute(
                         "INSERT INTO things VALUES (?, ?)", (name, _sealed(cipher, name, data))
                     )
+                _seal_head(db, cipher)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -132,14 +214,14 @@ class Vault:
             known = ", ".join(self.commons.tables)
             raise SchemaError(f"There is no common table '{name}'; there are {known}.")
         faults, columns = [], []
-        for field in table.arrow:
-            if field.name not in rows.column_names:
-                faults.append(f"Column '{field.name}' is missing.")
+        for column in table.arrow:
+            if column.name not in rows.column_names:
+                faults.append(f"Column '{column.name}' is missing.")
                 continue
             try:
-                columns.append(_cast(rows[field.name], field.type))
+                columns.append(_cast(rows[column.name], column.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                faults.append(f"Column '{field.name}' does not hold what its type says.")
+                faults.append(f"Column '{column.name}' does not hold what its type says.")
         if faults:
             raise SchemaError(*faults)
         sink = pa.BufferOutputStream()
@@ -161,19 +243,20 @@ class Vault:
         policy.check_columns(self.commons)
         self._put("policy", msgspec.json.encode(policy))
 
-    def log(self) -> list[Entry]:
+    def log(self) -> list[Participation]:
         """What was answered before, oldest first."""
         with self._file() as db:
+            self._verify(db)
             rows = db.execute("SELECT name, data FROM things WHERE name LIKE 'entry %'").fetchall()
-        entries = [msgspec.msgpack.decode(self._opened(n, d), type=Entry) for n, d in rows]
+        entries = [msgspec.msgpack.decode(self._opened(n, d), type=Participation) for n, d in rows]
         return sorted(entries, key=lambda entry: entry.time)
 
-    def note(self, entry: Entry) -> Entry:
+    def note(self, entry: Participation) -> Participation:
         """Keep the first entry on a query, and give it back for good."""
         kept = self._first(f"entry {entry.query.hex()}", msgspec.msgpack.encode(entry))
-        return msgspec.msgpack.decode(kept, type=Entry)
+        return msgspec.msgpack.decode(kept, type=Participation)
 
-    def revoke(self, entry: Entry) -> None:
+    def revoke(self, entry: Participation) -> None:
         """Have nothing more sent to a query of the log."""
         self._put(
             f"entry {entry.query.hex()}", msgspec.msgpack.encode(replace(entry, revoked=True))
@@ -195,7 +278,7 @@ class Vault:
         return None if row is None else self._opened(name, row[0])
 
     def _put(self, name: str, data: bytes) -> None:
-        with self._file() as db:
+        with self._change() as db:
             db.execute(
                 "INSERT OR REPLACE INTO things VALUES (?, ?)",
                 (name, _sealed(self._cipher, name, data)),
@@ -203,7 +286,7 @@ class Vault:
 
     def _first(self, name: str, data: bytes) -> bytes:
         """Keep what comes first under a name, also among processes, and give it back."""
-        with self._file() as db:
+        with self._change() as db:
             db.execute(
                 "INSERT OR IGNORE INTO things VALUES (?, ?)",
                 (name, _sealed(self._cipher, name, data)),
@@ -222,6 +305,26 @@ class Vault:
     def _file(self) -> Iterator[sqlite3.Connection]:
         with _opened(self._path) as db:
             yield db
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that writes; the head is sealed anew only over what was whole before."""
+        with self._file() as db:
+            db.execute("BEGIN IMMEDIATE")
+            self._verify(db)
+            yield db
+            if self._headed:
+                _seal_head(db, self._cipher)
+
+    def _verify(self, db: sqlite3.Connection) -> None:
+        """Refuse a file of which something was taken away or put back."""
+        if not self._headed:
+            return
+        row = db.execute("SELECT data FROM things WHERE name = 'head'").fetchone()
+        if row is None or self._opened("head", row[0]) != _digest(db):
+            raise AuthenticationError(
+                f"{self._path.name} is damaged: something was taken away, put back or added."
+            )
 
 
 @contextmanager
@@ -242,6 +345,21 @@ def _stretched(key: bytes | str, salt: bytes) -> bytes:
     if isinstance(key, bytes):
         return hashlib.sha256(b"cell key" + salt + key).digest()
     return hashlib.scrypt(key.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)
+
+
+def _seal_head(db: sqlite3.Connection, cipher: AESGCM) -> None:
+    head = _sealed(cipher, "head", _digest(db))
+    db.execute("INSERT OR REPLACE INTO things VALUES ('head', ?)", (head,))
+
+
+def _digest(db: sqlite3.Connection) -> bytes:
+    """What tells everything in the file, but the head, from any other content."""
+    found = hashlib.sha256()
+    for name, data in db.execute(
+        "SELECT name, data FROM things WHERE name <> 'head' ORDER BY name"
+    ):
+        found.update(hashlib.sha256(name.encode()).digest() + hashlib.sha256(data).digest())
+    return found.digest()
 
 
 def _sealed(cipher: AESGCM, name: str, data: bytes) -> bytes:

@@ -65,7 +65,7 @@ def isolates(atoms: Sequence[Atom], k: int, new: int) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class AnswerProfiles:
     """One answer over numbered rows.
 
     Attributes:
@@ -77,7 +77,7 @@ class Side:
     profiles: tuple[tuple[tuple[int, int], ...], ...]
 
 
-def atoms_of(sides: Sequence[Side], who: NDArray[np.int32], k: int) -> list[Atom] | None:
+def atoms_of(sides: Sequence[AnswerProfiles], who: NDArray[np.int32], k: int) -> list[Atom] | None:
     """The rows that no answer tells apart; ``who`` is -1 where a number is about several people.
 
     None of them where each is about ``k`` people or more; None where there are too many to look at.

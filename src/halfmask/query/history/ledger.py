@@ -4,7 +4,7 @@ The ledger keeps, for every answer, which rows and people stood in which of its 
 totals. A new answer is compared with each earlier one that shares people or rows with it, and with
 the latest ones all together (``differences``): by people, by the rows of each table, and by rows
 joined where a join multiplies both sides. What was told is kept as it was: no option, no name and
-no later change of the table alters it.
+no later change of the table alters it. On disk it stands in a ledger file, beside what was spent.
 """
 
 from __future__ import annotations
@@ -21,25 +21,31 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from halfmask.errors import InputError, LedgerError, ParameterError, QueryError
-from halfmask.query.history.differences import Side, atoms_of, isolates
+from halfmask.ledger import ANSWER, SALT, LedgerFile
+from halfmask.query.history.differences import AnswerProfiles, atoms_of, isolates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from os import PathLike
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from halfmask.query.history.support import Kind, Part, Profile, Support, Trace
-    from halfmask.query.planning.planned import Plan
-    from halfmask.query.run import Session, Work
+    from halfmask.ledger import Record
+    from halfmask.query.history.support import Kind, Numbering, Profile, Support, Trace
+    from halfmask.query.planning.elements import Plan
+    from halfmask.query.run import PreparedQuery, Session
 
-FORMAT, OLD_FORMAT = "halfmask.ledger/2", "halfmask.ledger/1"
 MOST_TOGETHER, MOST_TRIED = 6, 24
+MEANWHILE = (
+    "Another answer was noted in the ledger meanwhile; nothing was released. Ask again, to be "
+    "compared with it."
+)
 SEVERAL = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class Standpoints:
     """Where the numbered people, or rows of a table, stood in one answer.
 
     Attributes:
@@ -56,14 +62,16 @@ class Seen:
     packed: bytes
     profiles: tuple[Profile, ...]
 
-    def side(self, size: int, *, once: bool = False) -> Side:
+    def side(self, size: int, *, once: bool = False) -> AnswerProfiles:
         """The same over ``size`` numbers; ``once``: however often."""
         codes = np.full(size, -1, dtype=np.int32)
         found = np.frombuffer(zlib.decompress(self.packed), dtype=_width(self.profiles))
         codes[self.start : self.start + len(found)] = found.astype(np.int32) - 1
         if not once:
-            return Side(codes, self.profiles)
-        return Side(codes, tuple(tuple((place, 1) for place, _ in p) for p in self.profiles))
+            return AnswerProfiles(codes, self.profiles)
+        return AnswerProfiles(
+            codes, tuple(tuple((place, 1) for place, _ in p) for p in self.profiles)
+        )
 
 
 def _width(profiles: tuple[Profile, ...]) -> str:
@@ -72,7 +80,7 @@ def _width(profiles: tuple[Profile, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class AnswerEntry:
     """One earlier answer.
 
     Attributes:
@@ -92,7 +100,7 @@ class Entry:
     k: int
     demand: int
     fingerprint: str = ""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[Standpoints, ...] = ()
     reads: tuple[str, ...] = ()
     opaque: bool = False
     places: pa.Table | None = None
@@ -104,7 +112,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
+class Register:
     """All people and rows that answers spoke of.
 
     Attributes:
@@ -115,7 +123,7 @@ class Numbers:
     ids: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     who: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
-    def with_parts(self, parts: tuple[Part, ...]) -> tuple[Numbers, tuple[Seen, ...]]:
+    def with_parts(self, parts: tuple[Numbering, ...]) -> tuple[Register, tuple[Standpoints, ...]]:
         """These and those of an answer, and where they stood in it."""
         ids = self.ids
         for part in parts:
@@ -139,8 +147,8 @@ class Numbers:
             codes = np.zeros(end - start, dtype=_width(part.profiles))
             codes[mine - start] = part.codes + 1
             packed = zlib.compress(codes.tobytes(), 1)
-            seen.append(Seen(part.kind, part.of, start, packed, part.profiles))
-        return Numbers(ids, who), tuple(seen)
+            seen.append(Standpoints(part.kind, part.of, start, packed, part.profiles))
+        return Register(ids, who), tuple(seen)
 
 
 def _is_in(ordered: NDArray[np.uint64], some: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -167,17 +175,18 @@ class Ledger:
     """
 
     on_danger: Literal["refuse", "warn"] = "refuse"
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[AnswerEntry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    _numbers: Numbers = field(default_factory=Numbers, repr=False, compare=False)
+    _numbers: Register = field(default_factory=Register, repr=False, compare=False)
     _salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False, compare=False)
-    _files: dict[Path, bytes | None] = field(default_factory=dict, repr=False, compare=False)
+    _files: dict[Path, _Written] = field(default_factory=dict, repr=False, compare=False)
+    _key: bytes = field(default=b"", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.on_danger not in ("refuse", "warn"):
             raise ParameterError("on_danger", self.on_danger, "'refuse' or 'warn'")
 
-    def note(self, session: Session, work: Work, new: Support) -> tuple[str, ...]:
+    def note(self, session: Session, work: PreparedQuery, new: Support) -> tuple[str, ...]:
         """Compare a new answer with the earlier ones and note it; what a reader should know.
 
         Raises:
@@ -192,12 +201,12 @@ class Ledger:
         self.entries.append(entry)
         return notes
 
-    def _entry(self, session: Session, plan: Plan, new: Support) -> tuple[Numbers, Entry]:
+    def _entry(self, session: Session, plan: Plan, new: Support) -> tuple[Register, AnswerEntry]:
         from halfmask.query.history.support import trace_of
 
         trace: Trace = trace_of(session.engine, plan, new, self._salt)
         numbers, seen = self._numbers.with_parts(trace.parts)
-        entry = Entry(
+        entry = AnswerEntry(
             plan.statement.text,
             plan.scope.tables[plan.scope.main].name,
             new.k,
@@ -209,7 +218,7 @@ class Ledger:
         )
         return numbers, entry
 
-    def _renew(self, session: Session, work: Work) -> None:
+    def _renew(self, session: Session, work: PreparedQuery) -> None:
         """Look up who stood where in answers that an older version noted."""
         from halfmask.query.history.support import Support
 
@@ -229,7 +238,7 @@ class Ledger:
             self._numbers, found = self._entry(session, plan, told)
             self.entries[i] = replace(found, fingerprint=entry.fingerprint)
 
-    def _compare(self, numbers: Numbers, new: Entry) -> tuple[str, ...]:
+    def _compare(self, numbers: Register, new: AnswerEntry) -> tuple[str, ...]:
         met: dict[Kind, set[int]] = {"people": set(), "rows": set(), "pairs": set()}
         for part in new.seen:
             comparison = _Comparison(self, numbers, new, part)
@@ -239,7 +248,7 @@ class Ledger:
         strangers = [i for i in range(len(self.entries)) if i not in met["rows"]]
         return (*self._changed(new), *self._apart(numbers, new, strangers))
 
-    def _same(self, part: Seen, of: str) -> tuple[tuple[int, Seen], ...]:
+    def _same(self, part: Standpoints, of: str) -> tuple[tuple[int, Standpoints], ...]:
         """The parts of earlier answers that make up the same kind of figure."""
         return tuple(
             (i, seen)
@@ -248,7 +257,7 @@ class Ledger:
             if seen.kind == part.kind and of in seen.of
         )
 
-    def _apart(self, numbers: Numbers, new: Entry, strangers: list[int]) -> tuple[str, ...]:
+    def _apart(self, numbers: Register, new: AnswerEntry, strangers: list[int]) -> tuple[str, ...]:
         """Answers that share no row with the new one: about others, or not to be told."""
         unclear = []
         for i in strangers:
@@ -278,7 +287,7 @@ class Ledger:
         self.warnings.append(note)
         return (note,)
 
-    def _changed(self, new: Entry) -> tuple[str, ...]:
+    def _changed(self, new: AnswerEntry) -> tuple[str, ...]:
         kind = new.fingerprint.split(":")[0]
         stale = [
             str(i)
@@ -304,58 +313,111 @@ class Ledger:
             raise LedgerError(message, entry=which)
         self.warnings.append(message)
 
-    def write(self, path: str | Path) -> None:
-        """Write the ledger, for its owner's eyes only; it belongs beside the table.
+    def write(self, path: str | PathLike[str]) -> None:
+        """Note the new answers in a file, for its owner's eyes only; it belongs beside the table.
 
         Raises:
-            LedgerError: somebody else wrote the file since it was read, so that the new answer was
-                not compared with theirs.
+            LedgerError: somebody else noted an answer in the file since it was read, so that the
+                new one was not compared with theirs; or it is another ledger than was read.
         """
-        from halfmask.release.files import alone_in, whole_file
+        from halfmask.release.files import folder_lock
 
         file = Path(path).resolve()
-        data = _written(self.entries, self._numbers, self._salt)
-        with alone_in(file.parent):
-            if file in self._files and self._files[file] != _digest(file):
-                raise LedgerError(
-                    "Another answer was noted in the ledger meanwhile; nothing was released. Ask "
-                    "again, to be compared with it."
-                )
-            with whole_file(path) as temporary:
-                temporary.touch(mode=0o600)
-                temporary.write_bytes(data)
-            self._files[file] = hashlib.sha256(data).digest()
+        with folder_lock(file.parent):
+            known = self._files.get(file)
+            if known is not None and known.former is not None:
+                self._files[file] = self._convert(path, known.former)
+            else:
+                place = LedgerFile(Path(path), self._key)
+                self._files[file] = self._append(place, known or _Written())
+
+    def _append(self, file: LedgerFile, known: _Written) -> _Written:
+        if not file.present:
+            if known.answers:
+                raise LedgerError(MEANWHILE)
+            file.create()
+        with file.change() as change:
+            if _ends(change.of(ANSWER)) != (known.answers, known.last):
+                raise LedgerError(MEANWHILE)
+            if [record.body for record in change.of(SALT)[-1:]] != [{"salt": self._salt}]:
+                change.append(SALT, {"salt": self._salt})
+            numbers = known.numbers
+            for entry in self.entries[known.answers :]:
+                more = {} if numbers is self._numbers else _more(numbers, self._numbers)
+                change.append(ANSWER, {**_document(entry), **more})
+                numbers = self._numbers
+            return _Written(*_ends(change.of(ANSWER)), numbers)
+
+    def _convert(self, path: str | PathLike[str], former: bytes) -> _Written:
+        """Make a ledger of a file of an earlier version, whole or not at all."""
+        from halfmask.release.files import whole_file
+
+        if hashlib.sha256(Path(path).read_bytes()).digest() != former:
+            raise LedgerError(MEANWHILE)
+        with whole_file(path) as temporary:
+            return self._append(LedgerFile(temporary, self._key), _Written())
 
     @classmethod
-    def read(cls, path: str | Path, on_danger: Literal["refuse", "warn"] = "refuse") -> Ledger:
-        """Read a ledger; an absent file is an empty one.
+    def read(
+        cls,
+        path: str | PathLike[str],
+        on_danger: Literal["refuse", "warn"] = "refuse",
+        *,
+        key: str | PathLike[str] | None = None,
+    ) -> Ledger:
+        """The answers of a ledger; an absent file is an empty one.
+
+        Args:
+            path: the file, which may hold a budget too.
+            on_danger: ``"refuse"`` to raise, ``"warn"`` to note it in ``warnings`` and answer.
+            key: the file of the secret that the ledger is sealed with, if any.
 
         Raises:
-            InputError: the file is no ledger, a newer one, or damaged.
+            InputError: the file is no ledger, or a newer one.
+            LedgerError: the file is damaged, or has no key and one is given.
         """
-        file = Path(path)
-        files = {file.resolve(): _digest(file)}  # first: a later change is noticed
-        if not file.exists():
-            return cls(on_danger, _files=files)
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise InputError(
-                f"Cannot read {file.name}: {error.strerror or 'no access'}."
-            ) from error
-        entries, numbers, salt = _read(file.name, data)
-        return cls(on_danger, entries, [], numbers, salt or secrets.token_hex(16), files)
+        file = LedgerFile.at(path, key)
+        place = file.path.resolve()
+        if file.present:
+            entries, numbers, salt, known = _read(file)
+        elif file.path.exists():
+            entries, numbers, salt, known = _read_former(file.path)
+            if file.key:  # else whoever has no key could put such a file in the place of a ledger
+                file.fail("is of an earlier version, which had no key: start a new one with it.")
+        else:
+            entries, numbers, salt, known = [], Register(), "", _Written()
+        salt = salt or secrets.token_hex(16)
+        return cls(on_danger, entries, [], numbers, salt, {place: known}, file.key)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Written:
+    """What a file held when it was last read or written.
+
+    Attributes:
+        answers: how many.
+        last: the seal of the last of them.
+        numbers: the people and rows they spoke of.
+        former: the digest of a file of an earlier version, which is to be converted.
+    """
+
+    answers: int = 0
+    last: str = ""
+    numbers: Register = field(default_factory=Register)
+    former: bytes | None = None
 
 
 class _Comparison:
     """One part of a new answer beside the same of all earlier ones."""
 
-    def __init__(self, ledger: Ledger, numbers: Numbers, new: Entry, part: Seen) -> None:
+    def __init__(
+        self, ledger: Ledger, numbers: Register, new: AnswerEntry, part: Standpoints
+    ) -> None:
         self.ledger, self.numbers, self.new, self.part = ledger, numbers, new, part
         self.size = len(numbers.ids)
         self.mine = part.side(self.size, once=part.kind == "people")
 
-    def run(self, others: tuple[tuple[int, Seen], ...]) -> set[int]:
+    def run(self, others: tuple[tuple[int, Standpoints], ...]) -> set[int]:
         """Compare with each that shares a number, then together; gives those entries."""
         met = set()
         inside = self.mine.codes >= 0
@@ -368,19 +430,19 @@ class _Comparison:
             self._together(list(reversed(others)), inside)
         return met
 
-    def by_number(self, i: int, seen: Seen) -> None:
+    def by_number(self, i: int, seen: Standpoints) -> None:
         """Compare how many rows people have, where the rows cannot be matched."""
         self.mine, side = self.part.side(self.size), seen.side(self.size)
         # One row per person beside several: another kind of row, made of them.
         if _is_single(self.mine) == _is_single(side):
             self._judge([side], [i], give_up=True)
 
-    def _side(self, seen: Seen) -> Side:
+    def _side(self, seen: Standpoints) -> AnswerProfiles:
         return seen.side(self.size, once=self.part.kind == "people")
 
-    def _together(self, left: list[tuple[int, Seen]], inside: NDArray[np.bool_]) -> None:
+    def _together(self, left: list[tuple[int, Standpoints]], inside: NDArray[np.bool_]) -> None:
         """Compare the latest answers that are tied to the new one, be it through each other."""
-        different: list[tuple[int, Side]] = []
+        different: list[tuple[int, AnswerProfiles]] = []
         grown = True
         while grown:
             grown, rest = False, []
@@ -400,7 +462,7 @@ class _Comparison:
                 sides, entries = [s for _, s in latest], [i for i, _ in latest]
                 self._judge(sides, entries, give_up=most <= MOST_TOGETHER)
 
-    def _judge(self, sides: list[Side], entries: list[int], *, give_up: bool) -> None:
+    def _judge(self, sides: list[AnswerProfiles], entries: list[int], *, give_up: bool) -> None:
         """Refuse where the new answer isolates somebody with these; ``give_up``: or perhaps."""
         involved = [self.ledger.entries[i] for i in entries]
         demand = max(e.demand for e in (*involved, self.new))
@@ -420,7 +482,7 @@ class _Comparison:
             )
 
 
-def _tells_same(one: Side, other: Side) -> bool:
+def _tells_same(one: AnswerProfiles, other: AnswerProfiles) -> bool:
     """Whether two answers have the same rows, be it under other numbers."""
     if len(one.profiles) != len(other.profiles):
         return False
@@ -434,113 +496,145 @@ def _tells_same(one: Side, other: Side) -> bool:
     return bool((pairs[one.codes[inside]] == other.codes[inside]).all())
 
 
-def _is_single(side: Side) -> bool:
+def _is_single(side: AnswerProfiles) -> bool:
     """Whether everything stands in one place, once."""
     return all(len(p) == 1 and p[0][1] == 1 for p in side.profiles)
 
 
-def _digest(file: Path) -> bytes | None:
-    """What tells the content of a file from any other; None where there is none."""
-    try:
-        return hashlib.sha256(file.read_bytes()).digest()
-    except OSError:
-        return None
-
-
-def _written(entries: list[Entry], numbers: Numbers, salt: str) -> bytes:
-    listed = []
-    for e in entries:
-        plain: dict[str, Any] = {
-            "sql": e.sql,
-            "table": e.table,
-            "k": e.k,
-            "demand": e.demand,
-            "fingerprint": e.fingerprint,
-            "reads": e.reads,
-            "opaque": e.opaque,
-            "seen": [
-                {
-                    "kind": s.kind,
-                    "of": s.of,
-                    "start": s.start,
-                    "codes": _text(s.packed),
-                    "profiles": s.profiles,
-                }
-                for s in e.seen
-            ],
-        }
-        if e.places is not None:
-            plain["places"] = _packed(e.places)
-        listed.append(plain)
-    body = {
-        "salt": salt,
-        "ids": _text(numbers.ids.astype("<u8").tobytes()),
-        "who": _text(zlib.compress(numbers.who.astype("<i4").tobytes(), 1)),
-        "entries": listed,
+def _document(entry: AnswerEntry) -> dict[str, Any]:
+    """An answer as plain values."""
+    plain: dict[str, Any] = {
+        "sql": entry.sql,
+        "table": entry.table,
+        "k": entry.k,
+        "demand": entry.demand,
+        "fingerprint": entry.fingerprint,
+        "reads": entry.reads,
+        "opaque": entry.opaque,
+        "seen": [
+            {
+                "kind": s.kind,
+                "of": s.of,
+                "start": s.start,
+                "codes": _text(s.packed),
+                "profiles": s.profiles,
+            }
+            for s in entry.seen
+        ],
     }
-    whole = {"format": FORMAT, "checksum": _checksum(body), **body}
-    return json.dumps(whole, indent=1).encode()
+    return plain if entry.places is None else {**plain, "places": _packed(entry.places)}
 
 
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _entry(plain: dict[str, Any]) -> AnswerEntry:
+    """What ``_document`` gave, or an earlier version."""
+    seen = tuple(
+        Standpoints(
+            s["kind"],
+            tuple(s["of"]),
+            int(s["start"]),
+            base64.b64decode(s["codes"]),
+            tuple(tuple((int(p), int(n)) for p, n in profile) for profile in s["profiles"]),
+        )
+        for s in plain["seen"]
+    )
+    return AnswerEntry(
+        plain["sql"],
+        plain["table"],
+        int(plain["k"]),
+        int(plain["demand"]),
+        plain["fingerprint"],
+        seen,
+        tuple(plain["reads"]),
+        bool(plain["opaque"]),
+        _unpacked(plain["places"]) if "places" in plain else None,
+    )
 
 
-def _read(name: str, data: bytes) -> tuple[list[Entry], Numbers, str]:
+def _more(former: Register, numbers: Register) -> dict[str, str]:
+    """What numbers have over former ones; whose they are as differences, which are mostly 0."""
+    start = len(former.ids)
+    apart = numbers.who - _extended(former.who, len(numbers.who))
+    return {
+        "ids": _text(numbers.ids[start:].astype("<u8").tobytes()),
+        "who": _text(zlib.compress(apart.astype("<i4").tobytes(), 1)),
+    }
+
+
+def _with_more(former: Register, plain: dict[str, Any]) -> Register:
+    """Former numbers and what ``_more`` gave."""
+    if "ids" not in plain:
+        return former
+    ids = np.frombuffer(base64.b64decode(plain["ids"]), dtype="<u8").astype(np.uint64)
+    apart = np.frombuffer(zlib.decompress(base64.b64decode(plain["who"])), dtype="<i4")
+    who = _extended(former.who, len(apart)) + apart.astype(np.int32)
+    return Register(np.concatenate([former.ids, ids]), who)
+
+
+def _extended(who: NDArray[np.int32], size: int) -> NDArray[np.int32]:
+    """``who`` with numbers behind it that nobody is known of."""
+    return np.concatenate([who, np.arange(len(who), size, dtype=np.int32)])
+
+
+def _ends(answers: list[Record]) -> tuple[int, str]:
+    """How many answers there are, and the seal of the last."""
+    return len(answers), answers[-1].seal if answers else ""
+
+
+def _read(file: LedgerFile) -> tuple[list[AnswerEntry], Register, str, _Written]:
+    salt, numbers, entries = "", Register(), []
+    records = file.records()
+    try:
+        for record in records:
+            if record.kind == SALT:
+                salt = str(record.body["salt"])
+            elif record.kind == ANSWER:
+                plain = record.body
+                numbers = _with_more(numbers, plain)
+                entries.append(_entry(plain))
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        file.fail("is damaged: a row cannot be read.")
+    ends = _ends([record for record in records if record.kind == ANSWER])
+    return entries, numbers, salt, _Written(*ends, numbers)
+
+
+def _read_former(file: Path) -> tuple[list[AnswerEntry], Register, str, _Written]:
+    """A file of an earlier version: one JSON document."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"Cannot read {file.name}: {error.strerror or 'no access'}.") from error
     try:
         document = json.loads(data)
         found = document["format"]
-        reader = _READERS.get(found)
+        reader = _FORMER.get(found)
         others = isinstance(found, str) and found.startswith("halfmask.ledger/")
     except (ValueError, KeyError, TypeError):
         if data.lstrip().startswith(b'{\n "format": "halfmask.ledger/'):
-            raise InputError(f"{name} is damaged: put a copy of it back.") from None
-        raise InputError(f"{name} is not a ledger that this version can read.") from None
+            raise InputError(f"{file.name} is damaged: put a copy of it back.") from None
+        raise InputError(f"{file.name} is not a ledger that this version can read.") from None
     if reader is None:
         newer = "is a ledger of a newer version: use that one." if others else "is not a ledger."
-        raise InputError(f"{name} {newer}")
+        raise InputError(f"{file.name} {newer}")
     try:
-        return reader(document)
+        return *reader(document), _Written(former=hashlib.sha256(data).digest())
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
-        raise InputError(f"{name} is damaged: put a copy of it back.") from None
+        raise InputError(f"{file.name} is damaged: put a copy of it back.") from None
 
 
-def _read_now(document: dict[str, Any]) -> tuple[list[Entry], Numbers, str]:
+def _read_second(document: dict[str, Any]) -> tuple[list[AnswerEntry], Register, str]:
     body = {n: v for n, v in document.items() if n not in ("format", "checksum")}
-    if _checksum(body) != document["checksum"]:
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
+    if hashlib.sha256(text.encode()).hexdigest() != document["checksum"]:
         raise ValueError
     ids = np.frombuffer(base64.b64decode(body["ids"]), dtype="<u8").astype(np.uint64)
     who = np.frombuffer(zlib.decompress(base64.b64decode(body["who"])), dtype="<i4")
-    entries = [
-        Entry(
-            e["sql"],
-            e["table"],
-            int(e["k"]),
-            int(e["demand"]),
-            e["fingerprint"],
-            tuple(
-                Seen(
-                    s["kind"],
-                    tuple(s["of"]),
-                    int(s["start"]),
-                    base64.b64decode(s["codes"]),
-                    tuple(tuple((int(p), int(n)) for p, n in profile) for profile in s["profiles"]),
-                )
-                for s in e["seen"]
-            ),
-            tuple(e["reads"]),
-            bool(e["opaque"]),
-            _unpacked(e["places"]) if "places" in e else None,
-        )
-        for e in body["entries"]
-    ]
-    return entries, Numbers(ids, who.astype(np.int32)), str(body["salt"])
+    entries = [_entry(plain) for plain in body["entries"]]
+    return entries, Register(ids, who.astype(np.int32)), str(body["salt"])
 
 
-def _read_old(document: dict[str, Any]) -> tuple[list[Entry], Numbers, str]:
+def _read_first(document: dict[str, Any]) -> tuple[list[AnswerEntry], Register, str]:
     entries = [
-        Entry(
+        AnswerEntry(
             e["sql"],
             e["table"],
             int(e["k"]),
@@ -550,12 +644,12 @@ def _read_old(document: dict[str, Any]) -> tuple[list[Entry], Numbers, str]:
         )
         for e in document["entries"]
     ]
-    return entries, Numbers(), ""
+    return entries, Register(), ""
 
 
-_READERS: dict[Any, Callable[[dict[str, Any]], tuple[list[Entry], Numbers, str]]] = {
-    FORMAT: _read_now,
-    OLD_FORMAT: _read_old,
+_FORMER: dict[Any, Callable[[dict[str, Any]], tuple[list[AnswerEntry], Register, str]]] = {
+    "halfmask.ledger/2": _read_second,
+    "halfmask.ledger/1": _read_first,
 }
 
 

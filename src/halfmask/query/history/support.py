@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, kind_of
-from halfmask.query.parsing.chain import folded
-from halfmask.query.planning import vocabulary
+from halfmask.query import vocabulary
+from halfmask.query.clauses import fold_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from halfmask.engines.duckdb import DuckDB
     from halfmask.engines.request import Engine
-    from halfmask.query.filter import Published
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.planned import Plan
+    from halfmask.query.planning.elements import Plan
+    from halfmask.query.semantics import PublishedRows
 
 BELOW = "below the guarantee"
 LEFT_OUT = {"no level satisfies their demands": REFUSED, "no policy": WITHOUT_POLICY}
@@ -60,7 +60,7 @@ class Support:
 def support_of(
     plan: Plan,
     groups: Groups,
-    published: Published,
+    published: PublishedRows,
     withheld: Mapping[str, int | None],
     splits: tuple[exp.Expr, ...] = (),
 ) -> Support:
@@ -93,7 +93,7 @@ def support_of(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Numbering:
     """One way to see who stands where: by people, by rows of a table, or by rows joined.
 
     Attributes:
@@ -127,7 +127,7 @@ class Trace:
         opaque: whether rows of a view cannot be followed to the table that they come from.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Numbering, ...]
     reads: tuple[str, ...]
     base: str
     opaque: bool
@@ -180,7 +180,7 @@ def _values(plan: Plan) -> list[tuple[exp.Column, ...]]:
 
 
 def _key(columns: tuple[exp.Column, ...]) -> str:
-    return ",".join(sorted({folded(c.name) for c in columns}))
+    return ",".join(sorted({fold_name(c.name) for c in columns}))
 
 
 def _is_there(columns: tuple[exp.Column, ...]) -> exp.Expr:
@@ -210,10 +210,10 @@ class _Origin:
 
 
 def _origin(engine: Engine, name: str, columns: Mapping[str, pa.DataType]) -> _Origin:
-    ordered = tuple(sorted(columns.items(), key=lambda c: (folded(c[0]), c[0])))
+    ordered = tuple(sorted(columns.items(), key=lambda c: (fold_name(c[0]), c[0])))
     view, followed = _view(engine, name)
     if view is None:
-        return _Origin(name, ordered, frozenset([folded(name)]))
+        return _Origin(name, ordered, frozenset([fold_name(name)]))
     if followed is not None:
         derived = _followed(engine, followed)
         if derived is not None:
@@ -300,7 +300,7 @@ def _reads(engine: Engine, query: exp.Expr, seen: frozenset[str] = frozenset()) 
     found: set[str] = set()
     for name in {t.name for t in query.find_all(exp.Table)} - seen:
         view = _view(engine, name)[0] if engine.columns(name) is not None else None
-        below = _reads(engine, view, seen | {name}) if view is not None else {folded(name)}
+        below = _reads(engine, view, seen | {name}) if view is not None else {fold_name(name)}
         found |= below
     return found
 
@@ -334,7 +334,7 @@ def _parts(
     salt: str,
     widths: list[int],
     figures: list[dict[str, str]],
-) -> list[Part]:
+) -> list[Numbering]:
     """Number the people and the rows of each table in what was traced."""
     types = local.columns("traced") or {}
     texts = [f"{_text(name, types[name])} AS {name}" for name in types if name != "place"]
@@ -387,7 +387,7 @@ def _is_partial(local: DuckDB, name: str) -> bool:
     return bool(counted["n"][0].as_py())
 
 
-def _repeats(part: Part) -> bool:
+def _repeats(part: Numbering) -> bool:
     return any(len(p) > 1 or p[0][1] > 1 for p in part.profiles)
 
 
@@ -416,7 +416,7 @@ def _row_id(i: int, width: int, salt: str) -> str:
     return f"CASE WHEN {absent} THEN NULL ELSE {number} END" if i else number
 
 
-def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Part:
+def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Numbering:
     import pyarrow as pa
 
     counted = (
@@ -433,7 +433,7 @@ def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Pa
     if isinstance(profiles, pa.ChunkedArray):
         profiles = profiles.combine_chunks()
     low, high = (found[n].to_numpy().astype(np.uint64) for n in ("low", "high"))
-    return Part(
+    return Numbering(
         kind,
         ("",),
         found["id"].to_numpy().astype(np.uint64),

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from halfmask.engines.request import Kind, Measure, State
-from halfmask.query.planning import vocabulary
+from halfmask.engines.request import AggregateState, GroupMeasure
+from halfmask.query import vocabulary
 from halfmask.query.planning.conditions import Conditions
-from halfmask.query.planning.planned import PlannedAggregate
-from halfmask.query.planning.refusals import fail
+from halfmask.query.planning.elements import PlannedAggregate
+from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.query.planning.scope import Scope
+    from halfmask.engines.request import Kind
+    from halfmask.query.planning.scope import QueryScope
     from halfmask.query.total.rows import TotalRows
 
 
@@ -30,10 +31,10 @@ class Aggregates:
         conditions: what the conditional ones among them split people by.
     """
 
-    def __init__(self, text: str, scope: Scope, select: exp.Select) -> None:
+    def __init__(self, text: str, scope: QueryScope, select: exp.Select) -> None:
         self.text, self.scope, self.select = text, scope, select
-        self.states: list[State] = []
-        self.measures: list[Measure] = []
+        self.states: list[AggregateState] = []
+        self.measures: list[GroupMeasure] = []
         self.planned: list[PlannedAggregate] = []
         self.found: list[exp.Expr] = []
         self.arguments: list[exp.Expr] = []
@@ -131,10 +132,10 @@ class Aggregates:
                 else "max"
             )
             planned = PlannedAggregate(kind, (self.state(state, argument, of),), None, of)
-        conditional = self.conditions.add(kind, argument, distinct=distinct)
-        self.planned.append(replace(planned, conditional=conditional))
+        depends = self.conditions.add(kind, argument)
+        self.planned.append(replace(planned, conditional=bool(depends)))
         self.found.append(call)
-        if kind != "count" and not conditional:
+        if kind != "count" and depends != "conditional":
             self.arguments.append(argument)
 
     def _check_argument(self, call: exp.Expr, kind: str, argument: exp.Expr, of: Kind) -> None:
@@ -164,11 +165,11 @@ class Aggregates:
     ) -> int:
         """The position of a mergeable part, added where it is new."""
         of = "other" if kind == "count" else of
-        state = State(kind, argument, of, self.scales.get(argument.sql(), 0))
+        state = AggregateState(kind, argument, of, self.scales.get(argument.sql(), 0))
         if state not in self.states:
             self.states.append(state)
         return self.states.index(state)
 
     def _measure(self, kind: Literal["median", "distinct"], argument: exp.Expr) -> int:
-        self.measures.append(Measure(kind, argument))
+        self.measures.append(GroupMeasure(kind, argument))
         return len(self.measures) - 1

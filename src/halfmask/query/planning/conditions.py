@@ -2,26 +2,29 @@
 
 A figure that depends on who meets a condition tells of those who meet it. So the conditions of all
 conditional aggregates of a query are taken together: people for whom they come out the same are one
-part of a row, and the figures are shown only where every part is large enough (``query.figures``).
-Sums, differences and products of one column with itself depend on nobody's choice; whatever else
-could be 1 for one person and 0 for the others counts as a condition: its value splits.
+part of a row, and the figures are shown only where every part is large enough (``query.final``).
+Sums, differences and products of one column with itself depend on nobody's choice but where they
+meet a limit, or nothing comes out; whatever else could be 1 for one person and 0 for the others
+counts as a condition: its value splits.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
-from halfmask.engines.request import kind_of
+from halfmask.engines.request import Kind, kind_of
+from halfmask.query.total.conversions import DATES, MOST, MOST_MULTIPLE, MOST_WHOLE
+from halfmask.query.total.rows import TotalRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from halfmask.engines.request import Kind
-    from halfmask.query.planning.scope import Scope
+    from halfmask.query.planning.scope import QueryScope
+
 
 MOST_DEGREE = 2
 # With (x + 1e20) - 1e20 a float is cut off: numbers so far apart make a step of any sum.
@@ -29,33 +32,45 @@ MOST_SPREAD = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Polynomial:
     """A polynomial: its degree, the columns in it, and whether different ones are multiplied."""
 
     degree: int = 0
     columns: frozenset[exp.Expr] = frozenset()
     crossed: bool = False
 
-    def plus(self, other: Shape) -> Shape:
+    def plus(self, other: Polynomial) -> Polynomial:
         """The shape of a sum, or of whichever of both is chosen."""
-        return Shape(
+        return Polynomial(
             max(self.degree, other.degree),
             self.columns | other.columns,
             self.crossed or other.crossed,
         )
 
-    def times(self, other: Shape) -> Shape:
+    def times(self, other: Polynomial) -> Polynomial:
         """The shape of a product."""
         columns = self.columns | other.columns
         apart = bool(self.columns and other.columns) and len(columns) > 1
-        return Shape(self.degree + other.degree, columns, self.crossed or other.crossed or apart)
+        return Polynomial(
+            self.degree + other.degree, columns, self.crossed or other.crossed or apart
+        )
 
-    def power(self, exponent: int) -> Shape:
+    def power(self, exponent: int) -> Polynomial:
         """The shape of a power."""
         return self if exponent == 1 else self.times(self)
 
 
-FLAT = Shape()
+FLAT = Polynomial()
+Nature = Literal["same", "limited", "choice"]
+# How what may be computed from a row depends on the row. Whatever is not listed may jump.
+NATURES: dict[Nature, tuple[type[exp.Expr], ...]] = {
+    # The value as it stands in the row, or is written.
+    "same": (exp.Column, exp.Paren, exp.Literal, exp.Boolean, exp.Null),
+    # A polynomial, but for rows in which a number meets a limit or a date leaves the calendar.
+    "limited": (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Pow, exp.Cast, exp.TryCast),
+    # One of several values.
+    "choice": (exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Abs),
+}
 _PLAIN = (
     exp.Literal,
     exp.Paren,
@@ -78,16 +93,33 @@ class Conditions:
         scope: what the columns are.
         splits: expressions; people for whom all of them are the same belong to one part.
         missing: expressions that say where a value is missing, which split people further.
+        limits: those of the splits that say where a number meets a limit or a date has no value.
+        shown: the columns of which any aggregate shows values.
         values: the columns that conditional aggregates show something of: l counts them per part.
     """
 
-    scope: Scope
+    scope: QueryScope
     splits: list[exp.Expr] = field(default_factory=list)
     missing: list[exp.Expr] = field(default_factory=list)
+    limits: list[exp.Expr] = field(default_factory=list)
+    shown: list[exp.Expr] = field(default_factory=list)
     values: list[exp.Expr] = field(default_factory=list)
 
-    def add(self, kind: str, argument: exp.Expr, *, distinct: bool) -> bool:
-        """Tell whether an aggregate is conditional, and keep what it splits by."""
+    def counted(self, named: Iterable[exp.Expr]) -> set[exp.Expr]:
+        """The columns of which l counts the values behind every figure, ``named`` ones among them.
+
+        A column that a condition inside an aggregate speaks of is not: behind a figure of those
+        who meet it stand few of its values.
+        """
+        whole = {*self.values, *named}
+        split = {c for s in self.splits if s not in self.limits for c in s.find_all(exp.Column)}
+        return whole | ({*self.shown} - split)
+
+    def add(self, kind: str, argument: exp.Expr) -> Literal["", "limited", "conditional"]:
+        """Tell whether an aggregate is conditional, and keep what it splits by.
+
+        ``"limited"``: only where a limit is met, so that missing values count as in a plain one.
+        """
         walk = _Walk(self.scope)
         shape = walk.shape(argument)
         curved = 2 * shape.degree if kind.startswith(("var", "stddev")) else shape.degree
@@ -97,24 +129,29 @@ class Conditions:
         if len(_columns(argument)) > 1:
             # Where one of them is missing, the row drops out of this figure and of no other.
             walk.keep_missing(*_columns(argument))
-        if kind == "count" and not distinct:
-            walk.keep_missing(argument)
-        if not walk.found and not walk.missing:
-            return False
-        walk.keep_missing(argument)
-        self.splits += [s for s in walk.found if s not in self.splits]
-        self.missing += [s for s in walk.missing if s not in self.missing]
+        if kind == "count" and argument != self.scope.person:
+            walk.keep_missing(argument)  # COUNT(x) and COUNT(DISTINCT x) tell where x is known
         shown = [*sorted(shape.columns, key=lambda c: c.sql()), *walk.stepped]
+        self.shown += [c for c in dict.fromkeys(shown) if c not in self.shown]
+        if not walk.found and not walk.missing and not walk.limits:
+            return ""
+        conditional = bool(walk.found or walk.missing)
+        if conditional:
+            walk.keep_missing(argument)
+        self.limits += [s for s in walk.limits if s not in self.limits]
+        self.splits += [s for s in (*walk.found, *walk.limits) if s not in self.splits]
+        self.missing += [s for s in walk.missing if s not in self.missing]
         self.values += [c for c in dict.fromkeys(shown) if c not in self.values]
-        return True
+        return "conditional" if conditional else "limited"
 
 
 class _Walk:
     """One argument: the shape that is left once everybody of a part has the same splits."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, scope: QueryScope) -> None:
+        self.scope, self.total = scope, TotalRows(scope)
         self.found: list[exp.Expr] = []
+        self.limits: list[exp.Expr] = []
         self.missing: list[exp.Expr] = []
         self.stepped: list[exp.Expr] = []
         self.spread = 1.0
@@ -127,13 +164,15 @@ class _Walk:
         tests = [_is_true(exp.paren(value.copy()).is_(exp.null())) for value in known]
         self.missing += [test for test in tests if test not in self.missing]
 
-    def shape(self, node: exp.Expr) -> Shape:
+    def shape(self, node: exp.Expr) -> Polynomial:
         """What a node is a polynomial of; its conditions and steps are kept on the way."""
         if not node.find(exp.Column):
             self.spread *= _spread(node)
             return FLAT
         if isinstance(node, exp.Column):
             return self._column(node)
+        if isinstance(node, NATURES["limited"]):
+            self._limit(node)
         if isinstance(node, exp.Paren | exp.Neg | exp.Alias):
             return self.shape(node.this)
         if isinstance(node, exp.Add | exp.Sub):
@@ -149,11 +188,47 @@ class _Walk:
         choice = self._choice(node)
         return self._step(node) if choice is None else choice
 
-    def _column(self, node: exp.Column) -> Shape:
+    def _column(self, node: exp.Column) -> Polynomial:
         if self._kind(node) == "boolean":
             self.keep([node])
             return FLAT
-        return Shape(1, frozenset([node]))
+        return Polynomial(1, frozenset([node]))
+
+    def _limit(self, node: exp.Expr) -> None:
+        """Keep where an operand lies beyond what arithmetic takes, or a date has no value."""
+        sides = [node.this, node.expression] if isinstance(node, exp.Binary) else [node.this]
+        if self.total.of(node).kind in DATES:
+            for date in (s for s in sides if s.find(exp.Column)):
+                known = exp.paren(date.copy()).is_(exp.null()).not_()
+                gone = exp.paren(node.copy()).is_(exp.null())
+                self._keep_limit(exp.and_(known, gone, copy=False))
+            return
+        if isinstance(node, exp.Cast) or any(self.total.of(s).kind in DATES for s in sides):
+            return
+        factors = [t.most for t in map(self.total.of, sides) if t.constant and t.kind == "integer"]
+        multiple = factors[0] if isinstance(node, exp.Mul) and factors else 1
+        for side in sides:
+            if side.find(exp.Column):
+                self._limit_of(side, multiple if 0 < multiple <= MOST_MULTIPLE else 1)
+
+    def _limit_of(self, side: exp.Expr, multiple: int) -> None:
+        typed = self.total.of(side)
+        most: float = MOST_WHOLE // multiple if typed.kind == "integer" else MOST
+        digits, after = typed.decimal
+        small = typed.most <= most if typed.kind == "integer" else 0 < digits - after <= 30
+        if not typed.raw or typed.kind == "boolean" or small:
+            return
+        high = exp.Literal.number(repr(most))
+        beyond = [
+            exp.GT(this=exp.paren(side.copy()), expression=high),
+            exp.LT(this=exp.paren(side.copy()), expression=exp.Neg(this=high.copy())),
+        ]
+        self._keep_limit(exp.or_(*beyond, copy=False))
+
+    def _keep_limit(self, met: exp.Expr) -> None:
+        test = _is_true(met)
+        if test not in self.limits:
+            self.limits.append(test)
 
     def _kind(self, node: exp.Column) -> Kind:
         return kind_of(self.scope.tables[node.table].columns[node.name])
@@ -170,7 +245,7 @@ class _Walk:
             return bool(to.is_type("bigint", "double")) or _is_text(to)
         return bool(to.is_type("double")) and column in (None, "decimal", "float")
 
-    def _choice(self, node: exp.Expr) -> Shape | None:
+    def _choice(self, node: exp.Expr) -> Polynomial | None:
         """CASE and its kin: which branch is taken splits; the branches are looked into."""
         if isinstance(node, exp.Case):
             branches = [branch.args["true"] for branch in node.args["ifs"]]
@@ -200,7 +275,7 @@ class _Walk:
             return self._branches(None, parts)
         return None
 
-    def _branches(self, taken: exp.Expr | None, parts: list[exp.Expr | None]) -> Shape:
+    def _branches(self, taken: exp.Expr | None, parts: list[exp.Expr | None]) -> Polynomial:
         if taken is not None and taken.find(exp.Column):
             self.keep([taken])
         shape = FLAT
@@ -209,7 +284,7 @@ class _Walk:
                 shape = shape.plus(self.shape(part))
         return shape
 
-    def _step(self, node: exp.Expr) -> Shape:
+    def _step(self, node: exp.Expr) -> Polynomial:
         """Whatever is left may jump: its value splits."""
         self.keep([node])
         if not isinstance(node, exp.Predicate | exp.Connector | exp.Not):

@@ -6,24 +6,28 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from halfmask.engines.request import WITHOUT_POLICY
 from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError, SchemaError
-from halfmask.table.demands import DEMANDS, as_text, file_policies, sources
+from halfmask.query.total.rows import TotalRows
+from halfmask.table.demands import as_text, file_policies, sources
+from halfmask.table.policies import DEMANDS
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    import pyarrow as pa
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.catalog import Source
-    from halfmask.query.planning.planned import Plan
-    from halfmask.table.demands import Demand, Policies
+    from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.planning.elements import Plan
+    from halfmask.table.policies import Demand, Policies
 
 _NUMBERS = count()
-BY_PERSON = "hm_by_person"
+BY_PERSON, NAMED = "hm_by_person", "hm_named"
 UNMET = 2**53  # of people whom no exact answer can serve: more than any guarantee gives
 
 
@@ -37,6 +41,7 @@ class _Said:
         columns: the same for single columns.
         people: 1 where an entry of the person's own holds whatever is queried, else null.
         people_of: the same for each queried column.
+        owed: the l that no row can give, because of a touched column no values are counted.
         anywhere: what is not null where anything is said of any column.
     """
 
@@ -46,6 +51,7 @@ class _Said:
     people: list[exp.Expr] = field(default_factory=list)
     people_of: dict[str, list[exp.Expr]] = field(default_factory=dict)
     anywhere: list[exp.Expr] = field(default_factory=list)
+    owed: list[exp.Expr] = field(default_factory=list)
 
 
 def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
@@ -69,10 +75,8 @@ def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
         if policies.people is not None:
             source = _with_people(plan, policies.people, source, engine, said)
         _with_columns(plan, policies, aliases, said)
-    if plan.repeat:
-        source = _by_person(plan, source, said)
-    asked = [policies.missing for _, policies in stated]
-    lenient = "level 0" in asked and "refuse" not in asked
+    source = _by_person(plan, source, said)
+    lenient = all(policies.missing != "refuse" for _, policies in stated)
     return replace(
         plan,
         request=replace(
@@ -82,6 +86,50 @@ def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
             missing=0 if lenient else WITHOUT_POLICY,
         ),
     )
+
+
+def require_people(given: Policies | None, catalog: Catalog, engine: Engine) -> None:
+    """Refuse policies of people whom no table has: nobody would ever keep them.
+
+    All tables that may be asked are looked at, so that it does not depend on the question.
+
+    Raises:
+        SchemaError: tells how many there are, and no names.
+    """
+    from sqlglot import exp
+
+    if given is None or given.people is None:
+        return
+    for name in catalog.declared:
+        catalog.find(name)
+    person = exp.column("person", table="p", quoted=True)
+    named_people = as_text(given.people["person"]).drop_null().unique()
+    known: set[str] = set()
+    looked = [one for one in catalog.sources.values() if _has_plain_keys(one)]
+    for table in looked:
+        engine.add(NAMED, pa.table({"person": named_people}))
+        own = exp.cast(exp.column(table.person or "", table="t", quoted=True), "text")
+        match = exp.EQ(this=own, expression=person.copy())
+        query = exp.select(exp.alias_(person.copy(), "person", quoted=True))
+        query = query.from_(named(table.name, "t")).join(exp.to_table(NAMED, alias="p"), on=match)
+        known |= set(engine.run(query.group_by(person.copy()))["person"].to_pylist())
+    absent = len(set(named_people.to_pylist()) - known)
+    if looked and absent:
+        raise SchemaError(
+            f"The policies name {absent} person(s) who are not in the table: write them as the "
+            "table does, or leave them out."
+        )
+
+
+def _has_plain_keys(table: AskedTable) -> bool:
+    """Whether a table names people in a way that all engines write alike."""
+    kind = table.columns.get(table.person or "")
+    return kind is not None and _is_plain(kind)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_integer(kind) or pa.types.is_date(kind) or is_text(kind)
 
 
 def stated_policies(plan: Plan, given: Policies | None) -> list[tuple[tuple[str, ...], Policies]]:
@@ -105,7 +153,7 @@ def stated_policies(plan: Plan, given: Policies | None) -> list[tuple[tuple[str,
     return found
 
 
-def _of_table(source: Source) -> tuple[Policies, ...]:
+def _of_table(source: AskedTable) -> tuple[Policies, ...]:
     """What a table's schema states; of a table that is not read, its policy file is looked up."""
     if source.schema is None:
         return ()
@@ -127,6 +175,8 @@ def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: 
         found = _expressions(plan, where, listed)
         said.general[demand] += found
         said.demands[demand] += found
+        if demand == "l" and _owes_general(plan):
+            said.owed += found
     for name, entry in policies.columns.items():
         own = said.columns.setdefault(name, {d: [] for d in DEMANDS})
         for demand, where in entry.items():
@@ -135,6 +185,13 @@ def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: 
             said.anywhere += found
             if name in plan.queried:
                 said.demands[demand] += found
+            if demand == "l" and name in {c.name for c in plan.uncounted}:
+                said.owed += found
+
+
+def _owes_general(plan: Plan) -> bool:
+    """Whether a general l speaks of a column of which no values are counted."""
+    return any(plan.scope.role(column) == "sensitive" for column in plan.uncounted)
 
 
 def _expressions(plan: Plan, where: Demand, aliases: tuple[str, ...]) -> list[exp.Expr]:
@@ -154,6 +211,7 @@ def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.
     t: list[exp.Expr] = [
         exp.LT(this=e.copy(), expression=exp.Literal.number(1)) for e in said.demands["t"]
     ]
+    t += [exp.GT(this=e.copy(), expression=exp.Literal.number(1)) for e in said.owed]
     exact = [e for name in ("k", "l", "t") for e in said.demands[name]]
     noise = said.demands["epsilon"]
     if noise and all(isinstance(e, exp.Column) for e in exact):
@@ -174,40 +232,26 @@ def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.
 
 
 def _silent(said: _Said, queried: tuple[str, ...]) -> exp.Expr | None:
-    """Whether a k or l that can be stated is not, in general nor for one of the queried columns."""
+    """Whether nothing at all is stated, in general nor for one of the queried columns."""
     from sqlglot import exp
 
     if not queried:
-        spoken = [_spoken(said.general), _any([*said.people, *said.anywhere])]
-        return _unless(spoken)
+        stated = [e for demand in DEMANDS for e in said.general[demand]]
+        return _unless(_any([*stated, *said.people, *said.anywhere]))
     parts = []
     for name in queried:
         own = said.columns.get(name, {})
-        both = {demand: [*said.general[demand], *own.get(demand, [])] for demand in DEMANDS}
-        parts.append(_unless([_spoken(both), _any([*said.people, *said.people_of.get(name, [])])]))
-    stated = [part for part in dict.fromkeys(parts) if part is not None]
-    return exp.or_(*stated) if stated else None
+        stated = [e for d in DEMANDS for e in (*said.general[d], *own.get(d, []))]
+        parts.append(_unless(_any([*stated, *said.people, *said.people_of.get(name, [])])))
+    silent = [part for part in dict.fromkeys(parts) if part is not None]
+    return exp.or_(*silent) if silent else None
 
 
-def _spoken(stated: Mapping[str, list[exp.Expr]]) -> exp.Expr:
-    """Whether each of k and l that has a place is stated there; else t or epsilon."""
+def _unless(spoken: exp.Expr) -> exp.Expr | None:
+    """Whether this does not hold; None where it always does."""
     from sqlglot import exp
 
-    needed = [_any(stated[demand]) for demand in ("k", "l") if stated[demand]]
-    if not needed:
-        return _any([*stated["t"], *stated["epsilon"]])
-    asked = [one for one in needed if one != exp.true()]
-    return exp.and_(*asked) if asked else exp.true()
-
-
-def _unless(spoken: list[exp.Expr]) -> exp.Expr | None:
-    """Whether none of these holds; None where one always does."""
-    from sqlglot import exp
-
-    if exp.true() in spoken:
-        return None
-    known = [one for one in spoken if one != exp.false()]
-    return exp.paren(exp.or_(*known)).not_() if known else exp.true()
+    return None if spoken == exp.true() else exp.paren(spoken).not_()
 
 
 def _any(stated: list[exp.Expr]) -> exp.Expr:
@@ -237,10 +281,14 @@ def _largest(parts: list[exp.Expr]) -> exp.Expr:
 
 
 def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
-    """Somebody with several rows demands the most that any of them says."""
+    """Look demands up by person in the whole table that states them, whichever row was joined.
+
+    A row of a joined table may be absent (LEFT JOIN), or be the mildest of several of its person:
+    what the asker's ON and WHERE leave of it says nothing about what the person demands.
+    """
     from sqlglot import exp
 
-    tables = plan.scope.tables
+    tables, main = plan.scope.tables, plan.scope.main
     found: dict[str, list[exp.Expr]] = {}
     every = [*(e for es in said.general.values() for e in es), *said.anywhere]
     kinds = {e: "t" if name in ("t", "epsilon") else "k" for name, es in said.demands.items()
@@ -248,16 +296,19 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
     for expression in dict.fromkeys([*every, *kinds]):
         if isinstance(expression, exp.Column) and expression.table in tables:
             found.setdefault(expression.table, []).append(expression)
+    if not plan.repeat:  # each person has the one row that is read
+        found.pop(main, None)
     swapped: dict[exp.Expr, exp.Expr] = {}
+    total = TotalRows(plan.scope)
     for alias, columns in found.items():
-        person = tables[alias].person
-        if person is None:
+        person, owner = tables[alias].person, plan.scope.person
+        if person is None or owner is None:
             raise SchemaError(
                 "People's demands must stand in the table that FROM names, or in one with a "
                 "person column."
             )
         name = f"{BY_PERSON}_{len(swapped)}" if swapped else BY_PERSON
-        key = exp.column(person, table=alias, quoted=True)
+        key = total(exp.column(person, table=alias, quoted=True))
         parts: list[exp.Expr] = [exp.alias_(key.copy(), "person")]
         for i, column in enumerate(columns):
             strictest = exp.Min if kinds.get(column) == "t" else exp.Max
@@ -265,7 +316,7 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
             swapped[column] = exp.column(f"d{i}", table=name)
         grouped = exp.select(*parts).from_(named(tables[alias].name, alias))
         grouped = grouped.group_by(key.copy())
-        match = exp.EQ(this=key, expression=exp.column("person", table=name))
+        match = exp.EQ(this=total(owner), expression=exp.column("person", table=name))
         source = source.join(grouped.subquery(name), on=match, join_type="left")
 
     def swap(stated: dict[str, list[exp.Expr]]) -> dict[str, list[exp.Expr]]:
@@ -274,6 +325,7 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
     said.demands, said.general = swap(said.demands), swap(said.general)
     said.columns = {name: swap(own) for name, own in said.columns.items()}
     said.anywhere = [swapped.get(e, e) for e in said.anywhere]
+    said.owed = [swapped.get(e, e) for e in said.owed]
     return source
 
 
@@ -286,7 +338,14 @@ def _with_people(
     person = plan.scope.person
     if person is None:
         raise SchemaError("Policies are keyed by person: declare the person column of the table.")
-    rows = for_columns(people, plan.queried)
+    kind = engine.run(source.copy().select(person.copy(), append=False).limit(0)).schema[0].type
+    if not _is_plain(kind):
+        raise SchemaError(
+            f"Policies are keyed by person, and the person column holds {kind}, which engines "
+            "write in different ways: give whole numbers or text."
+        )
+    owing = tuple(dict.fromkeys(c.name for c in plan.uncounted))
+    rows = for_columns(people, plan.queried, owing, general=_owes_general(plan))
     # Two plans may be compared side by side (by the ledger), each with its own policies.
     name = f"hm_policies_{next(_NUMBERS)}"
     engine.add(name, rows)
@@ -297,6 +356,8 @@ def _with_people(
     for demand in DEMANDS:
         if people[demand].null_count < people.num_rows:
             said.demands[demand].append(exp.column(demand, table=name))
+    if rows["owed"].null_count < rows.num_rows:
+        said.owed.append(exp.column("owed", table=name))
     said.people.append(exp.column("in_general", table=name))
     said.anywhere.append(exp.column("anywhere", table=name))
     for i, column in enumerate(plan.queried):
@@ -304,8 +365,16 @@ def _with_people(
     return source
 
 
-def for_columns(people: pa.Table, queried: tuple[str, ...]) -> pa.Table:
+def for_columns(
+    people: pa.Table,
+    queried: tuple[str, ...],
+    owing: tuple[str, ...] = (),
+    *,
+    general: bool = False,
+) -> pa.Table:
     """One row per person: the strictest that holds for the queried columns, and what is said.
+
+    ``owed`` is the l that is asked of the columns ``owing``, and in ``general`` where that counts.
 
     ``in_general``, ``anywhere`` and ``of_0`` ... are 1 where something is said in general, of any
     column, and of each queried column, else null.
@@ -321,6 +390,9 @@ def for_columns(people: pa.Table, queried: tuple[str, ...]) -> pa.Table:
         f"{'MAX' if demand in ('k', 'l') else 'MIN'}({demand}) FILTER (WHERE {holds}) AS {demand}"
         for demand in DEMANDS
     ]
+    owed = [f"\"column\" = '{_quoted(name)}'" for name in owing]
+    owed += ['"column" IS NULL'] if general else []
+    parts.append(f"MAX(l) FILTER (WHERE {' OR '.join(owed) or 'FALSE'}) AS owed")
     flags = {"in_general": '"column" IS NULL', "anywhere": "TRUE"}
     flags |= {f"of_{i}": f'"column" = {name}' for i, name in enumerate(names)}
     parts += [

@@ -9,11 +9,10 @@ import pyarrow as pa
 from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
 from halfmask.engines.sql import table as named
 from halfmask.errors import HierarchyError, QueryError
-from halfmask.query.parsing.chain import folded
-from halfmask.query.planning.planned import PlannedKey
-from halfmask.table.hierarchies.auto import Auto
-from halfmask.table.hierarchies.mask import Mask
-from halfmask.table.hierarchies.ordered import Ordered
+from halfmask.query.clauses import fold_name
+from halfmask.query.planning.elements import PlannedKey
+from halfmask.table.hierarchies.ladder import Mask, Ordered
+from halfmask.table.hierarchies.parse import Auto
 from halfmask.table.hierarchy import TOP, from_levels
 from halfmask.table.table import encode
 
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.catalog import Catalog, Source
-    from halfmask.query.parsing.chain import Chain, Step
-    from halfmask.query.planning.scope import Scope
+    from halfmask.query.clauses import Chain, Generalization
+    from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.planning.scope import QueryScope
     from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
 
 
 class Generalizations:
     """Walks the chain; ``notes`` says what changes nothing."""
 
-    def __init__(self, text: str, scope: Scope, catalog: Catalog, engine: Engine) -> None:
+    def __init__(self, text: str, scope: QueryScope, catalog: Catalog, engine: Engine) -> None:
         self.text, self.scope, self.catalog, self.engine = text, scope, catalog, engine
         self.notes: list[str] = []
 
@@ -67,14 +66,14 @@ class Generalizations:
         ]
         return planned, requests
 
-    def _key_of(self, step: Step, keys: list[tuple[str, exp.Expr]]) -> int:
+    def _key_of(self, step: Generalization, keys: list[tuple[str, exp.Expr]]) -> int:
         from sqlglot import exp
 
         for i, (name, expression) in enumerate(keys):
-            names = {folded(name)}
+            names = {fold_name(name)}
             if isinstance(expression, exp.Column):
-                names.add(folded(expression.name))
-            if folded(step.column) in names:
+                names.add(fold_name(expression.name))
+            if fold_name(step.column) in names:
                 return i
         raise QueryError(
             f"{step.column} is not grouped by; grouped by: {', '.join(n for n, _ in keys)}.",
@@ -85,7 +84,7 @@ class Generalizations:
 
     def _rule(
         self,
-        step: Step,
+        step: Generalization,
         key: tuple[str, exp.Expr],
         kind: Kind,
         before: list[Rule],
@@ -120,7 +119,7 @@ class Generalizations:
             self._step_error(step, f"{step.column} is at the top of its hierarchy already")
         return climb(hierarchy, height), hierarchy
 
-    def _hierarchy(self, step: Step, expression: exp.Expr) -> Hierarchy:
+    def _hierarchy(self, step: Generalization, expression: exp.Expr) -> Hierarchy:
         from sqlglot import exp
 
         if not isinstance(expression, exp.Column):
@@ -134,12 +133,12 @@ class Generalizations:
                     step, f"{step.column} has no hierarchy: declare one in the schema, or use del"
                 )
             self._refuse_found(step, declared.hierarchy)
-            self.catalog.hierarchies[at] = fitted(
+            self.catalog.hierarchies[at] = fit_hierarchy(
                 declared.hierarchy, expression.name, self._values(source, expression.name)
             )
         return self.catalog.hierarchies[at]
 
-    def _values(self, source: Source, name: str) -> pa.Array:
+    def _values(self, source: AskedTable, name: str) -> pa.Array:
         """The distinct values of a column."""
         from sqlglot import exp
 
@@ -148,7 +147,7 @@ class Generalizations:
         query = exp.select(exp.column(name, quoted=True)).distinct().from_(named(source.name))
         return encode(self.engine.run(query).column(0)).values
 
-    def _refuse_found(self, step: Step, builder: HierarchyBuilder) -> None:
+    def _refuse_found(self, step: Generalization, builder: HierarchyBuilder) -> None:
         """Refuse hierarchies that follow from the rows: a label would tell of others' values."""
         what = None
         if isinstance(builder, Auto):
@@ -160,13 +159,13 @@ class Generalizations:
         if what is not None:
             self._step_error(step, f"the hierarchy of {step.column} {what}; or use del")
 
-    def _step_error(self, step: Step, message: str) -> NoReturn:
+    def _step_error(self, step: Generalization, message: str) -> NoReturn:
         raise QueryError(
             f"{message}.", text=self.text, start=step.place.start, length=step.place.length
         )
 
 
-def fitted(builder: HierarchyBuilder, name: str, values: pa.Array) -> Hierarchy:
+def fit_hierarchy(builder: HierarchyBuilder, name: str, values: pa.Array) -> Hierarchy:
     """The declared hierarchy of ``values``; one that it has no place for stands under the top.
 
     Whether somebody has such a value must not show, so it cannot be an error here.

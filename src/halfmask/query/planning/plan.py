@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Request
 from halfmask.query.final import Final
-from halfmask.query.planning import vocabulary
 from halfmask.query.planning.aggregates import Aggregates
+from halfmask.query.planning.elements import Plan, requirements
 from halfmask.query.planning.generalizations import Generalizations
-from halfmask.query.planning.inline import inlined
-from halfmask.query.planning.joins import people_of
-from halfmask.query.planning.lookups import looked_up
-from halfmask.query.planning.planned import Plan
-from halfmask.query.planning.refusals import fail
-from halfmask.query.planning.requirements import requirements
-from halfmask.query.planning.scope import scope_of
+from halfmask.query.planning.inline import inline_derived_tables, people_of
+from halfmask.query.planning.scope import (
+    grouping_of,
+    look_up_constants,
+    refuse_hidden,
+    scope_of,
+    source_of,
+)
 from halfmask.query.total.rows import TotalRows
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.catalog import Catalog
-    from halfmask.query.parsing.parse import Statement
+    from halfmask.query.collect import Catalog
+    from halfmask.query.parse import Statement
 
 
 def plan(statement: Statement, catalog: Catalog, engine: Engine) -> Plan:
@@ -43,15 +44,17 @@ class _Planner:
     def __init__(self, statement: Statement, catalog: Catalog, engine: Engine) -> None:
         self.statement, self.catalog, self.engine = statement, catalog, engine
         self.text = statement.text
-        select = looked_up(self.text, inlined(self.text, statement.select), catalog, engine)
+        select = look_up_constants(
+            self.text, inline_derived_tables(self.text, statement.select), catalog, engine
+        )
         self.scope, self.select = scope_of(self.text, select, catalog)
         self.total = TotalRows(self.scope)
 
     def plan(self) -> Plan:
-        self._refuse_hidden()
-        source, chain = self.total.source(self._source()), self.statement.chain
+        refuse_hidden(self.scope, self.select)
+        source, chain = self.total.source(source_of(self.select)), self.statement.chain
         repeat = people_of(self.scope, self.engine, self.statement.rows_per_person).repeat
-        keys = self._grouping()
+        keys = grouping_of(self.text, self.select)
         aggregates = Aggregates(self.text, self.scope, self.select)
         types = aggregates.types(keys, self.total)
         for call in aggregates.calls():
@@ -84,6 +87,8 @@ class _Planner:
             splits=tuple(map(self.total, aggregates.conditions.splits)),
             missing=tuple(map(self.total, aggregates.conditions.missing)),
             split_values=tuple(map(self.total, self._split_values(aggregates))),
+            uncounted=self._uncounted(aggregates),
+            limits=tuple(map(self.total, aggregates.conditions.limits)),
         )
 
     def _undeclared(self) -> list[str]:
@@ -107,6 +112,19 @@ class _Planner:
         names = [c.name for c in self.select.find_all(exp.Column) if c.table]
         return tuple(dict.fromkeys((*names, *(c.name for c in self._named()))))
 
+    def _uncounted(self, aggregates: Aggregates) -> tuple[exp.Column, ...]:
+        """The columns that decide who stands in a row, or in a figure, and of which l counts none.
+
+        By a key or a condition a row may hold one value of such a column.
+        """
+        from sqlglot import exp
+
+        counted = aggregates.conditions.counted(self._named())
+        touched = [c for c in self.select.find_all(exp.Column) if c.table]
+        people = {(a, one.person) for a, one in self.scope.tables.items()}
+        found = [c for c in touched if c not in counted and (c.table, c.name) not in people]
+        return tuple(c.copy() for c in dict.fromkeys(found))
+
     def _named(self) -> list[exp.Column]:
         """The columns of ``l = 3 OF column``."""
         from sqlglot import exp
@@ -124,74 +142,3 @@ class _Planner:
         ):
             return []
         return list(dict.fromkeys((*aggregates.conditions.values, *self._named())))
-
-    def _refuse_hidden(self) -> None:
-        from sqlglot import exp
-
-        person = self.scope.person
-        for column in self.select.find_all(exp.Column):
-            if column.find_ancestor(exp.Join) or not column.table:
-                continue
-            counted = isinstance(column.parent, exp.Distinct) and isinstance(
-                column.parent.parent, exp.Count
-            )
-            if counted and person is not None and column == person:
-                continue
-            if self.scope.is_hidden(column):
-                fail(
-                    self.text,
-                    column,
-                    f"{column.name} identifies people or holds their demands: "
-                    "it may only tie tables together (or be counted: COUNT(DISTINCT person)).",
-                )
-
-    def _grouping(self) -> list[tuple[str, exp.Expr]]:
-        from sqlglot import exp
-
-        group = self.select.args.get("group")
-        keys: list[tuple[str, exp.Expr]] = []
-        for node in group.expressions if group else []:
-            expression, alias = self._key_expression(node)
-            if any(e == expression for _, e in keys):
-                continue
-            if expression.find(*vocabulary.aggregates()):
-                fail(self.text, node, "an aggregate cannot be grouped by.")
-            if not expression.find(exp.Column):
-                fail(self.text, node, "a constant groups nothing: leave it away.")
-            keys.append((alias or self._name_of(expression, len(keys)), expression))
-        return keys
-
-    def _key_expression(self, node: exp.Expr) -> tuple[exp.Expr, str]:
-        from sqlglot import exp
-
-        items = self.select.expressions
-        if isinstance(node, exp.Literal) and not node.is_string:
-            if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
-                fail(self.text, node, "there is no such column in the select list.")
-            item = items[int(node.name) - 1]
-            return item.unalias().copy(), item.alias
-        if isinstance(node, exp.Column) and not node.table:
-            item = next(e for e in items if e.alias.lower() == node.name.lower())
-            return item.unalias().copy(), item.alias
-        for item in items:
-            if isinstance(item, exp.Alias) and item.this == node:
-                return node.copy(), item.alias
-        return node.copy(), ""
-
-    def _name_of(self, expression: exp.Expr, index: int) -> str:
-        from sqlglot import exp
-
-        return expression.name if isinstance(expression, exp.Column) else f"key_{index + 1}"
-
-    def _source(self) -> exp.Select:
-        from sqlglot import exp
-
-        source = exp.Select()
-        name = "from_" if "from_" in self.select.args else "from"
-        for part in (name, "joins", "where"):
-            value = self.select.args.get(part)
-            if value is not None:
-                source.set(
-                    part, [v.copy() for v in value] if isinstance(value, list) else value.copy()
-                )
-        return source

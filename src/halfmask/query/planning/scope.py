@@ -1,24 +1,35 @@
-"""FROM and JOIN: which tables a query reads, what its names mean, whose rows they are."""
+"""FROM and JOIN: which tables a query reads, what its names mean, whose rows they are.
+
+Subqueries on tables that hold nobody's data: looked up before the query runs.
+
+``column IN (SELECT ...)`` and ``(SELECT one value)`` become constants, so that they mean no more
+than constants written by the asker. Only tables all of whose columns are declared as ``other``
+may be looked up: anything else could be about people.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from halfmask.engines.request import kind_of
+from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError
-from halfmask.query.planning.refusals import fail, refuse
+from halfmask.query import vocabulary
+from halfmask.query.vocabulary import fail, refuse
 from halfmask.table.demands import sources
 from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.query.catalog import Catalog, Source
+    from halfmask.engines.request import Engine
+    from halfmask.query.collect import AskedTable, Catalog
     from halfmask.table.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class JoinedTable:
     """One joined table and the pairs of columns that must be equal (left, right)."""
 
     alias: str
@@ -27,7 +38,7 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class QueryScope:
     """The tables of a query by alias; the first is the one in FROM.
 
     Attributes:
@@ -37,8 +48,8 @@ class Scope:
     """
 
     text: str
-    tables: dict[str, Source]
-    links: list[Link] = field(default_factory=list)
+    tables: dict[str, AskedTable]
+    links: list[JoinedTable] = field(default_factory=list)
 
     @property
     def main(self) -> str:
@@ -91,7 +102,7 @@ class Scope:
         return column.name in self.tables[column.table].hidden
 
 
-def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[Scope, exp.Select]:
+def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[QueryScope, exp.Select]:
     """Resolve every name of a query; the returned SELECT speaks of known columns only.
 
     Raises:
@@ -105,7 +116,7 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[Scope, ex
     source = select.args.get("from_") or select.args.get("from")
     if source is None or not isinstance(source.this, exp.Table):
         raise QueryError("the query names no table: add FROM.", text=text, start=len(text.rstrip()))
-    scope = Scope(text, {})
+    scope = QueryScope(text, {})
     _add_table(scope, source.this, catalog)
     joins = list(select.args.get("joins") or [])
     for join in joins:
@@ -129,7 +140,7 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[Scope, ex
     return scope, select
 
 
-def _require_demands(scope: Scope, main: exp.Expr, catalog: Catalog) -> None:
+def _require_demands(scope: QueryScope, main: exp.Expr, catalog: Catalog) -> None:
     """Refuse people's rows without the table in which these people state their demands."""
     read = list(scope.tables.values())
     if all(one.person is None for one in read) or any(_states(one.schema) for one in read):
@@ -148,7 +159,7 @@ def _states(schema: Schema | None) -> bool:
     return schema is not None and bool(sources(schema))
 
 
-def _add_table(scope: Scope, table: exp.Table, catalog: Catalog) -> None:
+def _add_table(scope: QueryScope, table: exp.Table, catalog: Catalog) -> None:
     from sqlglot import exp
 
     if (
@@ -175,7 +186,7 @@ def _add_table(scope: Scope, table: exp.Table, catalog: Catalog) -> None:
     table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
 
-def _using_to_on(scope: Scope, join: exp.Join) -> None:
+def _using_to_on(scope: QueryScope, join: exp.Join) -> None:
     from sqlglot import exp
 
     using = join.args.get("using")
@@ -197,7 +208,7 @@ def _using_to_on(scope: Scope, join: exp.Join) -> None:
     join.set("on", exp.and_(*conditions))
 
 
-def _link(scope: Scope, join: exp.Join) -> Link:
+def _link(scope: QueryScope, join: exp.Join) -> JoinedTable:
     from sqlglot import exp
 
     side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
@@ -218,7 +229,7 @@ def _link(scope: Scope, join: exp.Join) -> Link:
             fail(scope.text, join, f"the condition must tie {alias} to a table before it.")
         pairs.append((left, right))
     _same_person(scope, join, alias, pairs)
-    return Link(
+    return JoinedTable(
         alias,
         tuple(pairs),
         min((n.meta["start"] for n in join.walk() if "start" in n.meta), default=0),
@@ -226,13 +237,20 @@ def _link(scope: Scope, join: exp.Join) -> Link:
 
 
 def _same_person(
-    scope: Scope, join: exp.Join, alias: str, pairs: list[tuple[exp.Column, exp.Column]]
+    scope: QueryScope, join: exp.Join, alias: str, pairs: list[tuple[exp.Column, exp.Column]]
 ) -> None:
     person = scope.tables[alias].person
     if person is None:
         return
     for left, right in pairs:
         if right.name == person and left.name == scope.tables[left.table].person:
+            if not _same_type(scope, left, right):
+                fail(
+                    scope.text,
+                    join,
+                    f"{left.table}.{left.name} and {alias}.{person} are of different types: one "
+                    "person could be written in several ways. Give the person columns one type.",
+                )
             return
     fail(
         scope.text,
@@ -240,6 +258,17 @@ def _same_person(
         f"{alias} holds rows about people: join it on the person "
         f"({person}), else one person's data would enter under another's policy.",
     )
+
+
+def _same_type(scope: QueryScope, left: exp.Column, right: exp.Column) -> bool:
+    """Whether values of two person columns are equal exactly where they name one person."""
+    import pyarrow as pa
+
+    types = []
+    for column in (left, right):
+        found = scope.tables[column.table].columns[column.name]
+        types.append(found.value_type if pa.types.is_dictionary(found) else found)
+    return types[0] == types[1] or kind_of(types[0]) == kind_of(types[1]) in ("integer", "text")
 
 
 def _is_output_name(column: exp.Column, select: exp.Select) -> bool:
@@ -261,3 +290,153 @@ def _column(alias: str, name: str) -> exp.Column:
     from sqlglot import exp
 
     return exp.column(name, table=alias, quoted=True)
+
+
+MOST_VALUES = 1_000
+
+
+def refuse_hidden(scope: QueryScope, select: exp.Select) -> None:
+    """Refuse columns that identify people or hold their demands, but to join and to count by.
+
+    Raises:
+        QueryError: pointing at the column.
+    """
+    from sqlglot import exp
+
+    for column in select.find_all(exp.Column):
+        if column.find_ancestor(exp.Join) or not column.table or not scope.is_hidden(column):
+            continue
+        distinct = column.parent
+        counted = isinstance(distinct, exp.Distinct) and isinstance(distinct.parent, exp.Count)
+        if counted and scope.person is not None and column == scope.person:
+            continue
+        fail(
+            scope.text,
+            column,
+            f"{column.name} identifies people or holds their demands: it may only tie tables "
+            "together (or be counted: COUNT(DISTINCT person)).",
+        )
+
+
+def grouping_of(text: str, select: exp.Select) -> list[tuple[str, exp.Expr]]:
+    """What is grouped by, each with its name in the answer; by expression, alias or position."""
+    from sqlglot import exp
+
+    group = select.args.get("group")
+    keys: list[tuple[str, exp.Expr]] = []
+    for node in group.expressions if group else []:
+        expression, alias = _key_of(text, node, select.expressions)
+        if any(known == expression for _, known in keys):
+            continue
+        if expression.find(*vocabulary.aggregates()):
+            fail(text, node, "an aggregate cannot be grouped by.")
+        if not expression.find(exp.Column):
+            fail(text, node, "a constant groups nothing: leave it away.")
+        column = expression.name if isinstance(expression, exp.Column) else ""
+        keys.append((alias or column or f"key_{len(keys) + 1}", expression))
+    return keys
+
+
+def _key_of(text: str, node: exp.Expr, items: list[exp.Expr]) -> tuple[exp.Expr, str]:
+    from sqlglot import exp
+
+    item = None
+    if isinstance(node, exp.Literal) and not node.is_string:
+        if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
+            fail(text, node, "there is no such column in the select list.")
+        item = items[int(node.name) - 1]
+    elif isinstance(node, exp.Column) and not node.table:
+        item = next(e for e in items if e.alias.lower() == node.name.lower())
+    if item is not None:
+        return item.unalias().copy(), item.alias
+    named = [e for e in items if isinstance(e, exp.Alias) and e.this == node]
+    return node.copy(), named[0].alias if named else ""
+
+
+def source_of(select: exp.Select) -> exp.Select:
+    """FROM, JOIN and WHERE of a query, without a select list."""
+    from sqlglot import exp
+
+    source = exp.Select()
+    for part in ("from_", "from", "joins", "where"):
+        value = select.args.get(part)
+        if value is not None:
+            copies = [v.copy() for v in value] if isinstance(value, list) else value.copy()
+            source.set(part, copies)
+    return source
+
+
+def look_up_constants(
+    text: str, select: exp.Select, catalog: Catalog, engine: Engine
+) -> exp.Select:
+    """The query with its subqueries replaced by what they find.
+
+    Raises:
+        UnsupportedQueryError: a subquery reads people's rows, or depends on the outer query.
+    """
+    from sqlglot import exp
+
+    select = select.copy()
+    for node in list(select.find_all(exp.In)):
+        query = node.args.get("query")
+        if query is not None:
+            inner = query.this if isinstance(query, exp.Subquery) else query
+            values = _values(text, inner, catalog, engine)
+            listed = exp.In(this=node.this.copy(), expressions=values)
+            node.replace(listed if values else exp.false())
+    for one in list(select.find_all(exp.Subquery)):
+        if isinstance(one.parent, exp.From | exp.Join | exp.Exists):
+            continue
+        values = _values(text, one.this, catalog, engine)
+        if len(values) > 1:
+            fail(text, one, "this subquery finds several values: use IN, or an aggregate.")
+        one.replace(values[0] if values else exp.null())
+    return select
+
+
+def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp.Expr]:
+    from sqlglot import exp
+
+    if not isinstance(inner, exp.Select):
+        fail(text, inner, vocabulary.REASONS["Subquery"])
+    query = inner.copy()
+    query.set("distinct", None)
+    refuse(text, query)
+    source = query.args.get("from_") or query.args.get("from")
+    if query.args.get("joins") or source is None or not isinstance(source.this, exp.Table):
+        fail(text, inner, "a subquery may read one table that holds nobody's data.")
+    if any(query.args.get(name) for name in ("order", "limit", "offset")):
+        fail(text, inner, "a subquery is a set of values: ORDER BY and LIMIT do not belong there.")
+    if len(query.expressions) != 1:
+        fail(text, inner, "a subquery must select one column.")
+    table = _reference(text, source.this, catalog)
+    alias = source.this.alias_or_name
+    for column in query.find_all(exp.Column):
+        name = table.find(column.name)
+        if name is None or column.table.lower() not in ("", alias.lower()):
+            fail(text, column, "a subquery may speak of its own table only.")
+        column.set("this", exp.to_identifier(name, quoted=True))
+        column.set("table", None)
+    source.set("this", named(table.name))
+    selected = query.expressions[0].unalias()
+    query.set("expressions", [exp.alias_(selected, "v")])
+    if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):
+        query.set("distinct", exp.Distinct())
+    found = list(dict.fromkeys(engine.run(query)["v"].to_pylist()))
+    if len(found) > MOST_VALUES:
+        fail(text, inner, f"this subquery finds more than {MOST_VALUES} values: join the table.")
+    return [exp.null() if value is None else exp.convert(value) for value in found]
+
+
+def _reference(text: str, node: exp.Table, catalog: Catalog) -> AskedTable:
+    table = None if node.args.get("db") else catalog.find(node.name)
+    if table is None:
+        fail(text, node, f"there is no table {node.name}.")
+    if table.schema is None or table.hidden or any(table.role(c) != "other" for c in table.columns):
+        fail(
+            text,
+            node,
+            "a subquery on rows about people would escape the grouping. If this table holds "
+            "nobody's data, declare all its columns as other in its schema.",
+        )
+    return table

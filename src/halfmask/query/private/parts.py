@@ -1,29 +1,104 @@
-"""The aggregates of a question under differential privacy: what each needs, bounded, from rows."""
+"""Values as whole steps, intervals and public codes, computed by the engine within their bounds.
+
+The aggregates of a question under differential privacy: what each needs, bounded, from rows.
+
+From an engine's totals to one exact figure per group, empty public groups included.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
-from halfmask.dp.declared import bounds_of
-from halfmask.dp.questions import Kind, Question, Scale
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.dp.budget import bounds_of
+from halfmask.dp.domain import Bins
+from halfmask.dp.views import INTERVALS, STEPS, ExactCounts, Question, QuestionKind, Scale
+from halfmask.engines.levels import BoundedTerm
 from halfmask.engines.request import kind_of
-from halfmask.engines.tally import Part
-from halfmask.query.planning import vocabulary
-from halfmask.query.planning.refusals import fail
-from halfmask.query.private.steps import interval, whole
+from halfmask.query import vocabulary
+from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
     from sqlglot import exp
 
-    from halfmask.query.planning.scope import Scope
+    from halfmask.engines.request import Engine
+    from halfmask.query.planning.scope import QueryScope
+    from halfmask.query.private.personal import Audience
+    from halfmask.query.private.plan import NoiseKey, NoisePlan
     from halfmask.query.total.rows import TotalRows
 
+    Ints = NDArray[np.int64]
+
+
+def whole(argument: exp.Expr, scale: Scale) -> exp.Expr:
+    """A value as a whole number of steps from the center, clipped; null where it is missing."""
+    from sqlglot import exp
+
+    value = exp.cast(argument.copy(), "double")
+    shifted = exp.paren(value.copy() - _double(scale.center))
+    steps = exp.Div(this=shifted, expression=_double(scale.step), typed=True)
+    rounded = exp.Floor(this=steps + _double(0.5))
+    return _within(value, scale, rounded, (-STEPS, STEPS))
+
+
+def interval(argument: exp.Expr, scale: Scale) -> exp.Expr:
+    """The number of the interval that a value falls into; null where it is missing."""
+    from sqlglot import exp
+
+    value = exp.cast(argument.copy(), "double")
+    shifted = exp.paren(value.copy() - _double(scale.low))
+    width = _double((scale.high - scale.low) / INTERVALS)
+    place = exp.Floor(this=exp.Div(this=shifted, expression=width, typed=True))
+    return _within(value, scale, place, (0, INTERVALS - 1))
+
+
+def bin_number(argument: exp.Expr, domain: Bins) -> exp.Expr:
+    """The code of the public interval that a value falls into, as the domain has it."""
+    from sqlglot import exp
+
+    value = exp.cast(argument.copy(), "double")
+    last = len(domain.edges) - 2
+    case = exp.Case().when(value.is_(exp.null()), _integer(last + 1 if domain.missing else 0))
+    for code, edge in enumerate(domain.edges[1:-1]):
+        case = case.when(exp.LT(this=value.copy(), expression=_double(edge)), _integer(code))
+    return case.else_(_integer(last))
+
+
+def _within(value: exp.Expr, scale: Scale, inside: exp.Expr, ends: tuple[int, int]) -> exp.Expr:
+    from sqlglot import exp
+
+    low, high = ends
+    return (
+        exp.Case()
+        .when(value.is_(exp.null()), exp.null())
+        .when(exp.LTE(this=value.copy(), expression=_double(scale.low)), _integer(low))
+        .when(exp.GTE(this=value.copy(), expression=_double(scale.high)), _integer(high))
+        .else_(exp.cast(inside, "bigint"))
+    )
+
+
+def _double(value: float) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.cast(exp.Literal.number(repr(float(value))), "double")
+
+
+def _integer(value: int) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.cast(exp.Literal.number(str(value)), "bigint")
+
+
 PEOPLE = "people, each once"
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, QuestionKind] = {
     "count": "count",
     "sum": "sum",
     "avg": "mean",
@@ -40,7 +115,7 @@ class _One:
     """One aggregate: its kind, its argument (None: rows) and the bounds of it."""
 
     call: exp.Expr
-    kind: Kind
+    kind: QuestionKind
     argument: exp.Expr | None
     label: str = ""
     scale: Scale | None = None
@@ -48,10 +123,10 @@ class _One:
     sample: bool = False
 
 
-class Asked:
+class NoiseAggregates:
     """Collects the aggregates of a question."""
 
-    def __init__(self, scope: Scope, declared: Mapping[str, object], total: TotalRows) -> None:
+    def __init__(self, scope: QueryScope, declared: Mapping[str, object], total: TotalRows) -> None:
         self.scope, self.declared, self.total = scope, declared, total
         self._all: list[_One] = []
 
@@ -102,7 +177,7 @@ class Asked:
         kept = [one.label for one in self._all if one.label and one.kind != "quantile"]
         return tuple(dict.fromkeys(kept))
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[BoundedTerm, ...]:
         """What the engine adds up, in the order of ``labels``."""
         found = []
         for label in self.labels():
@@ -112,12 +187,12 @@ class Asked:
             argument = same[0].argument
             assert argument is not None  # noqa: S101 - what has a label has an argument
             if not summing:
-                found.append(Part(argument, distinct=label == PEOPLE))
+                found.append(BoundedTerm(argument, distinct=label == PEOPLE))
                 continue
             scale = self._used(summing[0])
             assert scale is not None  # noqa: S101 - whatever is summed has bounds
             squared = bool(kinds & {"variance", "deviation"})
-            found.append(Part(whole(argument, scale), summed=True, squared=squared))
+            found.append(BoundedTerm(whole(argument, scale), summed=True, squared=squared))
         return tuple(found)
 
     def trees(self) -> dict[str, exp.Expr]:
@@ -231,3 +306,130 @@ def _number(node: exp.Expr) -> float | None:
         if isinstance(value, exp.Literal) and not value.is_string:
             found.append(sign * float(value.name))
     return found[0] if len(found) == 1 and len(_operands(node)) == 2 else None
+
+
+@dataclass(frozen=True, eq=False)
+class ExactGroups:
+    """The groups of a question: their keys as the answer shows them, and exact figures.
+
+    Attributes:
+        keys: per grouping column, the value of each group.
+        exact: figures that get noise before anything leaves; one for each level that is read apart.
+    """
+
+    keys: tuple[pa.Array, ...]
+    exact: tuple[ExactCounts, ...]
+
+    def __repr__(self) -> str:
+        return f"Grouped({len(self.exact[0].counts)} groups)"
+
+
+def collect_totals(plan: NoisePlan, engine: Engine, whose: Audience | None = None) -> ExactGroups:
+    """Ask the engine for the totals of the people who are read, and put them at their groups."""
+    source, alias = plan.scope.tables[plan.scope.main], plan.scope.main
+    bounded = plan.tally if whose is None else whose.tally(plan.tally, source, alias)
+    totals = engine.tally(bounded)
+    trees = {
+        label: engine.tally(replace(bounded, keys=(*bounded.keys, place), parts=()))
+        for label, place in plan.trees.items()
+    }
+    _, keys = _cells(plan.keys, totals)
+    size = len(keys[0]) if keys else 1
+    found = []
+    for level in bounded.kept if bounded.apart else (None,):
+        some = _of_level(totals, level)
+        histograms = {
+            label: _histogram(plan.keys, keys, _of_level(tree, level), size)
+            for label, tree in trees.items()
+        }
+        exact = _summed(plan.labels, _cells(plan.keys, some)[0], some, size)
+        found.append(replace(exact, histograms=histograms))
+    return ExactGroups(tuple(keys), tuple(found))
+
+
+def _of_level(totals: pa.Table, level: int | None) -> pa.Table:
+    return totals if level is None else totals.filter(pc.equal(totals["level"], level))
+
+
+def _summed(labels: Sequence[str], cells: Ints, totals: pa.Table, size: int) -> ExactCounts:
+    def vector(name: str) -> Ints:
+        found = np.zeros(size, np.int64)
+        if totals.num_rows:
+            np.add.at(found, cells, totals[name].cast(pa.int64()).to_numpy())
+        return found
+
+    have = set(totals.column_names)
+    sums, squares, present = (
+        {label: vector(f"{kind}{i}") for i, label in enumerate(labels) if f"{kind}{i}" in have}
+        for kind in "sqn"
+    )
+    return ExactCounts(vector("rows"), sums, squares, present)
+
+
+def _histogram(
+    keys: Sequence[NoiseKey], shown: Sequence[pa.Array], totals: pa.Table, size: int
+) -> Ints:
+    """Rows per group and interval; values that are missing are in none."""
+    places = totals[f"g{len(keys)}"].combine_chunks()
+    some = totals.filter(places.is_valid())
+    found = np.zeros((size, INTERVALS), np.int64)
+    if some.num_rows:
+        at = np.clip(some[f"g{len(keys)}"].cast(pa.int64()).to_numpy(), 0, INTERVALS - 1)
+        cells = _known(keys, shown, some)
+        rows = some["rows"].cast(pa.int64()).to_numpy()
+        # Rows of a person are drawn anew: a group may come up that has no count and stays hidden.
+        there = cells >= 0
+        np.add.at(found, (cells[there], at[there]), rows[there])
+    return found
+
+
+def _cells(keys: Sequence[NoiseKey], totals: pa.Table) -> tuple[Ints, list[pa.Array]]:
+    """The group of each total, and what the groups are called."""
+    codes, sizes, values = [], [], []
+    for i, key in enumerate(keys):
+        code, names = _coded(key, totals[f"g{i}"])
+        codes.append(code)
+        sizes.append(len(names))
+        values.append(names)
+    public = all(key.domain is not None for key in keys)
+    flat = np.zeros(totals.num_rows, np.int64)
+    for code, count in zip(codes, sizes, strict=True):
+        flat = flat * count + code
+    if public:
+        every = np.arange(prod(sizes))
+        cells = flat
+    else:
+        every, cells = np.unique(flat, return_inverse=True)
+    shown = []
+    for i in reversed(range(len(keys))):
+        every, code = np.divmod(every, sizes[i])
+        shown.append(values[i].take(pa.array(code)))
+    return cells.astype(np.int64), shown[::-1]
+
+
+def _known(keys: Sequence[NoiseKey], shown: Sequence[pa.Array], totals: pa.Table) -> Ints:
+    """The groups of totals among groups that were found before, by their names; -1 for others."""
+    place = {group: i for i, group in enumerate(zip(*(v.to_pylist() for v in shown), strict=True))}
+    named = []
+    for i, key in enumerate(keys):
+        code, names = _coded(key, totals[f"g{i}"])
+        named.append(names.take(pa.array(code)).to_pylist())
+    if not keys:
+        return np.zeros(totals.num_rows, np.int64)
+    return np.array([place.get(group, -1) for group in zip(*named, strict=True)], np.int64)
+
+
+def _coded(key: NoiseKey, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
+    """Per total the code of its key, and per code the value that the answer shows."""
+    whole = column.combine_chunks()
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.cast(whole.type.value_type)
+    if isinstance(key.domain, Bins):
+        return whole.cast(pa.int64()).to_numpy(), pa.array(key.domain.labels, pa.string())
+    if key.domain is not None:
+        names = key.domain.decode(np.arange(len(key.domain)), np.random.default_rng(0), key.kind)
+        return key.domain.encode(whole).astype(np.int64), names
+    # In the order of the values: the engine's own order would tell about groups that stay hidden.
+    names = pc.unique(whole)
+    names = names.take(pc.array_sort_indices(names))
+    return pc.index_in(whole, value_set=names).to_numpy().astype(np.int64), names

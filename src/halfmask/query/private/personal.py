@@ -11,19 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from halfmask.dp.accountant import Scope as Spender
+from halfmask.dp.accountant import SpendingScope as Spender
 from halfmask.dp.accountant import unit
 from halfmask.dp.budget import Approximate, Pure, budget
 from halfmask.dp.ledger import identity
-from halfmask.dp.personal.levels import (
+from halfmask.dp.personal import (
     IGNORED,
     NOBODY,
-    Levels,
-    kept_levels,
+    EpsilonLevels,
+    levels_in_force,
+    personal_costs,
     require_quiet,
     require_share,
 )
-from halfmask.dp.personal.sampling import personal_costs
 from halfmask.engines.request import kind_of
 from halfmask.errors import SchemaError, UnsupportedQueryError
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Budget, Number
-    from halfmask.engines.tally import Tally
-    from halfmask.query.catalog import Source
-    from halfmask.query.private.clause import PrivateStatement
-    from halfmask.query.private.plan import PrivatePlan
+    from halfmask.engines.levels import BoundedTally
+    from halfmask.query.collect import AskedTable
+    from halfmask.query.parse import NoiseStatement
+    from halfmask.query.private.plan import NoisePlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Audience:
     """
 
     promise: Pure | Approximate
-    levels: Levels | None = None
+    levels: EpsilonLevels | None = None
     costs: tuple[Fraction, ...] = ()
     apart: bool = False
     ignored: bool = False
@@ -96,7 +96,7 @@ class Audience:
         delta = self.promise.delta if isinstance(self.promise, Approximate) else 0
         return unit(budget(self.costs[code], delta))
 
-    def spender(self, source: Source, part: tuple[str, ...] | None) -> Spender:
+    def spender(self, source: AskedTable, part: tuple[str, ...] | None) -> Spender:
         """What the accountant must know."""
         name = identity(source.columns, source.person)
         if self.levels is None:
@@ -107,7 +107,7 @@ class Audience:
         limits = {self.levels.epsilons[code]: self.limit(code) for code in self.read}
         return Spender(paid, limits, part=part, table=name)
 
-    def tally(self, request: Tally, source: Source, alias: str) -> Tally:
+    def tally(self, request: BoundedTally, source: AskedTable, alias: str) -> BoundedTally:
         """The request, of the people who are read only."""
         if self.levels is None:
             return request
@@ -125,7 +125,7 @@ class Audience:
         if self.levels is None or not self.apart:
             return {}
         delta = self.promise.delta if isinstance(self.promise, Approximate) else 0
-        return {"personal": self.levels.told(self.costs, delta)}
+        return {"personal": self.levels.describe(self.costs, delta)}
 
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
@@ -151,8 +151,8 @@ class Audience:
 
 
 def audience(
-    plan: PrivatePlan,
-    statement: PrivateStatement,
+    plan: NoisePlan,
+    statement: NoiseStatement,
     promise: Pure | Approximate | None,
     *,
     delta: Number,
@@ -162,7 +162,7 @@ def audience(
 ) -> Audience:
     """Who can be read: at ``promise``, or where it is None at everybody's own epsilon."""
     source = plan.scope.tables[plan.scope.main]
-    levels = kept_levels(source.schema, demands)
+    levels = levels_in_force(source.schema, demands)
     ignored = demands == "ignore"
     part = None if accountant is None else plan.parts.get(accountant.partition)
     if promise is not None:
@@ -181,14 +181,14 @@ def audience(
     return Audience(budget(max(costs), delta), levels, costs, apart=True)
 
 
-def _level(levels: Levels, source: Source, alias: str) -> exp.Expr:
+def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
     """A row's level, counted from 1; 0 below all of them and for what is no demand.
 
     It never fails: what is missing, infinite or no number has a level too.
     """
     from sqlglot import exp
 
-    from halfmask.dp.personal.levels import MOST
+    from halfmask.dp.personal import MOST
 
     found: list[exp.Expr] = []
     for place in levels.sources:
@@ -209,5 +209,5 @@ def _level(levels: Levels, source: Source, alias: str) -> exp.Expr:
     return found[0] if len(found) == 1 else exp.Least(this=found[0], expressions=found[1:])
 
 
-def _refuse(statement: PrivateStatement, message: str) -> NoReturn:
+def _refuse(statement: NoiseStatement, message: str) -> NoReturn:
     raise UnsupportedQueryError(message, text=statement.text, start=statement.start, length=4)

@@ -1,6 +1,7 @@
 """How a question under differential privacy is answered: groups, figures, and the engine's part.
 
-Everything is decided from the query, the schema and column types; no row is read here.
+Everything is decided from the query, the schema and column types; no row is read here. A question
+speaks of one table, and of nothing that identifies people.
 """
 
 from __future__ import annotations
@@ -11,36 +12,92 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.declared import bounds_of, declared_domains
+from halfmask.dp.budget import bounds_of, declared_domains
 from halfmask.dp.domain import Bins, Domain, domain_of
+from halfmask.engines.levels import BoundedTally
 from halfmask.engines.request import kind_of
-from halfmask.engines.tally import Tally
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.query.final import Final
 from halfmask.query.planning.aggregates import Aggregates
-from halfmask.query.planning.planned import PlannedKey
-from halfmask.query.planning.refusals import fail
-from halfmask.query.private import parts as parts
-from halfmask.query.private.scope import grouping, private_scope
-from halfmask.query.private.steps import binned
+from halfmask.query.planning.elements import PlannedKey
+from halfmask.query.planning.scope import (
+    QueryScope,
+    grouping_of,
+    refuse_hidden,
+    scope_of,
+    source_of,
+)
+from halfmask.query.private import parts
+from halfmask.query.private.parts import bin_number
 from halfmask.query.total.rows import TotalRows
+from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlglot import exp
 
-    from halfmask.dp.questions import Question
+    from halfmask.dp.views import Question
     from halfmask.engines.request import Engine
-    from halfmask.query.catalog import Catalog
-    from halfmask.query.planning.scope import Scope
-    from halfmask.query.private.clause import PrivateStatement
+    from halfmask.query.collect import Catalog
+    from halfmask.query.parse import NoiseStatement
+    from halfmask.query.planning.scope import QueryScope
+
+
+def private_scope(statement: NoiseStatement, catalog: Catalog) -> tuple[QueryScope, exp.Select]:
+    """Resolve the names of a question.
+
+    Raises:
+        QueryError: with line, column and a caret.
+    """
+    from sqlglot import exp
+
+    text, select = statement.text, statement.select.copy()
+    for join in select.args.get("joins") or []:
+        fail(
+            text,
+            join,
+            "a join is refused under EPSILON: one person's row could reach many others. Join "
+            "beforehand, into one table with a person column.",
+        )
+    for node in select.find_all(exp.Select, exp.Subquery, exp.CTE):
+        if node is not select:
+            fail(text, node, "subqueries are refused under EPSILON: ask one table.")
+    _quantiles(text, select)
+    scope, select = scope_of(text, select, catalog)
+    refuse_hidden(scope, select)
+    return scope, select
+
+
+def _quantiles(text: str, select: exp.Select) -> None:
+    """Write every way to ask for a quantile as a median with a share beside it."""
+    from sqlglot import exp
+
+    names = ("PercentileCont", "PercentileDisc", "Quantile", "ApproxQuantile")
+    kinds = tuple(getattr(exp, name) for name in names if hasattr(exp, name))
+    for node in list(select.find_all(*kinds)):
+        within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+        if within is not None:
+            ordered = within.expression.expressions[0]
+            value, share, falls = ordered.this, node.this, bool(ordered.args.get("desc"))
+        else:
+            share = node.args.get("quantile") or node.args.get("expression")
+            value, falls = node.this, False
+        if not isinstance(share, exp.Literal) or share.is_string or not float(share.name) <= 1:
+            fail(text, node, "a quantile needs one share from 0 to 1, such as 0.9.")
+        at = 1 - float(share.name) if falls else float(share.name)
+        whole = within or node
+        median = exp.Median(this=value.copy(), share=exp.Literal.number(str(at)))
+        if whole is select:
+            return
+        whole.replace(median)
+
 
 MOST_GROUPS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateKey:
+class NoiseKey:
     """A grouping column.
 
     Attributes:
@@ -55,7 +112,7 @@ class PrivateKey:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivatePlan:
+class NoisePlan:
     """Everything that is decided before rows are read.
 
     Attributes:
@@ -72,10 +129,10 @@ class PrivatePlan:
         parts: per column that WHERE compares with listed values, the values that it keeps.
     """
 
-    scope: Scope
-    keys: tuple[PrivateKey, ...]
+    scope: QueryScope
+    keys: tuple[NoiseKey, ...]
     questions: tuple[Question, ...]
-    tally: Tally
+    tally: BoundedTally
     labels: tuple[str, ...]
     trees: Mapping[str, exp.Expr]
     final: exp.Select
@@ -91,13 +148,13 @@ class PrivatePlan:
 
 
 def plan_private(
-    statement: PrivateStatement,
+    statement: NoiseStatement,
     catalog: Catalog,
     engine: Engine,
     *,
     domains: Mapping[str, object],
     rows_per_person: int,
-) -> PrivatePlan:
+) -> NoisePlan:
     """Decide how a question is answered.
 
     Raises:
@@ -106,15 +163,15 @@ def plan_private(
     scope, select = private_scope(statement, catalog)
     source = scope.tables[scope.main]
     declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
-    keys = grouping(scope.text, select)
+    keys = grouping_of(scope.text, select)
     calls = Aggregates(scope.text, scope, select).calls()
     if not calls:
         fail(scope.text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
     total = TotalRows(scope)
-    asked = parts.Asked(scope, declared, total)
+    asked = parts.NoiseAggregates(scope, declared, total)
     for call in calls:
         asked.add(call)
-    rows = _rows(select, total)
+    rows = total.source(source_of(select))
     expressions = [total(expression) for _, expression in keys]
     types = _types(engine, rows, expressions, asked)
     grouped = [
@@ -124,14 +181,14 @@ def plan_private(
     _require_few(grouped)
     planned = [PlannedKey(key.name, isinstance(key.domain, Bins)) for key in grouped]
     final, names = Final(scope.text, select, calls).query(keys, planned)
-    return PrivatePlan(
+    return NoisePlan(
         scope=scope,
         keys=tuple(grouped),
         questions=asked.questions(),
-        tally=Tally(
+        tally=BoundedTally(
             rows,
             tuple(
-                binned(expression, key.domain) if isinstance(key.domain, Bins) else expression
+                bin_number(expression, key.domain) if isinstance(key.domain, Bins) else expression
                 for expression, key in zip(expressions, grouped, strict=True)
             ),
             asked.parts(),
@@ -150,18 +207,6 @@ def plan_private(
 
 def _place(item: exp.Expr, calls: list[exp.Expr]) -> int | None:
     return calls.index(item) if item in calls else None
-
-
-def _rows(select: exp.Select, total: TotalRows) -> exp.Select:
-    """FROM and WHERE of the query, without a select list."""
-    from sqlglot import exp
-
-    rows = exp.Select()
-    for part in ("from_", "from"):
-        if select.args.get(part) is not None:
-            rows.set(part, select.args[part].copy())
-    where = select.args.get("where")
-    return rows if where is None else rows.where(total.condition(where.this))
 
 
 def _parts(select: exp.Select, declared: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
@@ -203,7 +248,7 @@ def _same(value: object) -> str:
 
 
 def _types(
-    engine: Engine, rows: exp.Select, keys: list[exp.Expr], asked: parts.Asked
+    engine: Engine, rows: exp.Select, keys: list[exp.Expr], asked: parts.NoiseAggregates
 ) -> list[pa.DataType]:
     """Ask the engine for types without a row; refuses sums of what is no number."""
     from sqlglot import exp
@@ -218,19 +263,23 @@ def _types(
 
 
 def _key(
-    scope: Scope, name: str, expression: exp.Expr, declared: Mapping[str, object], kind: pa.DataType
-) -> PrivateKey:
+    scope: QueryScope,
+    name: str,
+    expression: exp.Expr,
+    declared: Mapping[str, object],
+    kind: pa.DataType,
+) -> NoiseKey:
     """A grouping column with its public domain, where one is declared."""
     from sqlglot import exp
 
     column = expression.name if isinstance(expression, exp.Column) else name
     stated = declared.get(column, declared.get(name))
     if stated is None:
-        return PrivateKey(name, None, kind)
+        return NoiseKey(name, None, kind)
     try:
         domain = domain_of(column, stated)
         _require_fit(domain, kind)
-        return PrivateKey(name, domain, kind)
+        return NoiseKey(name, domain, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         fail(
             scope.text,
@@ -256,7 +305,7 @@ def _require_fit(domain: Domain, kind: pa.DataType) -> None:
     domain.decode(np.arange(len(domain)), np.random.default_rng(0), kind)
 
 
-def _require_few(keys: list[PrivateKey]) -> None:
+def _require_few(keys: list[NoiseKey]) -> None:
     from math import prod
 
     groups = prod(len(key.domain) for key in keys if key.domain is not None)
@@ -264,7 +313,7 @@ def _require_few(keys: list[PrivateKey]) -> None:
         raise ParameterError("groups", groups, f"at most {MOST_GROUPS:,}; group by less")
 
 
-def _sizes(scope: Scope, select: exp.Select, declared: Mapping[str, object]) -> dict[str, int]:
+def _sizes(scope: QueryScope, select: exp.Select, declared: Mapping[str, object]) -> dict[str, int]:
     """How many public values each column has that the query reads; 2 where nobody says."""
     from sqlglot import exp
 

@@ -1,30 +1,147 @@
-"""Casts, texts and dates in total form: what does not convert is null, what grows is cut."""
+"""Expressions with what is known of their values, and the limits that values are kept within.
+
+Casts, texts and dates in total form: what does not convert is null, what grows is cut.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
 from halfmask.engines import evaluate
-from halfmask.query.planning.refusals import fail
-from halfmask.query.total.typed import (
-    DATES,
-    Typed,
-    compared,
-    double,
-    guarded,
-    literal,
-    ready,
-    whole_of_boolean,
-)
+from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from halfmask.query.total.rows import TotalRows
+
+
+MOST_WHOLE = (1 << 62) - 1  # the sum of two stays within 64 bits
+MOST_FACTORS = 6  # so many numbers of 1e30, multiplied, stay far within a double
+MOST, LEAST = 1e30, 1e-30
+MOST_EXPONENT = 69.0  # e to this power is just below MOST
+MOST_DIGITS = 28  # ten thousand million decimals of so many digits add up within 38
+MOST_DECIMALS = 15
+MOST_MULTIPLE = 1_000_000  # a whole number times so much stays whole
+MOST_WIDTH = 10**15  # of an interval
+MOST_NODES = 20_000  # of one expression as rewritten
+NUMBERS = ("integer", "float", "decimal")
+DATES = ("date", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression that has a value for every row.
+
+    Attributes:
+        node: its total form.
+        kind: integer, float, decimal, text, boolean, date, timestamp, null or other.
+        constant: whether no row is read for it.
+        most: of whole numbers, the largest absolute value once they are clamped.
+        factors: of other numbers, how many are multiplied.
+        raw: whether its numbers may be any that a column holds.
+        decimal: of decimals, how many digits they have, and how many of them after the point.
+    """
+
+    node: exp.Expr
+    kind: str
+    constant: bool = False
+    most: int = 0
+    factors: int = 1
+    raw: bool = False
+    decimal: tuple[int, int] = (0, 0)
+
+
+def clamp_number(found: Typed, most: int = MOST_WHOLE) -> Typed:
+    """A number with which arithmetic cannot fail; values beyond the limits count as the limit."""
+    if found.kind == "null":
+        return Typed(double(found.node), "float", constant=True)
+    if found.kind == "integer":
+        if not found.raw:
+            return found
+        if found.most <= most:
+            return replace(found, node=in_brackets(found.node, "bigint"), raw=False)
+        return replace(found, node=_clamped(found.node, most), most=most, raw=False)
+    if not found.raw and found.kind == "float":
+        return found
+    return Typed(_between(double(found.node)), "float", found.constant, factors=found.factors)
+
+
+def double(node: exp.Expr) -> exp.Expr:
+    """The number as a double; every number has one."""
+    return in_brackets(node, "double")
+
+
+def in_brackets(node: exp.Expr, kind: str) -> exp.Expr:
+    """A copy of an expression, cast to a kind of values."""
+    return _cast(exp.paren(node), kind)
+
+
+def _cast(node: exp.Expr, kind: str) -> exp.Expr:
+    """A cast of a new expression, which is not copied."""
+    return exp.cast(node, _data_type(kind).copy(), copy=False)
+
+
+@cache
+def _data_type(kind: str) -> exp.DataType:
+    """A kind of values as SQL writes it, parsed once."""
+    return exp.DataType.build(kind)
+
+
+def case_of(*branches: tuple[exp.Expr, exp.Expr], other: exp.Expr | None = None) -> exp.Case:
+    """CASE WHEN ... THEN ... ELSE, each part of it copied once."""
+    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in branches]
+    found = exp.Case(ifs=ifs)
+    if other is not None:
+        found.set("default", other.copy())
+    return found
+
+
+def literal(value: float | str, kind: str = "double") -> exp.Expr:
+    """A constant of a kind."""
+    text = value if isinstance(value, str) else repr(value)
+    made = exp.Literal.string(text) if isinstance(value, str) else exp.Literal.number(text)
+    return _cast(made, kind)
+
+
+def whole_of_boolean(node: exp.Expr) -> exp.Expr:
+    """1 for what is true, 0 for what is false."""
+    return _cast(in_brackets(node, "int"), "bigint")
+
+
+def guard(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A value where a condition holds, else null."""
+    return case_of((condition, value))
+
+
+def compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """A comparison of two expressions, which are copied."""
+    return kind(this=left.copy(), expression=right.copy())
+
+
+def _clamped(node: exp.Expr, most: int) -> exp.Expr:
+    high, low = literal(most, "bigint"), literal(-most, "bigint")
+    return case_of(
+        (compare(exp.GT, node, high), high),
+        (compare(exp.LT, node, low), low),
+        other=in_brackets(node, "bigint"),
+    )
+
+
+def _between(node: exp.Expr) -> exp.Expr:
+    high, low, tiny, below = (literal(end) for end in (MOST, -MOST, LEAST, -LEAST))
+    return case_of(
+        (compare(exp.GT, node, high), high),
+        (compare(exp.LT, node, low), low),
+        (exp.and_(compare(exp.GT, node, below), compare(exp.LT, node, tiny)), literal(0.0)),
+        other=node,
+    )
+
 
 MOST_CHARACTERS = 1_000  # of a text that was put together
 MOST_WRITTEN = 100  # characters that one of a text may be replaced by
@@ -117,19 +234,19 @@ def bounded_numeric(node: exp.Expr) -> exp.Expr:
     """A number of any number of digits as a double."""
     ends = ("1e100", "-1e100", "1e-100", "-1e-100")
     high, low, tiny, below = (exp.Literal.number(end) for end in ends)
-    case = exp.Case().when(compared(exp.GT, node, high), literal(1e100))
-    case = case.when(compared(exp.LT, node, low), literal(-1e100))
-    near = exp.and_(compared(exp.GT, node, below), compared(exp.LT, node, tiny))
+    case = exp.Case().when(compare(exp.GT, node, high), literal(1e100))
+    case = case.when(compare(exp.LT, node, low), literal(-1e100))
+    near = exp.and_(compare(exp.GT, node, below), compare(exp.LT, node, tiny))
     return case.when(near, literal(0.0)).else_(exp.cast(node.copy(), "double"))
 
 
-def dated(node: exp.Expr, kind: str) -> exp.Expr:
+def clamp_date(node: exp.Expr, kind: str) -> exp.Expr:
     """A date within the years that every engine can compute with."""
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")
     end = f"{LAST} 23:59:59.999999" if kind == "timestamp" else LAST
     last, first = (exp.cast(exp.Literal.string(day), to) for day in (end, FIRST))
-    case = exp.Case().when(compared(exp.GT, node, last), last)
-    return case.when(compared(exp.LT, node, first), first).else_(node.copy())
+    case = exp.Case().when(compare(exp.GT, node, last), last)
+    return case.when(compare(exp.LT, node, first), first).else_(node.copy())
 
 
 def in_microseconds(node: exp.Expr, unit: str) -> exp.Expr:
@@ -147,10 +264,10 @@ def _refuse_conversion(total: TotalRows, node: exp.Expr, kind: str, target: str)
 
 
 def _to_whole(found: Typed) -> Typed:
-    value = double(ready(found).node)
+    value = double(clamp_number(found).node)
     near = exp.cast(exp.Floor(this=value.copy() + literal(0.5)), "bigint")
-    small = compared(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
-    return Typed(guarded(small, near), "integer", most=1 << 61)
+    small = compare(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
+    return Typed(guard(small, near), "integer", most=1 << 61)
 
 
 def _to_float(found: Typed) -> Typed:
@@ -173,7 +290,7 @@ def _where_spelled(found: Typed, spelling: str, to: exp.DataType) -> exp.Expr:
     text = exp.Trim(this=found.node.copy())
     pattern = exp.Literal.string(f"^{spelling}$")
     matches = exp.paren(exp.RegexpLike(this=text, expression=pattern))
-    return guarded(matches, exp.cast(text.copy(), to))
+    return guard(matches, exp.cast(text.copy(), to))
 
 
 def _is_true(found: Typed) -> Typed:
@@ -186,7 +303,7 @@ def _is_true(found: Typed) -> Typed:
 
 
 def _is_not_zero(found: Typed) -> Typed:
-    return Typed(exp.paren(compared(exp.NEQ, found.node, exp.Literal.number(0))), "boolean")
+    return Typed(exp.paren(compare(exp.NEQ, found.node, exp.Literal.number(0))), "boolean")
 
 
 def _written(found: Typed) -> Typed:
@@ -233,7 +350,7 @@ def _within_bits(found: Typed, bits: int) -> Typed:
         return found
     low, high = literal(-most, "bigint"), literal(most - 1, "bigint")
     inside = exp.Between(this=found.node.copy(), low=low, high=high)
-    made = guarded(inside, exp.cast(exp.paren(found.node.copy()), "bigint"))
+    made = guard(inside, exp.cast(exp.paren(found.node.copy()), "bigint"))
     return Typed(made, "integer", found.constant, most)
 
 
@@ -255,7 +372,7 @@ def _to_decimal(total: TotalRows, node: exp.Expr, found: Typed) -> Typed:
         if not fits and not (found.kind == "decimal" and before < digits - after):
             # What is compared are doubles: a little less than the largest that fits.
             small = literal(float(10 ** (digits - after)) * (1 - 1e-9) - 1)
-            made = guarded(compared(exp.LT, exp.Abs(this=double(found.node)), small), made)
+            made = guard(compare(exp.LT, exp.Abs(this=double(found.node)), small), made)
     else:
         _refuse_conversion(total, node, found.kind, "decimal")
     return Typed(made, "decimal", found.constant, raw=True, decimal=(digits, after))
@@ -309,7 +426,7 @@ def _cut(node: exp.Expr) -> exp.Expr:
     return exp.Left(this=node.copy(), expression=exp.Literal.number(MOST_CHARACTERS))
 
 
-def matched(total: TotalRows, node: exp.Expr) -> Typed:
+def match_pattern(total: TotalRows, node: exp.Expr) -> Typed:
     """LIKE and ILIKE with a written pattern of few wildcards."""
     found, pattern = total.want(node.this, ("text",), "text"), node.expression
     if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
@@ -333,7 +450,7 @@ def matched(total: TotalRows, node: exp.Expr) -> Typed:
     return Typed(exp.paren(exp.not_(made)) if node.args.get("negate") else made, "boolean")
 
 
-def joined(total: TotalRows, node: exp.Expr) -> Typed:
+def concatenate(total: TotalRows, node: exp.Expr) -> Typed:
     """CONCAT (nothing where a text is missing) and || of texts, cut where they are long."""
     parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
     texts = [convert(total, part, total.of(part), "text") for part in parts]
@@ -370,7 +487,7 @@ def part_of_date(total: TotalRows, node: exp.Expr) -> Typed:
     return Typed(exp.cast(made, "bigint"), "integer", found.constant, most=1 << 14)
 
 
-def truncated(total: TotalRows, node: exp.Expr) -> Typed:
+def truncate_moment(total: TotalRows, node: exp.Expr) -> Typed:
     """The first moment of a date's year, month or other unit."""
     unit = _unit(total, node, node.args.get("unit"))
     found = total.want(node.this, DATES, "a date")
@@ -385,7 +502,7 @@ def day(total: TotalRows, node: exp.Expr) -> Typed:
     return convert(total, node, total.of(node.this), "date")
 
 
-def apart(total: TotalRows, node: exp.Expr) -> Typed:
+def subtract_moments(total: TotalRows, node: exp.Expr) -> Typed:
     """How many borders of units lie between two dates."""
     unit = _unit(total, node, node.args.get("unit"))
     later, earlier = (total.want(node.args[n], DATES, "a date") for n in ("this", "expression"))
@@ -397,7 +514,7 @@ def apart(total: TotalRows, node: exp.Expr) -> Typed:
     return Typed(exp.cast(exp.paren(made), "bigint"), "integer", constant, most=1 << 40)
 
 
-def shifted(total: TotalRows, node: exp.Expr) -> Typed:
+def shift_moment(total: TotalRows, node: exp.Expr) -> Typed:
     """DATE_ADD and DATE_SUB by a written number of units."""
     found = total.want(node.this, DATES, "a date")
     return _moved(total, node, found, node.expression, back=isinstance(node, exp.DateSub))
@@ -438,11 +555,11 @@ def _moved(
         fail(total.scope.text, node, "this leads out of the years 1 to 9999.")
     kind = "timestamp" if unit in _SECONDS else found.kind
     start = exp.cast(exp.paren(found.node.copy()), MOMENT)
-    inside = compared(exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" ")))
+    inside = compare(exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" ")))
     by = exp.Interval(this=exp.Literal.string(str(abs(count))), unit=exp.var(unit))
     made = (exp.Add if count > 0 else exp.Sub)(this=start.copy(), expression=by)
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")
-    return Typed(guarded(inside, exp.cast(exp.paren(made), to)), kind, found.constant)
+    return Typed(guard(inside, exp.cast(exp.paren(made), to)), kind, found.constant)
 
 
 def literal_moment(text: str) -> exp.Expr:

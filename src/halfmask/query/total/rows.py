@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from halfmask.engines.request import Interval, kind_of
-from halfmask.query.planning.refusals import fail
 from halfmask.query.total import conversions
-from halfmask.query.total.typed import (
+from halfmask.query.total.conversions import (
     DATES,
     LEAST,
     MOST,
@@ -24,21 +23,23 @@ from halfmask.query.total.typed import (
     MOST_WIDTH,
     NUMBERS,
     Typed,
-    compared,
+    case_of,
+    clamp_number,
+    compare,
     double,
-    guarded,
+    guard,
     literal,
-    ready,
     whole_of_boolean,
 )
+from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
-    from halfmask.engines.request import Key, Kind, Measure, Request, State
-    from halfmask.query.planning.scope import Scope
+    from halfmask.engines.request import AggregateState, GroupMeasure, Key, Kind, Request
+    from halfmask.query.planning.scope import QueryScope
 
 
 class TotalRows:
@@ -48,7 +49,7 @@ class TotalRows:
         scope: the tables and their names.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: QueryScope) -> None:
         self.scope = scope
         self._known: dict[int, tuple[exp.Expr, Typed]] = {}
 
@@ -106,7 +107,7 @@ class TotalRows:
             )
         return replace(key, expression=self._shown(key.expression))
 
-    def state(self, state: State) -> State:
+    def state(self, state: AggregateState) -> AggregateState:
         """A part of an aggregate in total form."""
         total = self._shown if state.kind in ("min", "max") else self
         found = replace(state, expression=total(state.expression))
@@ -118,7 +119,7 @@ class TotalRows:
         wide = typed.kind == "decimal" and typed.decimal[0] > MOST_DIGITS
         return replace(found, of="float", scale=0) if wide else found
 
-    def measure(self, measure: Measure) -> Measure:
+    def measure(self, measure: GroupMeasure) -> GroupMeasure:
         """An aggregate that does not merge, in total form."""
         return replace(measure, expression=self._shown(measure.expression))
 
@@ -143,7 +144,7 @@ class TotalRows:
         found = self.of(node)
         if found.kind == "boolean":
             return Typed(whole_of_boolean(found.node), "integer", found.constant, 1)
-        return ready(self._wanted(node, found, NUMBERS, "a number"), most)
+        return clamp_number(self._wanted(node, found, NUMBERS, "a number"), most)
 
     def want(self, node: exp.Expr, kinds: Sequence[str], words: str) -> Typed:
         """An expression of one of these kinds; nothing is converted into them."""
@@ -268,7 +269,9 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
         moved = conversions.in_microseconds(node, data_type.unit) if kind == "timestamp" else node
         if kind in DATES:  # a table in memory was looked at when it was read
             known = source.table is not None
-            return Typed(moved.copy() if known else conversions.dated(moved, kind), kind, raw=True)
+            return Typed(
+                moved.copy() if known else conversions.clamp_date(moved, kind), kind, raw=True
+            )
     return Typed(node.copy(), kind, raw=True)
 
 
@@ -337,7 +340,7 @@ def _division(total: TotalRows, node: exp.Expr) -> Typed:
         below = double(right.node)
         made: exp.Expr = exp.Div(this=double(left.node), expression=below, typed=True)
         if not _is_written(node.expression):
-            made = guarded(compared(exp.GTE, exp.Abs(this=below), literal(LEAST)), made)
+            made = guard(compare(exp.GTE, exp.Abs(this=below), literal(LEAST)), made)
         factors = left.factors + (right.factors if _is_written(node.expression) else 1)
         return _float(total, node, made, factors, constant=constant)
     if left.kind != "integer" or right.kind != "integer":
@@ -407,12 +410,12 @@ def _whole_steps(kind: type[exp.Expr], value: exp.Expr) -> exp.Expr:
     if kind is exp.Round:
         half = literal(0.5)
         down = exp.Neg(this=double(exp.Floor(this=half.copy() - value.copy())))
-        made = exp.Case().when(compared(exp.LT, value, literal(0.0)), down)
-        made = made.else_(double(exp.Floor(this=value.copy() + half)))
+        up = double(exp.Floor(this=value.copy() + half))
+        made = case_of((compare(exp.LT, value, literal(0.0)), down), other=up)
     else:
         made = double(kind(this=value.copy()))
-    small = compared(exp.LT, exp.Abs(this=value), literal(float(1 << 53)))
-    return exp.Case().when(small, made).else_(value.copy())
+    small = compare(exp.LT, exp.Abs(this=value), literal(float(1 << 53)))
+    return case_of((small, made), other=value)
 
 
 def _function(total: TotalRows, node: exp.Expr) -> Typed:
@@ -420,11 +423,11 @@ def _function(total: TotalRows, node: exp.Expr) -> Typed:
     found = total.number(node.this)
     value = double(found.node)
     within: dict[type[exp.Expr], exp.Expr] = {
-        exp.Ln: compared(exp.GT, value, literal(0.0)),
-        exp.Sqrt: compared(exp.GTE, value, literal(0.0)),
-        exp.Exp: compared(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
+        exp.Ln: compare(exp.GT, value, literal(0.0)),
+        exp.Sqrt: compare(exp.GTE, value, literal(0.0)),
+        exp.Exp: compare(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
     }
-    made = guarded(within[type(node)], type(node)(this=value.copy()))
+    made = guard(within[type(node)], type(node)(this=value.copy()))
     factors = found.factors if isinstance(node, exp.Sqrt) else 1
     return _float(total, node, made, factors, constant=found.constant)
 
@@ -440,9 +443,9 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
     exponent = total.number(node.expression)
     power = double(exponent.node)
     logarithm = exp.paren(exp.Mul(this=power.copy(), expression=exp.Ln(this=value.copy())))
-    small = compared(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
-    inside = guarded(small, exp.Pow(this=value.copy(), expression=power.copy()))
-    made = guarded(compared(exp.GT, value, literal(0.0)), inside)
+    small = compare(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
+    inside = guard(small, exp.Pow(this=value.copy(), expression=power.copy()))
+    made = guard(compare(exp.GT, value, literal(0.0)), inside)
     constant = base.constant and exponent.constant
     return _float(total, node, made, base.factors + exponent.factors, constant=constant)
 
@@ -452,7 +455,7 @@ def _float(
 ) -> Typed:
     if factors > MOST_FACTORS:
         fail(total.scope.text, node, f"multiply or divide at most {MOST_FACTORS} numbers here.")
-    return Typed(exp.paren(made), "float", constant, factors=factors)
+    return Typed(exp.paren(made, copy=False), "float", constant, factors=factors)
 
 
 # -- conditions and choices -----------------------------------------------------------------------
@@ -467,7 +470,7 @@ def _compare(total: TotalRows, node: exp.Expr) -> Typed:
         if total.of(part).kind in ("other", "unknown"):
             total.want(part, (*NUMBERS, *DATES, "text", "boolean"), "a value")
     _, typed = total.alike(node, parts)
-    made = exp.paren(_rebuilt(node, parts, typed))
+    made = exp.paren(_rebuilt(node, parts, typed), copy=False)
     return Typed(made, "boolean", all(one.constant for one in typed))
 
 
@@ -484,17 +487,14 @@ def _case(total: TotalRows, node: exp.Expr) -> Typed:
     whens = node.args["ifs"] if isinstance(node, exp.Case) else [node]
     if isinstance(node, exp.Case) and node.this is not None:
         _, tests = total.alike(node, [node.this, *(when.this for when in whens)])
-        conditions = [compared(exp.EQ, tests[0].node, test.node) for test in tests[1:]]
+        conditions = [compare(exp.EQ, tests[0].node, test.node) for test in tests[1:]]
     else:
         conditions = [total.boolean(when.this).node for when in whens]
     other = node.args.get("default") or node.args.get("false")
     values = [when.args["true"] for when in whens] + ([] if other is None else [other])
     kind, typed = total.alike(node, values, chosen=True)
-    made = exp.Case()
-    for condition, value in zip(conditions, typed, strict=False):
-        made = made.when(condition, value.node)
-    if other is not None:
-        made = made.else_(typed[-1].node)
+    branches = zip(conditions, (one.node for one in typed), strict=False)
+    made = case_of(*branches, other=None if other is None else typed[-1].node)
     return _largest(made, kind, typed)
 
 
@@ -504,7 +504,7 @@ def _logic(total: TotalRows, node: exp.Expr) -> Typed:
     for name in ("this", "expression"):
         if node.args.get(name) is not None:
             made.set(name, exp.paren(total.boolean(node.args[name]).node))
-    return Typed(exp.paren(made), "boolean")
+    return Typed(exp.paren(made, copy=False), "boolean")
 
 
 def _test_of(total: TotalRows, node: exp.Expr) -> Typed:
@@ -512,7 +512,7 @@ def _test_of(total: TotalRows, node: exp.Expr) -> Typed:
     is_null = isinstance(node.expression, exp.Null)
     tested = total.of(node.this) if is_null else total.boolean(node.this)
     made = exp.Is(this=exp.paren(tested.node), expression=node.expression.copy())
-    return Typed(exp.paren(made), "boolean")
+    return Typed(exp.paren(made, copy=False), "boolean")
 
 
 def _parts(node: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
@@ -553,12 +553,14 @@ _GROUPS: tuple[tuple[Callable[[TotalRows, exp.Expr], Typed], str], ...] = (
     (_of_one_number, "Abs Sign"), (_rounded, "Floor Ceil Round"), (_function, "Ln Exp Sqrt"),
     (_power, "Pow"), (_compare, "EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Between In"),
     (_choice, "Coalesce Nullif Greatest Least"), (_case, "Case If"), (_logic, "And Or Not"),
-    (_test_of, "Is"), (conversions.matched, "Like ILike"),
+    (_test_of, "Is"), (conversions.match_pattern, "Like ILike"),
     (conversions.of_text, "Upper Lower Trim Length Left Right Substring Replace StrPosition"),
-    (conversions.joined, "Concat DPipe"), (conversions.truncated, "DateTrunc TimestampTrunc"),
+    (conversions.concatenate, "Concat DPipe"),
+    (conversions.truncate_moment, "DateTrunc TimestampTrunc"),
     (conversions.part_of_date, "Extract Year Month Day Quarter Week WeekOfYear DayOfWeek"),
     (conversions.part_of_date, "DayOfYear DayOfMonth"), (conversions.day, "Date TsOrDsToDate"),
-    (conversions.apart, "DateDiff TimestampDiff"), (conversions.shifted, "DateAdd DateSub"),
+    (conversions.subtract_moments, "DateDiff TimestampDiff"),
+    (conversions.shift_moment, "DateAdd DateSub"),
 )
 # fmt: on
 _RULES = {getattr(exp, name): rule for rule, names in _GROUPS for name in names.split()}

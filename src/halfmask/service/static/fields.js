@@ -1,7 +1,7 @@
 // The fields of every form in one list: written here once, drawn, and read back as what the service takes.
 import { element } from "/static/draw.js";
 
-// kind: whole, number, share (written in %), shares, text, list, check, choice. A field of `more` stands
+// kind: whole, number, share (written in %), shares, bounds, text, list, check, choice. A field of `more` stands
 // under "More choices"; `from` names the list of choices that the service gives.
 const FIELDS = {
   table: [
@@ -16,11 +16,6 @@ const FIELDS = {
     { name: "fraction", label: "Share of the population in the table, in %", kind: "share", min: 0, max: 100,
       hint: "not known", more: true },
     { name: "weights", label: "Column of sampling weights", kind: "text", hint: "none", more: true },
-  ],
-  promises: [
-    { name: "k", label: "k: each person hides among at least", kind: "whole", min: 2, value: 5,
-      help: "people who look alike; empty: no common k. What people demand in the schema is kept besides" },
-    { name: "personal_k", label: "each person's own k, from the policy column", kind: "check" },
   ],
   anonymize: [
     { name: "method", label: "Method", kind: "choice", from: "methods", hint: "best for these promises" },
@@ -40,12 +35,6 @@ const FIELDS = {
     { name: "link", label: "cocluster: what a class publishes first", kind: "choice", options: ["count", "lift"], hint: "as fits", more: true },
     { name: "seed", label: "Seed, to repeat a search that draws lots", kind: "whole", min: 0, hint: "none", more: true },
     { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
-  ],
-  risks: [
-    { name: "k_map", label: "k-map: people of the population in each class", kind: "whole", min: 1, hint: "no promise" },
-    { name: "delta_presence", label: "delta-presence: share of the population, from, to", kind: "text", hint: "such as 0, 0.5" },
-    { name: "average_risk", label: "Highest mean risk, in %", kind: "share", min: 0, max: 100, hint: "no promise" },
-    { name: "sample_uniques", label: "Most rows alone in a class, in %", kind: "share", min: 0, max: 100, hint: "no promise" },
   ],
   frontier: [
     { name: "k", label: "Try each of these k", kind: "text", value: "2, 5, 10, 20" },
@@ -114,11 +103,13 @@ export function field(id, spec, choices) {
     spec.help ? element("small", { id: `${id}-help`, class: "quiet" }, spec.help) : null);
 }
 
-// Fill every place that says which fields belong there; ids are the form's name and the field's.
-export function draw(choices) {
+// Fill every place that says which fields belong there, in this list or among `others`; ids are the form's name and
+// the field's.
+export function draw(choices, others) {
+  const known = { ...FIELDS, ...others };
   for (const place of document.querySelectorAll("[data-fields]")) {
     const form = place.dataset.fields;
-    const made = (more) => FIELDS[form].filter((one) => Boolean(one.more) === more)
+    const made = (more) => known[form].filter((one) => Boolean(one.more) === more)
       .map((one) => field(`${form}-${one.name.replaceAll("_", "-")}`, one, choices));
     const [plain, more] = [made(false), made(true)];
     place.replaceChildren(...(plain.length ? [element("div", { class: "fields" }, ...plain)] : []),
@@ -149,13 +140,14 @@ export function read(form) {
     if (found === undefined) continue;
     const { name, column } = one.dataset;
     if (column === undefined) asked[name] = found;
-    else (asked[name] ??= []).push(found === true ? column : `${column}=${found}${how(one)}`);
+    else (asked[name] ??= []).push(`${column}${found === true ? "" : `=${found}`}${how(one)}`);
   }
   return asked;
 }
 
-// What stands behind the number of a column: the kind of l, the distance of t.
+// What stands behind the number of a column: the kind of l, the distance of t; nothing follows what is left empty.
 function how(one) {
-  const chosen = document.getElementById(`${one.id}-how`)?.value;
-  return chosen ? `:${chosen}` : "";
+  const chosen = [...document.querySelectorAll(`[data-behind="${one.id}"]`)].map((part) => part.value.trim());
+  const end = chosen.indexOf("");
+  return chosen.slice(0, end < 0 ? chosen.length : end).map((part) => `:${part}`).join("");
 }

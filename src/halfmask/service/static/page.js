@@ -121,21 +121,23 @@ function names(role) {
 
 function drawPromises(now) {
   const own = now.policy || {};
-  place("promises-personal-k-field").hidden = !own.k;
+  for (const spec of choices.promises.filter((one) => one.demand && !one.column)) {
+    place(`${promises.part(spec)}-field`).hidden = !own[spec.demand];
+    place(promises.part(spec)).checked = Boolean(own[spec.demand]);
+  }
   place("anonymize-on-infeasible-field").hidden = !own.k && !own.l && !own.t;
-  place("promises-personal-k").checked = Boolean(own.k);
   if (own.k) place("promises-k").value = "";
   else if (!filled("promises-k")) place("promises-k").value = "5";
-  promises.draw("promises", names("sensitive"), own, place("sensitive"), place("sensitive-more"));
+  promises.draw("promises", choices.promises, names("sensitive"), own, place("sensitive"), place("sensitive-more"));
 }
 
 // The promises of the form with several k in place of one.
 function alternatives() {
-  const { k, delta_presence: presence, ...asked } = fields.read(place("promises"));
-  for (const name of ["k_map", "average_risk", "sample_uniques"]) {
-    if (asked[name] !== undefined) asked[name] = String(asked[name]);
+  const { k, ...asked } = fields.read(place("promises"));
+  for (const { name, kind } of choices.promises) {
+    if (typeof asked[name] === "number") asked[name] = String(asked[name]);
+    if (kind === "bounds" && asked[name] !== undefined) asked[name] = [asked[name]];
   }
-  if (presence) asked.delta_presence = [presence];
   return { ...asked, ...fields.read(place("frontier-form")) };
 }
 
@@ -206,7 +208,7 @@ async function send(input, verb, how = {}) {
 
 // What is promised against a population is asked for only where there is one.
 function showPopulation(found) {
-  for (const id of ["risks-k-map-field", "risks-delta-presence-field"]) place(id).hidden = !found;
+  for (const spec of choices.promises.filter((one) => one.population)) place(`${promises.part(spec)}-field`).hidden = !found;
   place("population-result").replaceChildren(found
     ? draw.element("p", {}, `${found.name}: ${draw.count(found.rows)} people. Assess again to count the risk in it.`) : "");
 }
@@ -267,7 +269,7 @@ async function start() {
   try {
     const now = await ask("GET", "/api/state");
     choices = now.choices;
-    fields.draw(choices);
+    fields.draw(choices, { promises: promises.whole(choices.promises, true), risks: promises.whole(choices.promises, false) });
     listen();
     place("version").textContent = `halfmask ${now.version}`;
     if (now.table) await showTable(await ask("GET", "/api/schema"));

@@ -1,48 +1,41 @@
-// The promises about sensitive columns, as fields: the common ones in sight, the others under "More promises".
+// The promises about sensitive columns, as fields; each model says itself how it is asked for. The common ones are in
+// sight, the others, and what may be chosen behind a number, under "More promises".
 import { element } from "/static/draw.js";
 import { field } from "/static/fields.js";
 
-const none = "no promise";
-const COMMON = [
-  { name: "l", label: "l: different values", kind: "number", hint: none },
-  { name: "t", label: "t: distance at most", kind: "number", hint: none },
-];
-const OWN = [
-  { name: "personal_l", demand: "l", label: "each person's own l", kind: "check" },
-  { name: "personal_t", demand: "t", label: "each person's own t", kind: "check" },
-];
-const RARE = [
-  { name: "alpha", label: "alpha: share of one value at most (needs k)", kind: "number", hint: none },
-  { name: "delta_disclosure", label: "delta-disclosure: delta at most", kind: "number", hint: none },
-  { name: "beta", label: "beta-likeness: beta at most", kind: "number", hint: none },
-];
-// What may stand behind a number, and what it means: the first is what holds where nothing is chosen.
-const HOW = {
-  l: ["How l counts", [["", "different values"], ["entropy", "entropy"], ["recursive:2", "recursive, c = 2"],
-    ["recursive:3", "recursive, c = 3"]]],
-  t: ["How t measures", [["", "equal distances"], ["ordered", "ordered values"], ["hierarchical", "by the hierarchy"]]],
-  delta_disclosure: ["A value that a class lacks", [["", "fails"], ["ignored", "is ignored"]]],
-  beta: ["Which beta-likeness", [["", "basic"], ["enhanced", "enhanced"]]],
-};
+const NONE = "no promise";
 
-function select(id, name) {
-  const [label, options] = HOW[name];
-  return element("div", { class: "field" }, element("label", { for: `${id}-how` }, label),
-    element("select", { id: `${id}-how` }, ...options.map(([value, words]) => element("option", { value }, words))));
+// What may stand behind the number of a field: a word, the first of which is usual, or a further number.
+function choices(id, spec) {
+  return spec.choices.map((one, i) => {
+    const data = { id: `${id}-how${i || ""}`, "data-behind": id };
+    const made = one.words
+      ? element("select", data, ...one.words.map(([value, words]) => element("option", { value }, words)))
+      : element("input", { ...data, type: "number", step: "any", min: one.min, max: one.max, autocomplete: "off" });
+    return element("div", { class: "field" }, element("label", { for: data.id }, one.label), made);
+  });
 }
 
 function line(column, ...parts) {
   return element("div", { class: "sensitive", role: "group", "aria-label": column }, element("b", {}, column), ...parts);
 }
 
+// The promises that speak of no column, as fields of a form.
+export function whole(specs, common) {
+  return specs.filter((spec) => !spec.column && spec.common === common)
+    .map((spec) => ({ ...spec, hint: spec.kind === "bounds" ? "such as 0, 0.5" : common ? undefined : NONE }));
+}
+
+// The place of a promise that speaks of no column.
+export const part = (spec) => `${spec.common ? "promises" : "risks"}-${spec.name.replaceAll("_", "-")}`;
+
 // Draw the fields of all sensitive columns into `common` and `rare`; `form` begins their ids.
-export function draw(form, columns, policy, common, rare) {
+export function draw(form, specs, columns, policy, common, rare) {
   const id = (spec, i) => `${form}-${spec.name.replaceAll("_", "-")}-${i}`;
-  const made = (spec, column, i) => field(id(spec, i), { ...spec, column }, {});
+  const made = (spec, column, i) => field(id(spec, i), { ...spec, column, hint: NONE }, {});
+  const asked = specs.filter((spec) => spec.column && (!spec.demand || policy[spec.demand]));
   common.replaceChildren(...columns.map((column, i) => line(column,
-    ...COMMON.map((spec) => made(spec, column, i)),
-    ...OWN.filter((spec) => policy[spec.demand]).map((spec) => made(spec, column, i)))));
+    ...asked.filter((spec) => spec.common).map((spec) => made(spec, column, i)))));
   rare.replaceChildren(...columns.map((column, i) => line(column,
-    ...COMMON.map((spec) => select(id(spec, i), spec.name)),
-    ...RARE.flatMap((spec) => [made(spec, column, i), ...(HOW[spec.name] ? [select(id(spec, i), spec.name)] : [])]))));
+    ...asked.flatMap((spec) => [...(spec.common ? [] : [made(spec, column, i)]), ...choices(id(spec, i), spec)]))));
 }

@@ -1,15 +1,11 @@
-"""Rules that make the hierarchy of a column from its values, one file each."""
+"""Rules that make the hierarchy of a column from its values."""
 
 from halfmask.table.hierarchies.arx_csv import Csv
-from halfmask.table.hierarchies.auto import Auto
-from halfmask.table.hierarchies.check import check_hierarchies
 from halfmask.table.hierarchies.dates import Dates
-from halfmask.table.hierarchies.flat import Flat
 from halfmask.table.hierarchies.intervals import Intervals
-from halfmask.table.hierarchies.mask import Mask
-from halfmask.table.hierarchies.ordered import Ordered
-from halfmask.table.hierarchies.parse import from_dict
-from halfmask.table.hierarchies.tree import Tree
+from halfmask.table.hierarchies.ladder import Flat, Mask, Ordered
+from halfmask.table.hierarchies.parse import Auto, from_dict
+from halfmask.table.hierarchies.tree import Tree, check_hierarchies
 
 __all__ = [
     "Auto",

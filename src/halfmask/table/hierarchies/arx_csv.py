@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import HierarchyError, InputError
 from halfmask.table import text_file
-from halfmask.table.hierarchies.assemble import (
-    Levels,
-    assemble,
-    check_top,
-    options,
-    present,
-    with_top,
-)
+from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, present, with_top
 from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:

@@ -10,9 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError
-from halfmask.table.hierarchies.assemble import Levels, assemble, check_top, options, with_top
-from halfmask.table.moments import ALLOWED, as_moments, no_moments
-from halfmask.table.numbers import is_text
+from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, with_top
+from halfmask.table.values import (
+    ALLOWED,
+    DECLARED_FORMS,
+    FORMS,
+    TWO_ORDERS,
+    as_moments,
+    forms_of,
+    is_text,
+    moments_by,
+    no_dates,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,7 +94,7 @@ class Dates:
 
 
 def dates_of(column: str, values: pa.Array) -> pa.Array:
-    """``values`` as dates or timestamps; texts must be written as ISO 8601."""
+    """``values`` as dates or timestamps; texts must all be written in one form."""
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         return values
     if not is_text(values.type):
@@ -94,7 +103,12 @@ def dates_of(column: str, values: pa.Array) -> pa.Array:
         )
     moments = as_moments(values)
     if moments is None:
-        bad = pc.sum(no_moments(values)).as_py()
+        forms = forms_of(values, (*FORMS, *DECLARED_FORMS))
+        if len(forms) == 1:
+            return moments_by(values, forms[0])
+        if forms:
+            raise HierarchyError(f"Column '{column}':{TWO_ORDERS}")
+        bad = pc.sum(no_dates(values)).as_py()
         raise HierarchyError(
             f"Column '{column}': {bad} distinct value(s) are no dates; write {ALLOWED}."
         )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import HierarchyError
-from halfmask.table.hierarchies.assemble import Levels, assemble, check_top, options, with_top
-from halfmask.table.numbers import numbers_of
+from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, with_top
+from halfmask.table.values import numbers_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,26 +1,91 @@
-"""What stands behind ``hierarchy =`` in a schema, made a builder."""
+"""``hierarchy = "auto"``: found from how the columns of the table go together.
+
+What stands behind ``hierarchy =`` in a schema, made a builder.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies.arx_csv import Csv
-from halfmask.table.hierarchies.assemble import check_top
-from halfmask.table.hierarchies.auto import Auto
 from halfmask.table.hierarchies.dates import Dates
-from halfmask.table.hierarchies.flat import Flat
 from halfmask.table.hierarchies.intervals import Intervals
-from halfmask.table.hierarchies.mask import Mask
-from halfmask.table.hierarchies.ordered import Ordered
-from halfmask.table.hierarchies.tree import Tree
+from halfmask.table.hierarchies.ladder import Flat, Mask, Ordered
+from halfmask.table.hierarchies.tree import Tree, check_top, options
 
 if TYPE_CHECKING:
-    from halfmask.table.hierarchy import HierarchyBuilder
+    import pyarrow as pa
+
+    from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
+    from halfmask.table.table import Table
+
+
+# Finding hierarchies stands above tables, so that it is named and not imported.
+_FINDER = "halfmask.coclustering.trees"
+_KEYS = ("levels", "bins", "intervals")
+INTERVALS = ("equal-frequency", "equal-width", "modl")
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """A hierarchy that is still to be found, from all rows and columns at once.
+
+    Attributes:
+        levels: the most levels between the values and the top.
+        bins: how many intervals numbers are first cut into.
+        intervals: how: ``"equal-frequency"``, ``"equal-width"``, or ``"modl"``: cut anew where it
+            explains the other columns best.
+    """
+
+    levels: int = 4
+    bins: int = 10
+    intervals: str = "equal-frequency"
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"hierarchy auto: {name} must be a whole number of at least {least}."
+            for name, value, least in (("levels", self.levels, 1), ("bins", self.bins, 2))
+            if not isinstance(value, int) or isinstance(value, bool) or value < least
+        ]
+        if self.intervals not in INTERVALS:
+            faults.append(f"hierarchy auto: intervals must be one of {', '.join(INTERVALS)}.")
+        if faults:
+            raise HierarchyError(*faults)
+
+    @classmethod
+    def parse(cls, value: object, folder: Path) -> Auto:  # noqa: ARG003 - one signature for all
+        """Read what stands behind ``auto =`` in the schema file."""
+        return cls() if value is True else cls(**options("auto", value, _KEYS))
+
+    def to_dict(self) -> dict[str, object]:
+        """What stands behind ``hierarchy =`` in the schema file."""
+        default = Auto()
+        given = {key: getattr(self, key) for key in _KEYS}
+        own = {key: value for key, value in given.items() if value != getattr(default, key)}
+        return {"auto": own or True}
+
+    def build(self, column: str, values: pa.Array) -> Hierarchy:  # noqa: ARG002 - one signature
+        """Refuse: one column's values do not tell."""
+        raise HierarchyError(
+            f"Column '{column}': an automatic hierarchy is found from the whole table it stands "
+            "in. Run halfmask describe --hierarchies auto on a whole table, and use what it finds."
+        )
+
+
+def settled(table: Table) -> Table:
+    """The table with automatic hierarchies found and written out; found once."""
+    if not any(isinstance(c.hierarchy, Auto) for c in table.schema.columns.values()):
+        return table
+    if "settled" not in table.memo:
+        table.memo["settled"] = import_module(_FINDER).build_automatic(table)
+    return table.memo["settled"]
+
 
 BUILDERS: dict[str, Callable[[Any, Path], HierarchyBuilder]] = {
     "auto": Auto.parse,

@@ -1,0 +1,481 @@
+"""A small table to be divided optimally: all distances, all demands, and a deadline.
+
+Classes as columns of a set partitioning program: choose some so that each row is in one.
+
+The optimum of objectives that add up over classes: DBIL and WCSD.
+
+Column generation: a linear program over the classes found so far prices the rows; classes that cost
+less than the prices of their rows are added until there are none. Its value then is a lower bound.
+All classes that could take part in a better solution are those whose cost exceeds their prices by
+less than what separates the best solution from the bound; among these the optimum is chosen.
+
+The optimum of the split: the largest distance that can lie between all classes.
+
+Rows nearer than the split stand together, so classes are unions of the components of the graph of
+near rows. Splits are tried from the largest down; whether components can be grouped so that each
+group is large enough is a small integer program: each group is led by its most demanding component.
+
+The optimum of the diameter: the tightest limit under which all rows find a class.
+
+The limit is one of the distances. Below the distance of each row to the nearest rows that could
+just fill its class nothing works, which is often the answer. Between that and the best division
+known, limits are tried by halving: a division under the limit lowers one side; a linear program
+over all classes under the limit that cannot cover every row raises the other.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.metrics.partition import class_limit, sorted_classes
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """What is to be divided.
+
+    Attributes:
+        far: all distances.
+        k: how many rows each row demands.
+        deadline: when to stop, as ``time.monotonic`` counts.
+    """
+
+    far: NDArray[np.float64]
+    k: NDArray[np.int64]
+    deadline: float = np.inf
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; at least a little."""
+        return max(self.deadline - time.monotonic(), 0.05)
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.deadline
+
+    def nearest(self) -> NDArray[np.float64]:
+        """Per row, how far the rows reach that could just fill its class: no class is tighter."""
+        ranked = np.sort(self.far, axis=1)  # the row itself stands first
+        return np.asarray(ranked[np.arange(len(self)), np.minimum(self.k, len(self)) - 1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The best division found and how far the optimum can be from it.
+
+    Attributes:
+        ids: the class of each row.
+        value: its objective.
+        bound: the proven bound of the objective on the other side.
+    """
+
+    ids: NDArray[np.int64]
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """The proven distance to the optimum."""
+        gap = abs(self.value - self.bound)
+        return 0.0 if gap <= 1e-7 * max(1.0, abs(self.value)) else gap
+
+
+class ClassPool:
+    """A growing set of different classes with their costs."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.members: list[tuple[int, ...]] = []
+        self.costs: list[float] = []
+        self._known: set[tuple[int, ...]] = set()
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def add(self, members: NDArray[np.int64], starts: NDArray[np.int64], costs: Any) -> int:
+        """Add classes given one after the other; how many were new."""
+        before = len(self)
+        flat, begins = members.tolist(), starts.tolist()
+        for i, cost in enumerate(costs.tolist()):
+            key = tuple(sorted(flat[begins[i] : begins[i + 1]]))
+            if key not in self._known:
+                self._known.add(key)
+                self.members.append(key)
+                self.costs.append(cost)
+        return len(self) - before
+
+    def matrix(self) -> Any:
+        """The rows in each column."""
+        from scipy.sparse import csc_array
+
+        lengths = np.fromiter((len(m) for m in self.members), dtype=np.int64, count=len(self))
+        rows = np.fromiter((r for m in self.members for r in m), np.int64, int(lengths.sum()))
+        pointers = np.concatenate(([0], np.cumsum(lengths)))
+        ones = np.ones(len(rows))
+        return csc_array((ones, rows, pointers), shape=(self.rows, len(self)))
+
+    def relax(self) -> tuple[float, NDArray[np.float64]]:
+        """The optimum if classes could be taken in part, and the price of each row."""
+        from scipy.optimize import linprog
+
+        result = linprog(
+            np.array(self.costs), A_eq=self.matrix(), b_eq=np.ones(self.rows), method="highs"
+        )
+        return float(result.fun), np.asarray(result.eqlin.marginals)
+
+    def choose(self, seconds: float) -> tuple[NDArray[np.int64] | None, float, float]:
+        """The best whole classes among these: each row's class, their cost, and a lower bound."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        result = milp(
+            np.array(self.costs),
+            integrality=np.ones(len(self)),
+            bounds=Bounds(0, 1),
+            constraints=LinearConstraint(self.matrix(), 1, 1),
+            options={"time_limit": seconds, "mip_rel_gap": 0.0},
+        )
+        bound = getattr(result, "mip_dual_bound", None)
+        lower = -np.inf if bound is None else float(bound)
+        if result.x is None:
+            return None, np.inf, np.inf if result.status == 2 else lower
+        ids = np.full(self.rows, -1, dtype=np.int64)
+        picked = np.flatnonzero(result.x > 0.5)
+        for number, column in enumerate(picked.tolist()):
+            ids[list(self.members[column])] = number
+        return ids, float(sum(self.costs[c] for c in picked)), lower
+
+
+_EPS = 1e-9
+_BATCH = 4_000
+_STEPS = 20_000_000  # steps of one search for classes, about ten seconds
+_LISTED = 400_000  # classes among which the optimum is chosen at the end
+
+
+def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]]) -> Optimum:
+    """The division of least cost; ``starts`` are valid divisions to begin with."""
+    columns = ClassPool(len(instance))
+    for ids in starts:
+        order, begins = sorted_classes(ids)
+        costs = np.array([cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])])
+        columns.add(order, begins, costs)
+    best = min(starts, key=lambda ids: total_cost(instance, kind, ids))
+    value = total_cost(instance, kind, best)
+    bound, prices = _generate(instance, kind, columns)
+    if value - bound > _EPS and not instance.over:
+        chosen, cost, _ = columns.choose(min(instance.left, 10.0))
+        if chosen is not None and cost < value - _EPS:
+            best, value = chosen, cost
+    if value - bound > _EPS and not instance.over:
+        best, value, bound = _finish(instance, kind, (best, value, bound), prices)
+    return Optimum(best, value, min(bound, value))
+
+
+def total_cost(instance: Instance, kind: int, ids: NDArray[np.int64]) -> float:
+    """What a division costs."""
+    order, begins = sorted_classes(ids)
+    parts = np.split(order, begins[1:-1])
+    return float(sum(cost_of(instance, kind, one) for one in parts))
+
+
+def cost_of(instance: Instance, kind: int, rows: NDArray[np.int64]) -> float:
+    """What one class costs."""
+    from halfmask.kernels import price
+
+    inside = instance.far[np.ix_(rows, rows)]
+    if kind == price.WCSD:
+        return float(np.triu(inside, 1).sum())
+    return float(len(rows) * inside.max(initial=0.0)) if kind == price.DBIL else 0.0
+
+
+def _generate(
+    instance: Instance, kind: int, columns: ClassPool
+) -> tuple[float, NDArray[np.float64]]:
+    """Add classes until none improves the linear program; its proven bound, and the prices."""
+    from halfmask.kernels import price
+
+    bound, prices, patience = 0.0, np.zeros(len(instance)), _STEPS
+    limit = class_limit(instance.k)
+    while True:
+        relaxed, prices = columns.relax()
+        rows, starts, costs, lowest, whole = price.classes(
+            instance.far, instance.k, prices, kind, np.inf, -_EPS, _BATCH, patience
+        )
+        if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
+            bound = max(bound, relaxed + limit * min(lowest, 0.0))
+        if whole and not len(costs):
+            return max(bound, relaxed), prices
+        if columns.add(rows, starts, costs) == 0 or instance.over:
+            return bound, prices
+
+
+def _finish(
+    instance: Instance,
+    kind: int,
+    known: tuple[NDArray[np.int64], float, float],
+    prices: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], float, float]:
+    """Choose among all classes that a better solution can hold."""
+    from halfmask.kernels import price
+
+    best, value, bound = known
+    rows, starts, costs, _, whole = price.classes(
+        instance.far, instance.k, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
+        _LISTED, 20 * _STEPS,
+    )  # fmt: skip
+    if not whole:
+        return known
+    candidates = ClassPool(len(instance))
+    candidates.add(rows, starts, costs)
+    order, begins = sorted_classes(best)
+    own = [cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])]
+    candidates.add(order, begins, np.array(own))
+    ids, cost, lower = candidates.choose(instance.left)
+    if ids is not None and cost < value:
+        best, value = ids, cost
+    return best, value, max(bound, min(lower, value))
+
+
+def largest_split(instance: Instance, least: int = 2) -> Optimum:
+    """The division whose classes are farthest apart, with at least ``least`` classes.
+
+    Where that many classes are not possible all rows form one class, whose split is 0.
+    """
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    n = len(instance)
+    # Zero means no edge to SciPy, so that distances are shifted.
+    tree = minimum_spanning_tree(instance.far + 1.0).tocoo()
+    edges = sorted(
+        (float(w) - 1.0, int(i), int(j))
+        for w, i, j in zip(tree.data, tree.row, tree.col, strict=True)
+    )
+    weights = np.unique([weight for weight, _, _ in edges])
+    low, high, best = 0, len(weights), None
+    while low < high:  # finer components can only be grouped in more ways
+        middle = (low + high) // 2
+        split = float(weights[len(weights) - 1 - middle])
+        grouped = _grouped(instance, _components(n, edges, split), least)
+        if grouped is None:
+            low = middle + 1
+        else:
+            best, high = (grouped, split), middle
+        if instance.over and best is not None:
+            bound = float(weights[len(weights) - 1 - low])
+            return Optimum(best[0], best[1], bound)
+    if best is None:
+        return Optimum(np.zeros(n, dtype=np.int64), 0.0, 0.0)
+    return Optimum(best[0], best[1], best[1])
+
+
+def _components(n: int, edges: list[tuple[float, int, int]], split: float) -> NDArray[np.int64]:
+    """The component of each row when rows nearer than ``split`` are joined."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    near = [(i, j) for weight, i, j in edges if weight < split - _EPS]
+    rows, columns = ([i for i, _ in near], [j for _, j in near]) if near else ([], [])
+    graph = coo_array((np.ones(len(near)), (rows, columns)), shape=(n, n))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _grouped(
+    instance: Instance, components: NDArray[np.int64], least: int
+) -> NDArray[np.int64] | None:
+    """Components grouped into as many valid classes as possible, if that is at least ``least``."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    count = int(components.max()) + 1
+    if count < least:
+        return None
+    sizes = np.bincount(components, minlength=count)
+    needs = np.zeros(count, dtype=np.int64)
+    np.maximum.at(needs, components, instance.k)
+    rank = np.lexsort((np.arange(count), -needs))  # a group is led by the first of its components
+    place = np.empty(count, dtype=np.int64)
+    place[rank] = np.arange(count)
+    pairs = [(c, lead) for c in range(count) for lead in range(count) if place[lead] <= place[c]]
+    own = {lead: i for i, (c, lead) in enumerate(pairs) if c == lead}
+    rows, columns, data = [], [], []
+    for i, (c, lead) in enumerate(pairs):
+        rows += [c, count + lead]
+        columns += [i, i]
+        data += [1.0, float(sizes[c]) - (float(needs[lead]) if c == lead else 0.0)]
+    matrix = coo_array((data, (rows, columns)), shape=(2 * count, len(pairs))).tocsc()
+    links = [(i, own[lead]) for i, (c, lead) in enumerate(pairs) if c != lead]
+    link = coo_array(
+        (
+            [1.0, -1.0] * len(links),
+            ([r for r in range(len(links)) for _ in (0, 1)], [v for pair in links for v in pair]),
+        ),
+        shape=(len(links), len(pairs)),
+    ).tocsc()
+    led = np.zeros(len(pairs))
+    led[list(own.values())] = 1.0
+    lower = np.concatenate((np.ones(count), np.zeros(count)))
+    upper = np.concatenate((np.ones(count), np.full(count, np.inf)))
+    constraints = [LinearConstraint(matrix, lower, upper), LinearConstraint(led, least, count)]
+    if links:
+        constraints.append(LinearConstraint(link, -np.inf, 0.0))
+    result = milp(
+        -led,
+        integrality=np.ones(len(pairs)),
+        bounds=Bounds(0, 1),
+        constraints=constraints,
+        options={"time_limit": instance.left, "mip_rel_gap": 0.0},
+    )
+    if result.x is None:
+        return None
+    group = np.empty(count, dtype=np.int64)
+    for i in np.flatnonzero(result.x > 0.5).tolist():
+        group[pairs[i][0]] = pairs[i][1]
+    return np.asarray(group[components])
+
+
+_UNCOVERED = 1.0
+_WIDEST_STEPS = 4_000_000
+_WIDEST_LISTED = 200_000  # classes that are listed to decide a limit for good
+_TRIES = 60
+
+
+def smallest_diameter(
+    instance: Instance, starts: list[NDArray[np.int64]], seed: int | None
+) -> Optimum:
+    """The division whose widest class is tightest."""
+    best = min(starts, key=lambda ids: diameter_of(instance, ids))
+    low = float(instance.nearest().max(initial=0.0))
+    rng = np.random.default_rng(seed)
+    closed: set[float] = set()
+    while True:
+        high = diameter_of(instance, best)
+        limits = np.unique(
+            instance.far[(instance.far >= low - _EPS) & (instance.far < high - _EPS)]
+        )
+        limits = limits[~np.isin(limits, list(closed))]
+        if not len(limits) or instance.over:
+            return Optimum(best, high, high if not len(limits) and not closed else low)
+        limit = float(limits[0] if len(limits) < 3 else limits[len(limits) // 2])
+        ids, impossible = _under(instance, limit, rng)
+        if ids is not None:
+            best = ids
+        elif impossible:
+            low = float(instance.far[instance.far > limit + _EPS].min(initial=high))
+        else:
+            closed.add(limit)  # undecided
+
+
+def diameter_of(instance: Instance, ids: NDArray[np.int64]) -> float:
+    """The largest distance inside a class."""
+    return float(instance.far[np.equal.outer(ids, ids)].max(initial=0.0))
+
+
+def _under(
+    instance: Instance, limit: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64] | None, bool]:
+    """A division under ``limit``, or None and whether there is none."""
+    close = instance.far <= limit + _EPS
+    for _ in range(_TRIES):
+        ids = _greedy(close, instance.k, rng)
+        if ids is not None:
+            return ids, False
+    return _covered(instance, limit)
+
+
+def _greedy(
+    close: NDArray[np.bool_], k: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64] | None:
+    """Give the row with the fewest choices a class of rows close to all of it, again and again."""
+    n = len(k)
+    ids = np.full(n, -1, dtype=np.int64)
+    noise = rng.random(n)
+    number = 0
+    while (free := ids < 0).any():
+        choices = (close & free).sum(axis=1) - k + noise
+        row = int(np.argmin(np.where(free, choices, np.inf)))
+        members, shared, need = [row], close[row] & free, int(k[row])
+        shared[row] = False
+        while len(members) < need and shared.any():
+            score = np.maximum(k - need, 0) * n + choices
+            following = int(np.argmin(np.where(shared, score, np.inf)))
+            members.append(following)
+            need = max(need, int(k[following]))
+            shared &= close[following]
+            shared[following] = False
+        if len(members) >= need:
+            ids[members] = number
+            number += 1
+            continue
+        joined = [c for c in range(number) if close[row][ids == c].all()]
+        joined = [c for c in joined if (ids == c).sum() + 1 >= k[row]]
+        if not joined:
+            return None
+        ids[row] = joined[0]
+    return ids
+
+
+def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
+    """Cover the rows by classes under ``limit``; a linear program may prove that none do."""
+    from halfmask.kernels import price
+
+    n = len(instance)
+    columns = ClassPool(n)
+    alone = np.where(instance.k > 1, _UNCOVERED, 0.0)  # who demands nobody may stand alone
+    columns.add(np.arange(n), np.arange(n + 1), alone)
+    while True:
+        relaxed, prices = columns.relax()
+        rows, starts, costs, _, whole = price.classes(
+            instance.far,
+            instance.k,
+            prices,
+            price.CLIQUE,
+            limit + _EPS,
+            -_EPS,
+            _BATCH,
+            _WIDEST_STEPS,
+        )
+        if relaxed <= _EPS:
+            break
+        if whole and not len(costs):
+            return None, True
+        if columns.add(rows, starts, costs) == 0 or instance.over:
+            return None, False
+    ids, cost, _ = columns.choose(min(instance.left, 10.0))
+    if ids is not None and cost < _EPS:
+        return ids, False
+    return _among_all(instance, limit)
+
+
+def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
+    """Decide with all classes under ``limit``, where they can be listed."""
+    from halfmask.kernels import price
+
+    free = np.zeros(len(instance))
+    rows, starts, costs, _, whole = price.classes(
+        instance.far,
+        instance.k,
+        free,
+        price.CLIQUE,
+        limit + _EPS,
+        1.0,
+        _WIDEST_LISTED,
+        20 * _WIDEST_STEPS,
+    )
+    if not whole:
+        return None, False
+    columns = ClassPool(len(instance))
+    columns.add(rows, starts, costs)
+    ids, _, bound = columns.choose(instance.left)
+    return ids, ids is None and bound == np.inf

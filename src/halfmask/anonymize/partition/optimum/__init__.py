@@ -1,1 +1,0 @@
-"""Proven optima for small tables, by column generation; one file an idea."""

@@ -1,0 +1,118 @@
+"""``halfmask mask``: apply masks in order, and say what they did."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from halfmask.cli import show
+from halfmask.cli.options import (
+    POPULATION,
+    STDOUT,
+    PromiseCommand,
+    as_json,
+    demand_options,
+    demand_settings,
+    load,
+    output,
+    population_of,
+    refuse_bad_outputs,
+    refuse_two_documents,
+    source,
+)
+from halfmask.cli.publish import deliver
+from halfmask.cli.show import show_verdicts
+
+if TYPE_CHECKING:
+    from halfmask.release.masked import MaskedRelease
+
+
+class MaskCommand(PromiseCommand):
+    """A verb that lists the masks at the end of its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The way to write each mask."""
+        from halfmask.masking.mask import known_masks, metavar
+
+        del ctx
+        with formatter.section("Steps"):
+            formatter.write_dl([(metavar(one), one.words.does) for one in known_masks()])
+
+
+@click.command("mask", cls=MaskCommand)
+@source
+@click.option("--step", "steps", multiple=True, metavar="MASK", help="A step, in order; see below.")
+@click.option("--like", type=click.Path(), help="Repeat the steps of a release: its .json report.")
+@POPULATION
+@demand_options
+@click.option("--seed", type=int, help="Repeat draws in tests; whoever knows it can undo them.")
+@output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
+@click.option("--report", type=click.Path(), help="A report: .html or .json.")
+@click.option("--figures", type=click.Path(), help="Means and variances, for you alone: .json.")
+@as_json
+def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Mask FILE step by step: swap, round, perturb, suppress, sample.
+
+    Without --step and --like, the steps of [mask] in the schema are taken. Masks promise nothing by
+    themselves; promises that are named are checked on the rows that leave.
+
+    Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv
+    """
+    from halfmask.masking.run import mask, read_like
+    from halfmask.models.options import read_models
+
+    refuse_two_documents(output, json_too=as_json)
+    refuse_bad_outputs(file, output, given["report"], given["figures"])
+    if given["steps"] and given["like"]:
+        raise click.UsageError("--step and --like both say what to do: give one of them.")
+    steps = read_like(given["like"]) if given["like"] else given["steps"]
+    table = load(file, given)
+    models = read_models(given, mark="--", population=population_of(given), needed=False)
+    settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
+    with show.working("Masking"):
+        release = mask(table, *steps, **settings)
+    deliver(release, output, given["report"])
+    if given["figures"]:
+        _keep_figures(release, given["figures"])
+    if as_json:
+        show.document("mask", release.to_dict())
+    else:
+        show_masked(release, to="stderr" if output == STDOUT else "stdout")
+
+
+def _keep_figures(release: MaskedRelease, path: str) -> None:
+    from halfmask.release.files import private_file
+    from halfmask.table.document import plain
+
+    with private_file(path) as temporary:
+        text = json.dumps(plain({"steps": list(release.figures)}), indent=2)
+        temporary.write_text(text + "\n", encoding="utf-8")
+    show.say(f"The figures are in {path}; they are for you alone.")
+
+
+def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
+    """Print what each step did, and what was measured."""
+    if release.verdicts:
+        show_verdicts(release.verdicts, to=to)
+    rows = []
+    for step in release.steps:
+        columns = step["figures"]["columns"]
+        for name in step["changes"]:
+            found = columns.get(name, {})
+            changed = show.percent(found["changed"]) if "changed" in found else "new or removed"
+            near = found.get("within_interval")
+            rows.append((step["mask"], name, changed, "" if near is None else show.percent(near)))
+    show.table("Steps", ("mask", "column", "cells changed", "nearly told"), rows, to=to)
+    linked = release.measured["linked"]
+    facts = [
+        ("rows that leave", len(release)),
+        ("rows left out", release.suppressed),
+        (
+            "linked to their own row",
+            "" if linked["value"] is None else show.percent(linked["value"]),
+        ),
+    ]
+    show.table("Release", ("", ""), facts, to=to)
+    show.notes(release)

@@ -1,1 +1,0 @@
-"""The local model: every person adds the noise, and nobody is trusted with the rows."""

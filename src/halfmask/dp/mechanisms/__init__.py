@@ -1,1 +1,0 @@
-"""Mechanisms, one file each; every one states its variance, bias and cost before use."""

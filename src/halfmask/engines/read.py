@@ -1,0 +1,161 @@
+"""``hm.read``: the one way in, whether the rows come into memory or stay where they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from halfmask.engines.open import is_address
+from halfmask.engines.stored import Storage
+from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.read import declared_schema, read_rows
+from halfmask.table.rows import file_kind
+from halfmask.table.table import Table, require_table
+from halfmask.table.text_file import file_named
+from halfmask.table.values import is_text, require_mark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from halfmask.table.schema import Schema
+
+ENGINES = ("duckdb", "postgres", "memory")
+LARGE = 2 << 30  # files of more bytes are counted by the engine without being asked
+
+
+def read(
+    source: object,
+    schema: Schema | Mapping[str, object] | str | os.PathLike[str] | None = None,
+    *,
+    engine: str | None = None,
+    table: str | None = None,
+    memory_limit: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    missing: Sequence[str] | None = None,
+) -> Table:
+    """Read a table and bind it to its schema.
+
+    Rows of a database, of a file above 2 GB, or where ``engine`` or ``memory_limit`` say so, stay
+    where they are: an engine counts them there, and they come into memory only for what needs
+    them one by one.
+
+    Args:
+        source: the name of a CSV (also packed as .gz, .zip, .zst, .xz), Parquet, Arrow, Feather,
+            Excel (.xlsx, .xls, .ods), Stata, SPSS, SAS or SQLite file (or an open binary file), the
+            address of a PostgreSQL database, a DuckDB database (.duckdb, .ddb), a pandas, Polars,
+            Arrow or DuckDB table, anything with ``__arrow_c_stream__``, or a Table.
+        schema: a Schema, a mapping of the schema file's shape, or the path of a schema file;
+            ``None``: the TOML file beside the data that has its name, if there is one.
+        engine: ``"duckdb"`` leaves a CSV or Parquet file where it is and counts it within
+            ``memory_limit``, spilling to disk; ``"memory"`` reads it whatever its size.
+        table: which table of a database or SQLite file, or sheet of a workbook.
+        memory_limit: how much memory DuckDB may take, such as ``"500MB"``; ``None``: 1 GB.
+        delimiter: what stands between the fields of a text file; ``None``: detected.
+        encoding: the character encoding of a text file; ``None``: detected.
+        decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: found per column.
+        missing: the texts that mean a missing value; ``None``: the empty text in text files.
+
+    Returns:
+        The table; its ``origin`` says what came in.
+
+    Raises:
+        InputError: the source cannot be read.
+        SchemaError: the schema and the table do not fit; lists every fault.
+
+    Example:
+        >>> import halfmask as hm
+        >>> hm.read({"age": [30, 41], "ill": ["flu", "gout"]}, schema={"age": "quasi"})
+        Table(2 rows; age: quasi)
+    """
+    require_mark(decimal)
+    place = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if place is not None and stays(place, engine, memory_limit):
+        if is_address(place) and table is None:
+            raise ParameterError("table", None, "the name of a table of the database")
+        declared = declared_schema(place, schema)
+        stored = Storage(
+            place,
+            table,
+            memory_limit,
+            delimiter or declared.delimiter,
+            encoding or declared.encoding,
+        )
+        stated = {"decimal": decimal, "missing": None if missing is None else tuple(missing)}
+        given: dict[str, Any] = {name: one for name, one in stated.items() if one is not None}
+        return _require_columns(Table(stored, replace(declared, **given)))
+    if place is None and engine not in (None, "memory"):
+        raise ParameterError("engine", engine, "nothing: these rows are in memory already")
+    return read_rows(
+        source,
+        schema,
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        missing=missing,
+        table=table,
+    )
+
+
+def stays(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
+    """Whether the rows of a file or database stay where they are and are counted by an engine.
+
+    A database counts its own rows, DuckDB those of a large file or where a memory limit is given.
+
+    Raises:
+        ParameterError: there is no such engine, or it does not go with the source.
+    """
+    if engine is not None and engine not in ENGINES:
+        raise ParameterError("engine", engine, "duckdb, postgres or memory")
+    if is_address(place):
+        if engine == "memory":
+            raise ParameterError("engine", "memory", "nothing: a database counts its own rows")
+        return True
+    if engine == "postgres":
+        raise ParameterError("engine", "postgres", "a postgres:// address in place of the file")
+    if engine is None and memory_limit is None:
+        path = file_named(place)
+        # DuckDB reads no others.
+        large = path.is_file() and path.stat().st_size > LARGE
+        return large and file_kind(path) in ("csv", "parquet")
+    return engine != "memory"
+
+
+def as_table(source: object) -> Table:
+    """A table as it is, or what a file name or address stands for; frames need a schema first."""
+    if isinstance(source, Table):
+        return source
+    return read(source) if isinstance(source, str | os.PathLike) else require_table(source)
+
+
+def is_typed(table: Table) -> bool:
+    """Whether stored rows are what their schema says without being read: texts are converted."""
+    stored, schema = table.stored, table.schema
+    if stored is None or stored.are_texts or schema.missing:
+        return False
+    if any(one.missing for one in schema.columns.values()):
+        return False
+    converted = [
+        n
+        for n, one in schema.columns.items()
+        if one.kind in ("numeric", "date") or one.decimal or one.format
+    ]
+    kinds = stored.columns()
+    return not any(name in kinds and is_text(kinds[name]) for name in converted)
+
+
+def as_rows(source: object) -> Table:
+    """A table, frame or file with its rows in memory: where the roles of columns do not matter."""
+    return (source if isinstance(source, Table) else read(source)).collect()
+
+
+def _require_columns(table: Table) -> Table:
+    """Refuse a schema that names columns which stored rows do not have."""
+    schema, there = table.schema, table.column_names
+    apart = schema.policy_names if schema.policy_file is not None else ()
+    faults = schema.unknown([*there, *(name for name in apart if name not in there)])
+    if faults:
+        raise SchemaError(*faults)
+    return table

@@ -1,0 +1,228 @@
+"""Rows that stay where they are: a large file, or a table of a database.
+
+DuckDB reads CSV and Parquet files and its own databases piece by piece, within a memory limit, and
+spills what does not fit to disk; PostgreSQL counts where the rows are. Connections are opened when
+something is asked and closed after it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halfmask.engines.open import is_address, is_database, open_address
+from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
+from halfmask.table.read import bind, read_rows
+from halfmask.table.rows import file_kind, incoming, normalize
+from halfmask.table.text_file import file_named, packing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from halfmask.engines.request import Engine
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
+
+MEMORY = "1GB"
+_NO_TEXT = "\x01halfmask\x01"  # DuckDB would read empty texts as missing, whatever the schema says
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Storage:
+    """One file or table of a database; the ``StoredRows`` of tables that are not in memory.
+
+    Attributes:
+        place: a CSV or Parquet file, a DuckDB database (.duckdb, .ddb) or a PostgreSQL address.
+        table: which table of a database.
+        memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
+        delimiter: what stands between the fields of a CSV file; None: detected.
+        encoding: the character encoding of a CSV file; None: UTF-8.
+    """
+
+    place: str
+    table: str | None = None
+    memory_limit: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Storage({self.engine})"  # an address may hold a password
+
+    @property
+    def engine(self) -> str:
+        """Who counts the rows."""
+        return "postgres" if self._is_server else "duckdb"
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether all values are texts, as in a CSV file."""
+        return not is_address(self.place) and file_kind(Path(self.place)) == "csv"
+
+    @property
+    def _is_server(self) -> bool:
+        return is_address(self.place) and not is_database(self.place)
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Engine, str]]:
+        """An engine over the rows, and the name that their table has in it."""
+        if self._is_server:
+            name = _require_name(self.table)
+            engine = open_address(self.place)
+            try:
+                yield engine, name
+            finally:
+                engine.close()
+            return
+        if not file_named(self.place).is_file():
+            raise InputError(f"There is no file {Path(self.place).name!r}.")
+        from halfmask.engines.duckdb import DuckDB
+
+        with connect_within(self.memory_limit) as connection:
+            written = {"delim": self.delimiter, "encoding": self.encoding}
+            name = _show(connection, self.place, self.table, written)
+            yield DuckDB(connection=connection), name
+
+    def columns(self) -> Mapping[str, pa.DataType]:
+        """The columns and their types.
+
+        Raises:
+            InputError: the source has no such table.
+        """
+        return self._columns
+
+    @cached_property
+    def _columns(self) -> Mapping[str, pa.DataType]:
+        with self.open() as (engine, name):
+            found = engine.columns(name)
+        if found is None:
+            raise _unknown_table(name)
+        return found
+
+    def count(self) -> int:
+        """How many rows there are; counted once."""
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
+        from sqlglot import exp
+
+        from halfmask.engines.sql import table as named
+
+        self.columns()  # says which table is not there
+        with self.open() as (engine, name):
+            counted = exp.Count(this=exp.Star()).as_("n")
+            return int(engine.run(exp.select(counted).from_(named(name)))["n"][0].as_py())
+
+    def distinct_values(self, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
+        """Distinct values of a column, no more than ``most``, and whether these are all."""
+        with self.open() as (engine, name):
+            return list_values(engine, name, column, most)
+
+    def collect(self, schema: Schema) -> Table:
+        """All rows in memory, bound to ``schema``."""
+        if not is_address(self.place):
+            return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
+        from sqlglot import exp
+
+        from halfmask.engines.sql import table as named
+
+        self.columns()
+        with self.open() as (engine, name):
+            arrow = engine.run(exp.select("*").from_(named(name)))
+        rows = normalize(arrow, schema.missing or ())
+        return bind(rows, schema, "arrow", incoming(arrow))
+
+
+def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
+    """Distinct values of a column, no more than ``most``, and whether these are all."""
+    from sqlglot import exp
+
+    from halfmask.engines.sql import table as named
+
+    name = exp.column(column, quoted=True)
+    query = exp.select(name).from_(named(table)).group_by(name)
+    found = engine.run(query.limit(most + 1))[column]
+    return found.slice(0, most), len(found) <= most
+
+
+@contextmanager
+def connect_within(memory_limit: str | None = None) -> Iterator[Any]:
+    """A connection to DuckDB that takes so much memory and spills the rest to disk."""
+    with tempfile.TemporaryDirectory(prefix="halfmask-") as spill:
+        connection = _connected(memory_limit or MEMORY, spill)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _connected(memory_limit: str, spill: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
+    try:
+        connection = duckdb.connect(
+            ":memory:", config={"memory_limit": memory_limit, "temp_directory": spill}
+        )
+    except duckdb.Error:
+        raise ParameterError("memory_limit", memory_limit, "a size such as 500MB or 4GB") from None
+    for setting in (
+        "enable_progress_bar",
+        "python_enable_replacements",
+        "preserve_insertion_order",
+    ):
+        connection.execute(f"SET {setting} = false")
+    return connection
+
+
+def _show(
+    connection: Any, source: str, table: str | None, written: Mapping[str, str | None]
+) -> str:
+    """Make the rows of a file known under one name."""
+    import duckdb
+
+    path = _literal(source)
+    if is_database(source):
+        origin = 'given."' + _require_name(table).replace('"', '""') + '"'
+    elif (kind := file_kind(Path(source))) == "parquet":
+        origin = f"read_parquet({path})"
+    elif kind != "csv" or packing_of(Path(source)) not in (None, "gzip", "zstd"):
+        what = "an Arrow file" if kind == "arrow" else f"a {kind} file, or packed in a way"
+        raise InputError(
+            f"The file {Path(source).name!r} is {what}, which DuckDB does not read: leave "
+            "the engine away to read it into memory, or write it as Parquet."
+        )
+    else:  # texts become what they are afterwards, as for a table that is read
+        options = [f"{key} = {_literal(text)}" for key, text in written.items() if text]
+        texts = ["all_varchar = true", "header = true", f"nullstr = {_literal(_NO_TEXT)}"]
+        origin = f"read_csv({', '.join([path, *texts, *options])})"
+    try:
+        if is_database(source):
+            connection.execute(f"ATTACH {path} AS given (READ_ONLY)")
+        connection.execute(f"CREATE TEMPORARY VIEW rows_ AS SELECT * FROM {origin}")  # noqa: S608
+    except duckdb.CatalogException:
+        raise _unknown_table(table) from None
+    except duckdb.Error as error:
+        raise EngineError(f"DuckDB cannot read the source ({type(error).__name__}).") from None
+    return "rows_"
+
+
+def _unknown_table(name: str | None) -> InputError:
+    return InputError(f"The source has no table called {name!r}: name one of its tables.")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _require_name(table: str | None) -> str:
+    if table is None:
+        raise ParameterError("table", None, "the name of a table of the database")
+    return table

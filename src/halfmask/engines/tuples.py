@@ -1,0 +1,245 @@
+"""A table as its distinct tuples and how many rows hold each.
+
+Rows in memory are taken as they are. Those that stay elsewhere are grouped there by the one query
+that touches rows; only the tuples come back, with sums of sampling weights where there are any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from halfmask.errors import InputError, SchemaError
+from halfmask.table.demands import narrowed, sources, with_policies, without_policies
+from halfmask.table.names import require_known
+from halfmask.table.policies import read_policies
+from halfmask.table.read import bind, typed
+from halfmask.table.rows import normalize
+from halfmask.table.tuples import Tuples
+from halfmask.table.values import has_comma
+from halfmask.table.weights import LARGEST, Tallied, checked, require_numbers, weights_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from sqlglot import exp
+
+    from halfmask.engines.request import Engine
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import StoredRows, Table
+
+
+MOST = 50_000_000  # distinct tuples that come back at most
+_NAME = "halfmask_rows"
+
+
+def count_tuples(
+    table: Table,
+    columns: Callable[[Schema], Sequence[str]],
+    optional: Sequence[str] = (),
+    *,
+    weights: str | None = None,
+) -> Tuples:
+    """Take the rows of a table in memory; have an engine count those that stay elsewhere.
+
+    Args:
+        table: the rows, wherever they are.
+        columns: which columns are counted. People count one by one where their column is among
+            them, so that every distinct tuple of a person comes back.
+        optional: columns that are counted too where the table has them and they may leave.
+        weights: a column whose numbers are added up beside the counts.
+    """
+    stored, declared = table.stored, table.schema
+    if stored is None:
+        known = None if weights is None else weights_of(table, weights)
+        return replace(Tuples.of(table), weights=known)
+
+    names = list(dict.fromkeys(columns(declared)))
+    with stored.open() as (running, name):
+        there = list(stored.columns())
+        held = set(there) - {*names, *declared.private}
+        names += [one for one in dict.fromkeys(optional) if one in held]
+        if not names:
+            raise InputError("The source has none of the columns that are compared: check it.")
+        faults = [f for one in sources(declared) for f in one.unknown([*there, *one.names])]
+        if faults:
+            raise SchemaError(*faults)
+        used = _narrow_schema(declared, names)
+        if used.policy_file is not None:  # the demands stand in a file of their own
+            names = [one for one in names if one not in used.policy_names or one in there]
+        sums = [] if weights is None else _weight_sums(stored, declared, (running, name), weights)
+        tuples, counts = group_tuples(running, name, names, more=sums)
+    if weights is None:
+        found = _bind_tuples(stored, used, tuples, counts)
+    else:
+        tuples, tallied = split_weights(tuples, counts)
+        found = _bind_tuples(stored, used, tuples, counts)
+        found = replace(found, weights=checked(found.table, weights, tallied, found.rows))
+    left_out = tuple(one for one in there if one not in names)
+    return replace(found, left_out=left_out, private=declared.private, source=stored)
+
+
+def add_policies(table: Table, policies: object) -> Table:
+    """The same rows, whose people also demand what ``policies`` say."""
+    if table.stored is None:
+        return with_policies(table, policies)
+    found = read_policies(policies)
+    if found is None:
+        return table
+    schema = replace(table.schema, policies=(*table.schema.policies, found))
+    return table.with_schema(schema)
+
+
+def _weight_sums(
+    stored: StoredRows, schema: Schema, opened: tuple[Engine, str], weights: str
+) -> list[exp.Expr]:
+    """The aggregates of the weights of a source."""
+    comma = has_comma(schema, weights)
+    return weight_sums(*opened, weights, written=stored.are_texts, comma=comma)
+
+
+def _narrow_schema(schema: Schema, names: Sequence[str]) -> Schema:
+    """What the schema says of the columns that are counted; demands are read all or not at all."""
+    wanted = {*schema.policy_names, *((schema.person,) if schema.person else ())}
+    read = wanted <= set(names)
+    used = replace(
+        schema if read else without_policies(schema),
+        columns={name: column for name, column in schema.columns.items() if name in names},
+        person=schema.person if schema.person in names else None,
+    )
+    return narrowed(schema, used, names)
+
+
+def _bind_tuples(
+    stored: StoredRows, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64]
+) -> Tuples:
+    """Make a table of distinct tuples, with the types that its rows would have."""
+    texts = schema.missing or ()
+    if stored.are_texts:
+        texts = ("",) if schema.missing is None else texts
+        tuples = typed(normalize(tuples, texts), schema)
+    found = bind(normalize(tuples, texts), schema, "arrow")
+    return Tuples(
+        found,
+        counts,
+        f"The rows were counted by {stored.engine}: {len(found):,} distinct tuples stand for "
+        f"{int(counts.sum()):,} rows. Every figure is counted on all rows.",
+        stored.engine,
+    )
+
+
+def group_tuples(
+    engine: Engine,
+    table: str,
+    columns: Sequence[str],
+    *,
+    most: int = MOST,
+    more: Sequence[exp.Expr] = (),
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """The distinct tuples of ``columns`` in order, and how many rows hold each.
+
+    With ``more``, these aggregates of the rows behind each tuple stand beside the columns.
+
+    In order, because engines group in any, and what is drawn from tuples would not repeat.
+
+    Raises:
+        InputError: a column is not there, or there are more distinct tuples than ``most``.
+    """
+    from sqlglot import exp
+
+    from halfmask.engines.sql import table as named
+
+    known = engine.columns(table)
+    if known is None:
+        raise InputError(f"The source has no table called {table!r}: name one of its tables.")
+    require_known(columns, known)
+    names = [exp.column(name, quoted=True) for name in columns]
+    counted = exp.Count(this=exp.Star()).as_(_NAME)
+    query = exp.select(*names, counted, *more).from_(named(table))
+    tuples = query.group_by(*names).limit(most + 1).subquery("tuples")
+    found = engine.run(exp.select("*").from_(tuples).order_by(*names))
+    if found.num_rows > most:
+        raise InputError(
+            f"The columns form more than {most:,} distinct tuples, too many to hold. Name fewer "
+            "quasi-identifiers, generalize one in the source first (years for days, districts for "
+            "streets), or draw people at random and assess them with their share as the fraction: "
+            "its population estimates then speak of the whole table."
+        )
+    counts = np.asarray(found[_NAME].to_numpy(), dtype=np.int64)
+    return found.drop_columns([_NAME]), counts
+
+
+_WEIGHED_NAME = "halfmask_weights_"
+
+
+def weight_sums(
+    engine: Engine, table: str, column: str, *, written: bool = False, comma: bool = False
+) -> list[exp.Expr]:
+    """What is aggregated beside the number of rows.
+
+    Args:
+        engine: who counts.
+        table: the table that it counts.
+        column: where the weights stand.
+        written: whether they are texts of a CSV file.
+        comma: whether these have a decimal comma.
+    """
+    from sqlglot import exp
+
+    known = engine.columns(table) or {}
+    require_known([column], known)
+    weight: exp.Expr = exp.column(column, quoted=True)
+    if written:
+        if comma:
+            weight = exp.func("REPLACE", exp.func("REPLACE", weight, _text("."), _text("")),
+                              _text(","), _text("."))  # fmt: skip
+        # Trimmed, because DuckDB would have its CSV reader cast a bare column, which tries nothing.
+        weight = exp.TryCast(this=exp.Trim(this=weight), to=exp.DataType.build("double"))
+    else:
+        require_numbers(column, known[column])
+        weight = exp.cast(weight, "double")
+    largest = exp.Literal.number(f"{LARGEST:.0f}")
+    parts = {
+        "sum": exp.Sum(this=weight),
+        "low": exp.Min(this=weight.copy()),
+        "high": exp.Max(this=weight.copy()),
+        "known": exp.Count(this=weight.copy()),
+        "below": _rows_where(exp.LT(this=weight.copy(), expression=exp.Literal.number(1))),
+        "beyond": _rows_where(exp.GT(this=weight.copy(), expression=largest)),
+    }
+    return [part.as_(_WEIGHED_NAME + name) for name, part in parts.items()]
+
+
+def split_weights(found: pa.Table, counts: NDArray[np.int64]) -> tuple[pa.Table, Tallied]:
+    """The tuples without the aggregates of their weights, and these."""
+    names = [name for name in found.column_names if name.startswith(_WEIGHED_NAME)]
+    held = {name.removeprefix(_WEIGHED_NAME): _numbers(found[name]) for name in names}
+    tallied = Tallied(
+        held["sum"],
+        held["low"],
+        held["high"],
+        missing=int(counts.sum() - held["known"].sum()),
+        beyond=int(held["beyond"].sum()),
+        below=int(held["below"].sum()),
+    )
+    return found.drop_columns(names), tallied
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def _rows_where(condition: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.Count(this=exp.case().when(condition, exp.Literal.number(1)))
+
+
+def _text(text: str) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.Literal.string(text)

@@ -1,0 +1,348 @@
+"""The best cut of one ordered variable into intervals, the other variables held fixed.
+
+Moves of single values between the parts of one variable, the other variables held fixed.
+
+``profile`` gives each value its sparse counts over the cells of the other variables; a move changes
+the criterion only through the two parts concerned, so that no cost is ever computed anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def best_intervals(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    level: NDArray[np.float64],
+    lf: NDArray[np.float64],
+    n_cells: int,
+) -> tuple[Any, float]:
+    """The interval of each value at the least cost, and that cost without constant terms.
+
+    Dynamic programming over the number of intervals: exact for the given elementary values, up to
+    ``len(level) - 1`` intervals; ``level`` is the cost of each number of intervals.
+    """
+    size = len(starts) - 1
+    cost = np.empty((size, size))
+    inside = np.zeros(n_cells, np.int64)
+    for i in range(size):
+        total, cell_cost = 0, 0.0
+        for j in range(i, size):
+            for e in range(starts[j], starts[j + 1]):
+                c, n = cells[e], counts[e]
+                cell_cost += lf[inside[c] + n] - lf[inside[c]]
+                inside[c] += n
+                total += n
+            cost[i, j] = lf[total] - cell_cost
+        for e in range(starts[i], starts[size]):
+            inside[cells[e]] = 0
+    limit = min(len(level) - 1, size)
+    best = np.full((limit + 1, size), np.inf)
+    cut = np.zeros((limit + 1, size), np.int32)
+    best[1] = cost[0]
+    parts, least = 1, best[1, size - 1] + level[1]
+    for k in range(2, limit + 1):
+        for j in range(k - 1, size):
+            for i in range(k - 1, j + 1):
+                here = best[k - 1, i - 1] + cost[i, j]
+                if here < best[k, j]:
+                    best[k, j], cut[k, j] = here, i
+        if best[k, size - 1] + level[k] < least:
+            parts, least = k, best[k, size - 1] + level[k]
+    out = np.empty(size, np.int32)
+    j = size - 1
+    for k in range(parts, 0, -1):
+        i = cut[k, j]
+        out[i : j + 1] = k - 1
+        j = i - 1
+    return out, least
+
+
+@njit(cache=True, nogil=True)
+def profile(
+    starts: NDArray[np.int64],
+    order: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    cells: int,
+) -> tuple[Any, Any, Any]:
+    """The counts of each value over ``cells`` (CSR); ``order`` lists the tuples of each value."""
+    size = len(starts) - 1
+    out_starts = np.zeros(size + 1, np.int64)
+    out_cells = np.empty(len(order), np.int32)
+    out_counts = np.empty(len(order), np.int64)
+    place = np.full(cells, -1, np.int64)
+    filled = 0
+    for v in range(size):
+        first = filled
+        for o in range(starts[v], starts[v + 1]):
+            t = order[o]
+            c = cell[t]
+            if place[c] < first:
+                place[c] = filled
+                out_cells[filled] = c
+                out_counts[filled] = weights[t]
+                filled += 1
+            else:
+                out_counts[place[c]] += weights[t]
+        out_starts[v + 1] = filled
+    return out_starts, out_cells[:filled].copy(), out_counts[:filled].copy()
+
+
+@njit(cache=True, nogil=True)
+def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
+    """Log C(count + held - 1, held - 1) + log count! in its short form."""
+    return lf[count + held - 1] - lf[held - 1] if held > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
+    """What a value with ``w`` observations adds to the cost of a part's own counts."""
+    return lf[count + held + w] - lf[held] + lf[held - 1] - lf[count + held - 1]
+
+
+@njit(cache=True, nogil=True)
+def _tally(
+    starts: Any, cells: Any, counts: Any, part: Any, room: int, n_cells: int
+) -> tuple[Any, Any, Any]:
+    """(cells, parts) the counts of values that have a part; per part its count and its values."""
+    inside = np.zeros((n_cells, room), np.int64)
+    total = np.zeros(room, np.int64)
+    held = np.zeros(room, np.int64)
+    for v in range(len(part)):
+        if part[v] >= 0:
+            held[part[v]] += 1
+            for e in range(starts[v], starts[v + 1]):
+                inside[cells[e], part[v]] += counts[e]
+                total[part[v]] += counts[e]
+    return inside, total, held
+
+
+@njit(cache=True, nogil=True)
+def _weights(starts: Any, counts: Any) -> Any:
+    """The observations of each value."""
+    weight = np.zeros(len(starts) - 1, np.int64)
+    for v in range(len(weight)):
+        for e in range(starts[v], starts[v + 1]):
+            weight[v] += counts[e]
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _logs(inside: Any, parts: int) -> Any:
+    """Log(inside + 1): what one more observation brings."""
+    logs = np.zeros(inside.shape)
+    for c in range(len(inside)):
+        for j in range(parts):
+            logs[c, j] = np.log(inside[c, j] + 1.0)
+    return logs
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _gains(
+    cells: Any, counts: Any, first: int, last: int, parts: int, inside: Any, logs: Any, lf: Any,
+    gain: Any,
+) -> None:  # fmt: skip
+    """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
+    gain[:parts] = 0.0
+    for e in range(first, last):
+        c, n = cells[e], counts[e]
+        if n == 1:
+            for j in range(parts):
+                gain[j] += logs[c, j]
+        else:
+            for j in range(parts):
+                gain[j] += lf[inside[c, j] + n] - lf[inside[c, j]]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _put(
+    cells: Any, counts: Any, first: int, last: int, j: int, sign: int, inside: Any, logs: Any
+) -> None:
+    """Add a value's observations to a part, or take them out of it."""
+    for e in range(first, last):
+        c = cells[e]
+        inside[c, j] += sign * counts[e]
+        logs[c, j] = np.log(inside[c, j] + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, logs: Any) -> int:
+    """Give the place of the empty part ``a`` to the last one; returns how many parts are left."""
+    parts -= 1
+    held[a], total[a] = held[parts], total[parts]
+    held[parts], total[parts] = 0, 0
+    for c in range(len(inside)):
+        inside[c, a], logs[c, a] = inside[c, parts], logs[c, parts]
+    for u in range(len(part)):
+        if part[u] == parts:
+            part[u] = a
+    return parts
+
+
+@njit(cache=True, nogil=True)
+def move_values(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    part: NDArray[np.int32],
+    parts: int,
+    order: NDArray[np.int64],
+    level: NDArray[np.float64],
+    lf: NDArray[np.float64],
+    n_cells: int,
+    sweeps: int,
+    tolerance: float,
+) -> tuple[int, float]:
+    """Move values to the part that lowers the cost most, until a sweep changes nothing.
+
+    ``part`` is changed in place and stays without gaps; a value may open a new part as long as
+    ``level`` (the cost of each number of parts) knows one more. ``level`` decides the room.
+
+    Returns the number of parts and the change of the cost.
+    """
+    room = len(level) - 1
+    inside, total, held = _tally(starts, cells, counts, part, room, n_cells)
+    weight, logs = _weights(starts, counts), _logs(inside, parts)
+    gain = np.empty(room)
+    change = 0.0
+    for _ in range(sweeps):
+        before = change
+        for o in range(len(order)):
+            v = order[o]
+            a = part[v]
+            first, last, w = starts[v], starts[v + 1], weight[v]
+            _gains(cells, counts, first, last, parts, inside, logs, lf, gain)
+            leaving, alone = 0.0, 0.0
+            for e in range(first, last):
+                c, n = cells[e], counts[e]
+                leaving += lf[inside[c, a]] - lf[inside[c, a] - n]
+                alone += lf[n]
+            single = held[a] == 1
+            base = leaving - _part_cost(total[a], held[a], lf)
+            base += _part_cost(total[a] - w, held[a] - 1, lf)
+            shrink = level[parts - 1] - level[parts] if single else 0.0
+            best, target = -tolerance, -1
+            for j in range(parts):
+                if j != a:
+                    here = _join_cost(w, total[j], held[j], lf) + base + shrink - gain[j]
+                    if here < best:
+                        best, target = here, j
+            if not single and parts < room:
+                here = base + lf[w] - alone + level[parts + 1] - level[parts]
+                if here < best:
+                    best, target = here, parts
+            if target < 0:
+                continue
+            change += best
+            if target == parts:
+                parts += 1
+                for c in range(n_cells):
+                    inside[c, target] = 0
+                    logs[c, target] = 0.0
+            part[v] = target
+            held[a] -= 1
+            held[target] += 1
+            total[a] -= w
+            total[target] += w
+            _put(cells, counts, first, last, a, -1, inside, logs)
+            _put(cells, counts, first, last, target, 1, inside, logs)
+            if held[a] == 0:
+                parts = _closed(a, parts, part, total, held, inside, logs)
+        if before - change <= tolerance:
+            break
+    return parts, change
+
+
+@njit(cache=True, nogil=True)
+def anneal_values(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    part: NDArray[np.int32],
+    parts: int,
+    level: NDArray[np.float64],
+    lf: NDArray[np.float64],
+    n_cells: int,
+    temperatures: NDArray[np.float64],
+    orders: NDArray[np.int64],
+    draws: NDArray[np.float64],
+) -> int:
+    """Draw a part for each value with probability exp(-cost / temperature), sweep by sweep.
+
+    A part may empty and vanish; none is opened. ``orders`` and ``draws`` are (sweeps, values): the
+    order of the values and a number from 0 to 1 for each. ``part`` is changed in place; returns the
+    number of parts.
+    """
+    inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
+    weight, logs = _weights(starts, counts), _logs(inside, parts)
+    gain = np.empty(parts)
+    for s in range(len(temperatures)):
+        heat = temperatures[s]
+        for o in range(len(part)):
+            v = orders[s, o]
+            a = part[v]
+            first, last, w = starts[v], starts[v + 1], weight[v]
+            held[a] -= 1
+            total[a] -= w
+            _put(cells, counts, first, last, a, -1, inside, logs)
+            _gains(cells, counts, first, last, parts, inside, logs, lf, gain)
+            top = -np.inf
+            for j in range(parts):
+                if held[j] > 0:
+                    gain[j] -= _join_cost(w, total[j], held[j], lf)
+                else:
+                    gain[j] -= lf[w] + level[parts] - level[parts - 1]
+                top = max(top, gain[j])
+            mass = 0.0
+            for j in range(parts):
+                gain[j] = np.exp((gain[j] - top) / heat)
+                mass += gain[j]
+            draw = draws[s, o] * mass
+            b = 0
+            while b < parts - 1 and draw >= gain[b]:
+                draw -= gain[b]
+                b += 1
+            part[v] = b
+            held[b] += 1
+            total[b] += w
+            _put(cells, counts, first, last, b, 1, inside, logs)
+            if held[a] == 0 and a != b:
+                parts = _closed(a, parts, part, total, held, inside, logs)
+    return parts
+
+
+@njit(cache=True, nogil=True)
+def place_values(
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    part: NDArray[np.int32],
+    parts: int,
+    lf: NDArray[np.float64],
+    n_cells: int,
+) -> None:
+    """Give each value without a part (-1) the part of those that have one that costs least."""
+    inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
+    weight = _weights(starts, counts)
+    for v in range(len(part)):
+        if part[v] >= 0:
+            continue
+        best, target = np.inf, 0
+        for j in range(parts):
+            here = _join_cost(weight[v], total[j], held[j], lf)
+            for e in range(starts[v], starts[v + 1]):
+                n = counts[e]
+                here -= lf[inside[cells[e], j] + n] - lf[inside[cells[e], j]]
+            if here < best:
+                best, target = here, j
+        part[v] = target

@@ -1,0 +1,455 @@
+"""What merging two parts of a variable gains the cells' likelihood, kept up to date.
+
+Only non-empty cells are kept. For each pair of parts of a variable ``together`` holds what the
+cells' likelihood gains by merging them; a merge updates it from the cells it touches.
+
+Greedy merges over all variables of a grid, from where it stands down to one cell.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def _both(u: int, v: int, lf: NDArray[np.float64]) -> float:
+    return lf[u + v] - lf[u] - lf[v] if u > 0 and v > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _keys(codes: Any, n: int, mix: Any, skip: int, other: int) -> Any:
+    """One number per cell for its place in all variables but ``skip`` and ``other``."""
+    keys = np.zeros(n, np.uint64)
+    for i in range(n):
+        key = np.uint64(0)
+        for k in range(codes.shape[1]):
+            if k != skip and k != other:
+                key += np.uint64(codes[i, k] + 1) * mix[k]
+        keys[i] = key
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
+    """An order of the cells in which equal keys stand together."""
+    if dims > 2:
+        return np.argsort(keys, kind="mergesort")
+    other = 1 - side
+    top = 0
+    for i in range(len(keys)):
+        top = max(top, codes[i, other] + 1)
+    fill = np.zeros(top + 1, np.int64)
+    for i in range(len(keys)):
+        fill[codes[i, other] + 1] += 1
+    for j in range(top):
+        fill[j + 1] += fill[j]
+    order = np.empty(len(keys), np.int64)
+    for i in range(len(keys)):
+        order[fill[codes[i, other]]] = i
+        fill[codes[i, other]] += 1
+    return order
+
+
+@njit(cache=True, nogil=True)
+def first_pairs(
+    codes: Any,
+    counts: Any,
+    n: int,
+    side: int,
+    ordered: Any,
+    mix: Any,
+    lf: Any,
+    following: Any,
+    together: Any,
+    parts: int,
+) -> None:
+    """Fill ``together`` of one variable from all cells."""
+    keys = _keys(codes, n, mix, side, -1)
+    order = _grouped(keys, codes[:n], side, codes.shape[1])
+    at = np.zeros(parts, np.int64)
+    i = 0
+    while i < n:
+        j = i
+        while j < n and keys[order[j]] == keys[order[i]]:
+            at[codes[order[j], side]] = counts[order[j]]
+            j += 1
+        for p in range(i, j):
+            a = codes[order[p], side]
+            if ordered:
+                b = following[a]
+                if b >= 0 and at[b] > 0:
+                    together[a, 0] += _both(at[a], at[b], lf)
+            else:
+                for q in range(p + 1, j):
+                    b = codes[order[q], side]
+                    gain = _both(at[a], at[b], lf)
+                    together[a, b] += gain
+                    together[b, a] += gain
+        for p in range(i, j):
+            at[codes[order[p], side]] = 0
+        i = j
+
+
+@njit(cache=True, nogil=True)
+def _more(left: Any, right: Any, x: int, y: int, lf: Any) -> float:
+    """What joining x and y gains more once the cells at their left and right are one."""
+    apart = _both(left[x], left[y], lf) + _both(right[x], right[y], lf)
+    return _both(left[x] + right[x], left[y] + right[y], lf) - apart
+
+
+@njit(cache=True, nogil=True)
+def other_pairs(
+    codes: Any,
+    counts: Any,
+    touched: Any,
+    side: int,
+    a: int,
+    other: int,
+    ordered: Any,
+    mix: Any,
+    lf: Any,
+    following: Any,
+    together: Any,
+    parts: int,
+) -> None:
+    """Update ``together`` of ``other`` for the merge of two parts of ``side``.
+
+    ``touched`` are the cells of both parts.
+    """
+    n = len(touched)
+    keys = np.zeros(n, np.uint64)
+    for i in range(n):
+        for k in range(codes.shape[1]):
+            if k != side and k != other:
+                keys[i] += np.uint64(codes[touched[i], k] + 1) * mix[k]
+    order = np.argsort(keys, kind="mergesort") if codes.shape[1] > 2 else np.arange(n)
+    left = np.zeros(parts, np.int64)
+    right = np.zeros(parts, np.int64)
+    present = np.empty(n, np.int64)
+    i = 0
+    while i < n:
+        j, m = i, 0
+        while j < n and keys[order[j]] == keys[order[i]]:
+            t = touched[order[j]]
+            x = codes[t, other]
+            if left[x] == 0 and right[x] == 0:
+                present[m] = x
+                m += 1
+            if codes[t, side] == a:
+                left[x] += counts[t]
+            else:
+                right[x] += counts[t]
+            j += 1
+        for p in range(m):
+            x = present[p]
+            if ordered:
+                y = following[x]
+                if y >= 0:
+                    together[x, 0] += _more(left, right, x, y, lf)
+            else:
+                for q in range(p + 1, m):
+                    y = present[q]
+                    gain = _more(left, right, x, y, lf)
+                    together[x, y] += gain
+                    together[y, x] += gain
+        for p in range(m):
+            left[present[p]], right[present[p]] = 0, 0
+        i = j
+
+
+@njit(cache=True, nogil=True)
+def own_pairs(
+    codes: Any,
+    counts: Any,
+    n: int,
+    side: int,
+    a: int,
+    b: int,
+    ordered: Any,
+    mix: Any,
+    lf: Any,
+    before: int,
+    after: int,
+    together: Any,
+) -> int:
+    """Update ``together`` of ``side`` itself, give b's cells to a; returns how many cells stay."""
+    keys = _keys(codes, n, mix, side, -1)
+    order = _grouped(keys, codes[:n], side, codes.shape[1])
+    if ordered:
+        together[a, 0] = 0.0
+        if before >= 0:
+            together[before, 0] = 0.0
+    drop = np.zeros(n, np.bool_)
+    i = 0
+    while i < n:
+        j = i
+        own, gone, n_before, n_after = -1, -1, 0, 0
+        while j < n and keys[order[j]] == keys[order[i]]:
+            x = codes[order[j], side]
+            if x == a:
+                own = order[j]
+            elif x == b:
+                gone = order[j]
+            elif x == before:
+                n_before = counts[order[j]]
+            elif x == after:
+                n_after = counts[order[j]]
+            j += 1
+        if own >= 0 or gone >= 0:
+            n_a = counts[own] if own >= 0 else 0
+            n_b = counts[gone] if gone >= 0 else 0
+            if ordered:
+                together[a, 0] += _both(n_a + n_b, n_after, lf)
+                if before >= 0:
+                    together[before, 0] += _both(n_before, n_a + n_b, lf)
+            elif gone >= 0:
+                for p in range(i, j):
+                    x = codes[order[p], side]
+                    if x != a and x != b:
+                        m = counts[order[p]]
+                        gain = _both(n_a + n_b, m, lf) - _both(n_a, m, lf)
+                        together[a, x] += gain
+                        together[x, a] += gain
+            if gone >= 0:
+                if own >= 0:
+                    counts[own] += n_b
+                    drop[gone] = True
+                else:
+                    codes[gone, side] = a
+        i = j
+    kept = 0
+    for i in range(n):
+        if not drop[i]:
+            if kept != i:
+                for k in range(codes.shape[1]):
+                    codes[kept, k] = codes[i, k]
+                counts[kept] = counts[i]
+            kept += 1
+    return kept
+
+
+_HUGE_GRID = 2.0**30
+
+
+@njit(cache=True, nogil=True)
+def _compositions(total: int, cells: float) -> float:
+    if cells <= 1.0:
+        return 0.0
+    if cells > _HUGE_GRID:
+        return total * math.log(cells) - math.lgamma(total + 1.0)
+    return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _neighbours(a: int, b: int, total: Any, lf: Any, shared: float) -> Any:
+    """What merging two intervals changes, without the terms that only count parts."""
+    return lf[total[a] + total[b]] - lf[total[a]] - lf[total[b]] - shared
+
+
+@njit(cache=True, nogil=True)
+def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
+    """The same for two groups of values."""
+    m = held[a] + held[b]
+    return (
+        lf[total[a] + total[b] + m - 1]
+        - lf[m - 1]
+        - lf[total[a] + held[a] - 1]
+        + lf[held[a] - 1]
+        - lf[total[b] + held[b] - 1]
+        + lf[held[b] - 1]
+        - shared
+    )
+
+
+@njit(cache=True, nogil=True)
+def _scan_row(
+    a: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any, value: Any
+) -> None:
+    """Find the best partner behind ``a`` among categorical parts."""
+    value[a], partner[a] = np.inf, -1
+    for b in range(a + 1, len(alive)):
+        if alive[b]:
+            here = _pair(a, b, total, held, lf, together[a, b])
+            if here < value[a]:
+                value[a], partner[a] = here, b
+
+
+@njit(cache=True, nogil=True)
+def merge_path(
+    codes: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    parts: NDArray[np.int64],
+    ordered: NDArray[np.bool_],
+    totals: NDArray[np.int64],
+    helds: NDArray[np.int64],
+    priors: NDArray[np.float64],
+    informative: NDArray[np.float64],
+    lf: NDArray[np.float64],
+    mix: NDArray[np.uint64],
+    frozen: NDArray[np.bool_],
+    stop_at: NDArray[np.int64],
+) -> tuple[Any, Any]:
+    """Merge the best pair of parts over all variables until one cell is left.
+
+    Args:
+        codes: (cells, variables) parts of the non-empty cells; changed.
+        counts: their counts; changed.
+        parts: the number of parts per variable.
+        ordered: whether only neighbours may merge.
+        totals: (variables, parts) observations per part; changed.
+        helds: (variables, parts) values per part; changed.
+        priors: (variables, parts + 1) the cost of each number of parts.
+        informative: the cost of each number of variables with more than one part.
+        lf: log n!.
+        mix: one odd constant per variable.
+        frozen: variables that keep their parts.
+        stop_at: the number of parts below which a variable does not go.
+
+    Returns (steps, 3) int64 of variable, kept part, part merged into it, and the change of the
+    cost at each step.
+    """
+    dims = len(parts)
+    n = len(counts)
+    observed = counts.sum()
+    left = parts.copy()
+    width = parts.max()
+    alive = np.zeros((dims, width), np.bool_)
+    following = np.full((dims, width), -1, np.int64)
+    preceding = np.full((dims, width), -1, np.int64)
+    partner = np.full((dims, width), -1, np.int64)
+    value = np.full((dims, width), np.inf)
+    together = [np.zeros((parts[k], 1 if ordered[k] else parts[k])) for k in range(dims)]
+    for k in range(dims):
+        alive[k, : parts[k]] = True
+        for a in range(parts[k] - 1):
+            following[k, a], preceding[k, a + 1] = a + 1, a
+        if not frozen[k]:
+            first_pairs(
+                codes, counts, n, k, ordered[k], mix, lf, following[k], together[k], parts[k]
+            )
+    steps = np.empty((parts.sum(), 3), np.int64)
+    change = np.empty(parts.sum())
+    done = 0
+    stale = np.ones(dims, np.bool_)
+    while True:
+        cells, wide = 1.0, 0
+        for k in range(dims):
+            cells *= left[k]
+            wide += left[k] > 1
+        now = _compositions(observed, cells)
+        best, side, a, b = np.inf, -1, -1, -1
+        for k in range(dims):
+            if frozen[k] or left[k] <= stop_at[k]:
+                continue
+            if stale[k]:
+                for x in range(parts[k]):
+                    if alive[k, x] and not ordered[k]:
+                        _scan_row(
+                            x,
+                            alive[k, : parts[k]],
+                            totals[k],
+                            helds[k],
+                            together[k],
+                            lf,
+                            partner[k],
+                            value[k],
+                        )
+                stale[k] = False
+            low, x_best, y_best = np.inf, -1, -1
+            for x in range(parts[k]):
+                if not alive[k, x]:
+                    continue
+                if ordered[k]:
+                    y = following[k, x]
+                    if y < 0:
+                        continue
+                    here = _neighbours(x, y, totals[k], lf, together[k][x, 0])
+                else:
+                    y, here = partner[k, x], value[k, x]
+                if here < low:
+                    low, x_best, y_best = here, x, y
+            if x_best < 0:
+                continue
+            step = _compositions(observed, cells / left[k] * (left[k] - 1)) - now
+            step += priors[k, left[k] - 1] - priors[k, left[k]] + low
+            step += informative[wide - (left[k] == 2)] - informative[wide]
+            if step < best:
+                best, side, a, b = step, k, x_best, y_best
+        if side < 0:
+            break
+        touched = np.empty(n, np.int64)
+        m = 0
+        for i in range(n):
+            if codes[i, side] == a or codes[i, side] == b:
+                touched[m] = i
+                m += 1
+        for k in range(dims):
+            if k != side and not frozen[k] and left[k] > 1:
+                other_pairs(
+                    codes,
+                    counts,
+                    touched[:m],
+                    side,
+                    a,
+                    k,
+                    ordered[k],
+                    mix,
+                    lf,
+                    following[k],
+                    together[k],
+                    parts[k],
+                )
+                stale[k] = True
+        before = preceding[side, a] if ordered[side] else -1
+        after = following[side, b] if ordered[side] else -1
+        n = own_pairs(
+            codes,
+            counts,
+            n,
+            side,
+            a,
+            b,
+            ordered[side],
+            mix,
+            lf,
+            before,
+            after,
+            together[side],
+        )
+        totals[side, a] += totals[side, b]
+        helds[side, a] += helds[side, b]
+        alive[side, b] = False
+        following[side, a] = after
+        if after >= 0:
+            preceding[side, after] = a
+        left[side] -= 1
+        if not ordered[side]:
+            for x in range(parts[side]):
+                if not alive[side, x]:
+                    continue
+                if x == a or partner[side, x] == a or partner[side, x] == b:
+                    _scan_row(
+                        x,
+                        alive[side, : parts[side]],
+                        totals[side],
+                        helds[side],
+                        together[side],
+                        lf,
+                        partner[side],
+                        value[side],
+                    )
+                elif x < a:
+                    here = _pair(x, a, totals[side], helds[side], lf, together[side][x, a])
+                    if here < value[side, x]:
+                        value[side, x], partner[side, x] = here, a
+        steps[done, 0], steps[done, 1], steps[done, 2] = side, a, b
+        change[done] = best
+        done += 1
+    return steps[:done], change[:done]

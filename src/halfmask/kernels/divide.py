@@ -1,0 +1,594 @@
+"""Whether rows may form a class: as many people, values and nearness as each of them demands.
+
+Median cuts: a table falls apart along its widest columns while both sides may stand alone.
+
+What classes that grow row by row share: the rows still free, and the values a class holds.
+
+MDAV: classes around whoever stands farthest out, without a matrix of distances.
+
+k-member: classes grown row by row, without a matrix of distances.
+
+Classes formed where rows are dense, each row by its marginal cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from halfmask.kernels.distance import apart, distance, spread
+from halfmask.kernels.tree import all_free, nearest, take
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Demands(NamedTuple):
+    """What each row demands of the class it stands in.
+
+    Attributes:
+        k: (rows) how many rows.
+        values: (rows, columns) codes of sensitive values.
+        l: (rows, columns) how many different values; 0 demands nothing.
+        t: (rows, columns) the largest distance to the distribution of all rows; 1 demands nothing.
+        shares: (columns, values) the distribution of all rows.
+    """
+
+    k: NDArray[np.int64]
+    values: NDArray[np.int32]
+    l: NDArray[np.int64]  # noqa: E741 - the letter of the definition
+    t: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def satisfied(
+    d: Any, order: NDArray[np.int64], begin: int, end: int, counts: NDArray[np.int64]
+) -> bool:
+    """Whether ``order[begin:end]`` is a class that meets all demands; ``counts`` is scratch."""
+    size = end - begin
+    for i in range(begin, end):
+        if d.k[order[i]] > size:
+            return False
+    for s in range(d.values.shape[1]):
+        most, close, distinct = 0, 1.0, 0
+        for i in range(begin, end):
+            row = order[i]
+            most, close = max(most, d.l[row, s]), min(close, d.t[row, s])
+            counts[d.values[row, s]] += 1
+            distinct += counts[d.values[row, s]] == 1
+        moved = 0.0
+        for i in range(begin, end):
+            value = d.values[order[i], s]
+            if counts[value] > 0:
+                moved += max(counts[value] / size - d.shares[s, value], 0.0)
+                counts[value] = 0
+        if distinct < most or (close < 1.0 and moved > close):
+            return False
+    return size > 0
+
+
+@njit(cache=True, nogil=True)
+def cut(
+    p: Any,
+    places: NDArray[np.int32],
+    d: Any,
+    largest: int,
+    whole: bool,  # noqa: FBT001 - numba takes no keyword-only parameters
+) -> tuple[Any, Any]:
+    """Cut until no cut is allowed; gives rows in order of class, and where each class begins.
+
+    Classes of at most ``largest`` rows are not cut (0: cut as far as demands allow). With ``whole``
+    a class is left alone when it holds less than twice its own highest demand, as in the original
+    algorithm; else a cut is allowed when each side meets the demands on that side.
+    """
+    n, columns = places.shape
+    order = np.arange(n)
+    starts = np.empty(n + 1, np.int64)
+    classes = 0
+    stack = np.empty((128 + n, 2), np.int64)
+    stack[0, 0], stack[0, 1] = 0, n
+    depth = 1
+    widths = np.empty(columns, np.float64)
+    values = np.empty(n, np.int32)
+    spare = np.empty(n, np.int64)
+    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    while depth > 0:
+        depth -= 1
+        begin, end = stack[depth, 0], stack[depth, 1]
+        middle = -1
+        if end - begin > max(largest, 1) and _may_cut(d, order, begin, end, whole):
+            for c in range(columns):
+                low = high = order[begin]
+                for i in range(begin + 1, end):
+                    row = order[i]
+                    if places[row, c] < places[low, c]:
+                        low = row
+                    elif places[row, c] > places[high, c]:
+                        high = row
+                widths[c] = apart(p, c, low, high) if places[low, c] < places[high, c] else -1.0
+            while middle < 0:
+                widest = int(np.argmax(widths))
+                if widths[widest] < 0:
+                    break
+                widths[widest] = -1.0
+                middle = _halve(places, widest, d, order, begin, end, values, spare, counts)
+        if middle < 0:
+            starts[classes] = begin
+            classes += 1
+            continue
+        # The left side is on top, so that classes come out in order.
+        stack[depth, 0], stack[depth, 1] = middle, end
+        stack[depth + 1, 0], stack[depth + 1, 1] = begin, middle
+        depth += 2
+    starts[classes] = n
+    return order, starts[: classes + 1].copy()
+
+
+@njit(cache=True, nogil=True)
+def _may_cut(d: Any, order: Any, begin: int, end: int, whole: bool) -> bool:  # noqa: FBT001
+    if not whole:
+        return True
+    highest = 0
+    for i in range(begin, end):
+        highest = max(highest, d.k[order[i]])
+    return end - begin >= 2 * highest
+
+
+@njit(cache=True, nogil=True)
+def _halve(
+    places: Any, c: int, d: Any, order: Any, begin: int, end: int, values: Any, spare: Any,
+    counts: Any,
+) -> int:  # fmt: skip
+    """Order the rows around the median of column ``c``; where the right side begins, or -1."""
+    size = end - begin
+    for i in range(size):
+        values[i] = places[order[begin + i], c]
+    ranked = np.sort(values[:size])
+    median = ranked[size // 2]
+    for attempt in range(2):
+        limit = median - attempt  # rows up to this place go left
+        left, right = 0, 0
+        for i in range(begin, end):
+            row = order[i]
+            if places[row, c] <= limit:
+                spare[left] = row
+                left += 1
+            else:
+                right += 1
+                spare[size - right] = row
+        if left == 0 or right == 0:
+            continue
+        spare[left:size] = spare[left:size][::-1].copy()
+        if satisfied(d, spare, 0, left, counts) and satisfied(d, spare, left, size, counts):
+            order[begin:end] = spare[:size]
+            return begin + left
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
+    """Take note of a new member's sensitive values; whether the class still lacks some."""
+    short = False
+    for s in range(d.values.shape[1]):
+        if seen[s, d.values[row, s]] != number:
+            seen[s, d.values[row, s]] = number
+            distinct[s] += 1
+        most[s] = max(most[s], d.l[row, s])
+        short |= distinct[s] < most[s]
+    return short
+
+
+@njit(cache=True, nogil=True)
+def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
+    """Whether a row brings a value that the class lacks where it lacks some."""
+    for s in range(d.values.shape[1]):
+        if distinct[s] < most[s] and seen[s, d.values[row, s]] != number:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def remove(alive: Any, where: Any, count: int, row: int) -> int:
+    """Take a row out of the first ``count`` of ``alive``."""
+    last = alive[count - 1]
+    alive[where[row]] = last
+    where[last] = where[row]
+    return count - 1
+
+
+@njit(cache=True, nogil=True)
+def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
+    """The free row that is farthest from ``origin``."""
+    spread(p, origin, alive, count, scratch)
+    best, far = -1, -1.0
+    for a in range(count):
+        row = alive[a]
+        x = scratch[row]
+        if x > far or (x == far and row < best):
+            best, far = row, x
+    return best
+
+
+@njit(cache=True, nogil=True)
+def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
+    """MDAV: the class of each row; -1 for rows left over at the end.
+
+    Classes form around the row farthest from the centroid of the rows that remain, and around the
+    row farthest from that one; each takes nearest rows until it meets the demands of all its rows.
+    """
+    n = len(d.k)
+    ids = np.full(n, -1, np.int64)
+    alive, where = np.arange(n), np.arange(n)
+    count, classes = n, 0
+    near = np.empty(n, np.float64)
+    seen = np.full(d.shares.shape, -1, np.int64)
+    distinct = np.zeros(d.values.shape[1], np.int64)
+    most = np.zeros(d.values.shape[1], np.int64)
+    highest = 1
+    for i in range(n):
+        highest = max(highest, d.k[i])
+    sums, gone, votes, starts = _centroid(p, n)
+    middle = np.empty(p.codes.shape[1], np.int64)
+    first = -1
+    while count > 0:
+        if first < 0:
+            origin = _outermost(p, alive, count, sums, gone, votes, starts, middle, ordinal)
+        else:
+            origin = farthest(p, alive, count, first, near)
+        first = origin if first < 0 else -1
+        spread(p, origin, alive, count, near)
+        ids, count, done = _nearest_class(
+            p, d, alive, where, count, near, classes, ids, seen, distinct, most, highest,
+            sums, gone, votes, starts,
+        )  # fmt: skip
+        classes += done
+    return ids
+
+
+@njit(cache=True, nogil=True)
+def _centroid(p: Any, n: int) -> tuple[Any, Any, Any, Any]:
+    """Sums of positions, rows that have one, and how often each category occurs."""
+    sums = np.zeros(p.numbers.shape[1], np.float64)
+    there = np.zeros(p.numbers.shape[1], np.int64)
+    starts = np.zeros(p.codes.shape[1] + 1, np.int64)
+    for c in range(p.codes.shape[1]):
+        starts[c + 1] = starts[c] + p.sizes[c]
+    votes = np.zeros(starts[-1], np.int64)
+    for i in range(n):
+        _weigh(p, i, 1, sums, there, votes, starts)
+    return sums, there, votes, starts
+
+
+@njit(cache=True, nogil=True)
+def _weigh(p: Any, row: int, sign: int, sums: Any, there: Any, votes: Any, starts: Any) -> None:
+    for c in range(p.numbers.shape[1]):
+        x = p.numbers[row, c]
+        if x == x:
+            sums[c] += sign * x
+            there[c] += sign
+    for c in range(p.codes.shape[1]):
+        votes[starts[c] + p.codes[row, c]] += sign
+
+
+@njit(cache=True, nogil=True)
+def _outermost(
+    p: Any, alive: Any, count: int, sums: Any, there: Any, votes: Any, starts: Any, middle: Any,
+    ordinal: Any,
+) -> int:  # fmt: skip
+    """The row farthest from the centroid: means of numbers, most frequent categories."""
+    for c in range(len(middle)):
+        place = 0
+        if ordinal[c]:
+            half, running = 0, 0
+            for v in range(starts[c], starts[c + 1]):
+                half += votes[v]
+            while running + votes[starts[c] + place] <= half // 2:
+                running += votes[starts[c] + place]
+                place += 1
+        else:
+            for v in range(starts[c + 1] - starts[c]):
+                if votes[starts[c] + v] > votes[starts[c] + place]:
+                    place = v
+        middle[c] = place
+    best, far = -1, -1.0
+    for a in range(count):
+        row = alive[a]
+        x = 0.0
+        for c in range(p.numbers.shape[1]):
+            value = p.numbers[row, c]
+            mean = sums[c] / max(there[c], 1)
+            x += abs(value - mean) if value == value else p.spans[c]
+        for c in range(p.codes.shape[1]):
+            x += p.table[p.offsets[c] + p.codes[row, c] * p.sizes[c] + middle[c]]
+        if x > far or (x == far and row < best):
+            best, far = row, x
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _nearest_class(
+    p: Any, d: Any, alive: Any, where: Any, count: int, near: Any, number: int, ids: Any,
+    seen: Any, distinct: Any, most: Any, highest: int, sums: Any, there: Any, votes: Any,
+    starts: Any,
+) -> tuple[Any, int, int]:  # fmt: skip
+    """Take rows in order of ``near`` until they meet all their demands."""
+    wanted = min(count, highest)
+    candidates = _smallest(near, alive, count, wanted)
+    size, need, taken = 0, 0, 0
+    distinct[:] = 0
+    most[:] = 0
+    short = False
+    chosen = np.empty(count, np.int64)
+    while True:
+        if taken == len(candidates):
+            if len(candidates) == count:
+                break
+            candidates = _smallest(near, alive, count, min(count, 4 * len(candidates)))
+        row = candidates[taken]
+        taken += 1
+        if size >= need and short and not new_value(d, row, number, seen, distinct, most):
+            continue
+        chosen[size] = row
+        size += 1
+        need = max(need, d.k[row])
+        short = count_values(d, row, number, seen, distinct, most)
+        if size >= need and not short:
+            break
+    done = 1 if size >= need and not short else 0
+    if not done:  # what is left cannot form a class
+        for a in range(count):
+            ids[alive[a]] = -1
+        return ids, 0, 0
+    for m in range(size):
+        ids[chosen[m]] = number
+        count = remove(alive, where, count, chosen[m])
+        _weigh(p, chosen[m], -1, sums, there, votes, starts)
+    return ids, count, done
+
+
+@njit(cache=True, nogil=True)
+def _smallest(near: Any, alive: Any, count: int, wanted: int) -> Any:
+    """The ``wanted`` rows with the smallest ``near`` in ascending order, ties by number."""
+    heap = np.empty(wanted, np.int64)  # the largest on top
+    size = 0
+    for a in range(count):
+        row = alive[a]
+        if size < wanted:
+            i = size
+            size += 1
+            while i > 0 and _later(near, row, heap[(i - 1) // 2]):
+                heap[i] = heap[(i - 1) // 2]
+                i = (i - 1) // 2
+            heap[i] = row
+        elif _later(near, heap[0], row):
+            _sink(near, heap, wanted, row)
+    for end in range(wanted - 1, 0, -1):
+        row = heap[end]
+        heap[end] = heap[0]
+        _sink(near, heap, end, row)
+    return heap
+
+
+@njit(cache=True, nogil=True)
+def _later(near: Any, a: int, b: int) -> bool:
+    return near[a] > near[b] or (near[a] == near[b] and a > b)
+
+
+@njit(cache=True, nogil=True)
+def _sink(near: Any, heap: Any, size: int, row: int) -> None:
+    """Put ``row`` on top of a heap of ``size`` rows and let it sink."""
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and _later(near, heap[child + 1], heap[child]):
+            child += 1
+        if not _later(near, heap[child], row):
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = row
+
+
+_CLOSE = 48  # rows near the first member of a class that are looked at before all others
+
+
+@njit(cache=True, nogil=True)
+def k_member(
+    p: Any,
+    d: Any,
+    draws: NDArray[np.float64],
+    improved: bool,  # noqa: FBT001 - numba takes no keyword-only parameters
+) -> Any:
+    """Greedy k-member: the class of each row; -1 for rows left over at the end.
+
+    Each class starts at the row farthest from one drawn at random and takes the row with the best
+    score until it meets the demands of all its rows. A row's largest distance to the class is
+    brought up to date only if what is known of it does not rule the row out.
+    """
+    n = len(d.k)
+    ids = np.full(n, -1, np.int64)
+    alive, where = np.arange(n), np.arange(n)
+    count, classes = n, 0
+    reach = np.empty(n, np.float64)  # at least the largest distance to the class so far
+    known = np.empty(n, np.int64)  # how many members that counts
+    members = np.empty(n, np.int64)
+    seen = np.full(d.shares.shape, -1, np.int64)
+    distinct = np.zeros(d.values.shape[1], np.int64)
+    most = np.zeros(d.values.shape[1], np.int64)
+    close, edge = np.empty(0, np.int64), 0.0
+    while count > 0:
+        drawn = alive[int(draws[classes] * count)]
+        row = farthest(p, alive, count, drawn, reach)
+        size, need, diameter = 0, 0, 0.0
+        distinct[:] = 0
+        most[:] = 0
+        while True:
+            members[size] = row
+            size += 1
+            need = max(need, d.k[row])
+            short = count_values(d, row, classes, seen, distinct, most)
+            count = remove(alive, where, count, row)
+            if (size >= need and not short) or count == 0:
+                break
+            if size == 1:
+                spread(p, row, alive, count, reach)
+                known[:] = 1
+                close = _smallest(reach, alive, count, min(count, _CLOSE))
+                edge = reach[close[-1]]
+            row, diameter = _best(
+                p, d, alive, count, members, size, need, diameter, reach, known, improved,
+                classes, seen, distinct, most, short, close, edge, where,
+            )  # fmt: skip
+        if size >= need and not short:
+            for m in range(size):
+                ids[members[m]] = classes
+            classes += 1
+    return ids
+
+
+@njit(cache=True, nogil=True)
+def _best(
+    p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
+    reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
+    short: Any, close: Any, edge: float, where: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The row that raises the class's loss least, and the diameter with it.
+
+    Rows that were ``close`` to the first member come first: all others were at least ``edge`` away
+    from it, which often rules them out together.
+    """
+    best, best_score, best_reach = -1, np.inf, np.inf
+    full = short and size >= need  # only a missing value is still wanted
+    for attempt in range(-1, 2):
+        if attempt < 0 and full:
+            continue
+        if attempt == 0 and best >= 0:
+            least = (max(size + 1, need) if improved else size + 1) * max(diameter, edge)
+            if best_score < least or (best_score == least and best_reach < edge):
+                break
+        for a in range(len(close) if attempt < 0 else count):
+            row = close[a] if attempt < 0 else alive[a]
+            if attempt < 0 and (where[row] >= count or alive[where[row]] != row):
+                continue
+            final = max(size + 1, need, d.k[row]) if improved else size + 1
+            lower = final * max(diameter, reach[row])
+            if lower > best_score or (lower == best_score and reach[row] > best_reach):
+                continue
+            if full and attempt == 0 and not new_value(d, row, number, seen, distinct, most):
+                continue
+            for m in range(known[row], size):
+                reach[row] = max(reach[row], distance(p, members[m], row))
+            known[row] = size
+            score = final * max(diameter, reach[row])
+            if score < best_score or (
+                score == best_score
+                and (reach[row] < best_reach or (reach[row] == best_reach and row < best))
+            ):
+                best, best_score, best_reach = row, score, reach[row]
+        if best >= 0 and attempt >= 0:
+            break
+    return best, max(diameter, best_reach)
+
+
+@njit(cache=True, nogil=True)
+def form(p: Any, places: Any, tree: Any, d: Any, seeds: Any, anyway: Any, regret: float) -> Any:
+    """Form classes around ``seeds`` in their order from rows that are near and still free.
+
+    Of the candidates the one with the lowest marginal cost joins: what it adds to the class, less
+    ``regret`` times what it would lose anywhere (``anyway``), so that demanding and remote rows
+    stay together and others are spared. -1 for rows left over.
+    """
+    n, k = len(d.k), d.k
+    ids = np.full(n, -1, np.int64)
+    free = all_free(tree)
+    most = 64
+    rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
+    reach = np.empty(most, np.float64)
+    stack, gaps = np.empty(512, np.int64), np.empty(512, np.float64)
+    members = np.empty(n, np.int64)
+    seen = np.full(d.shares.shape, -1, np.int64)
+    distinct = np.zeros(d.values.shape[1], np.int64)
+    asked = np.zeros(d.values.shape[1], np.int64)
+    classes, left, nodes = 0, n, len(tree.begin)
+    for seed in seeds:
+        if free[nodes + seed] == 0:
+            continue
+        size, need, diameter = 0, 0, 0.0
+        wanted, found, row = 0, 0, seed
+        distinct[:] = 0
+        asked[:] = 0
+        while True:
+            members[size] = row
+            size += 1
+            need = max(need, k[row])
+            short = count_values(d, row, classes, seen, distinct, asked)
+            take(tree, free, row)
+            left -= 1
+            if (size >= need and not short) or left == 0:
+                break
+            for j in range(found):
+                if rows[j] >= 0:
+                    reach[j] = max(reach[j], distance(p, row, rows[j]))
+            best, best_score = -1, np.inf
+            while True:
+                for j in range(found):
+                    if rows[j] < 0:
+                        continue
+                    if size >= need and not new_value(d, rows[j], classes, seen, distinct, asked):
+                        continue
+                    wide = max(diameter, reach[j])
+                    score = max(size + 1, need, k[rows[j]]) * wide - regret * anyway[rows[j]]
+                    if score < best_score:
+                        best, best_score = j, score
+                if (best >= 0 and wanted >= need) or (wanted > 0 and found == left):
+                    break
+                wanted = max(2 * need + 4, 2 * wanted)
+                if wanted > most:
+                    most = 2 * wanted
+                    rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
+                    reach = np.empty(most, np.float64)
+                found = nearest(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
+                best, best_score = -1, np.inf
+                for j in range(found):
+                    reach[j] = far[j]
+                    for m in range(1, size):
+                        reach[j] = max(reach[j], distance(p, members[m], rows[j]))
+            if best < 0:
+                break
+            row = rows[best]
+            diameter = max(diameter, reach[best])
+            rows[best] = -1
+        if size >= need and not short:
+            if diameter == 0.0:
+                size, left = _take_alike(p, places, tree, free, d, members, size, left, stack, gaps)
+            for m in range(size):
+                ids[members[m]] = classes
+            classes += 1
+    return ids
+
+
+@njit(cache=True, nogil=True)
+def _take_alike(
+    p: Any, places: Any, tree: Any, free: Any, d: Any, members: Any, size: int, left: int,
+    stack: Any, gaps: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Let free rows with the very same values join a class without diameter: they cost nothing."""
+    rows, far = np.empty(8, np.int64), np.empty(8, np.float64)
+    while left > 0 and d.values.shape[1] == 0:
+        found = nearest(p, places, tree, free, members[0], 8, rows, far, stack, gaps)
+        joined = 0
+        for j in range(found):
+            if far[j] == 0.0 and d.k[rows[j]] <= size + 1:
+                members[size] = rows[j]
+                size += 1
+                left -= 1
+                take(tree, free, rows[j])
+                joined += 1
+        if joined == 0:
+            break
+    return size, left

@@ -1,0 +1,355 @@
+"""Failing classes merged with near ones.
+
+Classes split, and pairs of near classes cut anew.
+
+Classes improved by moving rows, exchanging them, cutting pairs anew and dissolving classes.
+
+The loss of a class is its size times its diameter. Every step keeps all demands for rows met and
+lowers the loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+from halfmask.kernels.distance import distance
+from halfmask.kernels.divide import satisfied
+from halfmask.kernels.refine import diameter_of, link, meets, need_of, reach_of, settle, unlink
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> None:
+    """Merge every failing class with the class that this raises the loss least for.
+
+    Classes that then hold as many rows as anybody in them demands come first. Candidates are the
+    classes of ``near`` rows or, where that is empty or knows none, all classes. A class that took
+    another one in this round is not looked at again.
+    """
+    n = len(k)
+    touched = np.zeros(n, np.bool_)
+    cross = np.zeros(n, np.float64)
+    for a in range(n):
+        if not failing[a] or touched[a] or s.size[a] == 0:
+            continue
+        best, best_short, best_cost = -1, True, np.inf
+        for attempt in range(2):
+            if attempt == 0 and near.shape[0] == 0:
+                continue
+            cross[:] = -1.0
+            x = s.head[a]
+            while x >= 0:
+                if attempt == 0:
+                    for j in range(near.shape[1]):
+                        if near[x, j] >= 0:
+                            b = s.ids[near[x, j]]
+                            if cross[b] < 0:
+                                y = s.head[b]
+                                while y >= 0:
+                                    z = s.head[a]
+                                    while z >= 0:
+                                        cross[b] = max(cross[b], distance(p, z, y))
+                                        z = s.next[z]
+                                    y = s.next[y]
+                else:
+                    for y in range(n):
+                        b = s.ids[y]
+                        if b != a:
+                            cross[b] = max(cross[b], distance(p, x, y))
+                x = s.next[x]
+            for b in range(n):
+                if b == a or cross[b] < 0 or s.size[b] == 0:
+                    continue
+                size = s.size[a] + s.size[b]
+                wide = max(cross[b], s.diameter[a], s.diameter[b])
+                cost = size * wide - s.size[a] * s.diameter[a] - s.size[b] * s.diameter[b]
+                short = size < max(s.need[a], s.need[b])
+                if (short, cost) < (best_short, best_cost):
+                    best, best_short, best_cost = b, short, cost
+            if best >= 0:
+                break
+        if best < 0:
+            continue
+        wide = max(cross[best], s.diameter[a], s.diameter[best])
+        x = s.head[a]
+        while x >= 0:
+            following = s.next[x]
+            link(s, x, best)
+            x = following
+        s.head[a] = -1
+        s.size[best] += s.size[a]
+        s.size[a] = 0
+        s.need[best] = max(s.need[best], s.need[a])
+        s.diameter[best] = wide
+        s.diameter[a] = 0.0
+        touched[best] = True
+
+
+POOL = 64  # rows up to which two classes are cut anew
+_EPS = 1e-9
+
+
+@njit(cache=True, nogil=True)
+def cut_anew(
+    p: Any, d: Any, s: Any, near: Any, sweep: int, tried: Any, rows: Any, key: Any, counts: Any
+) -> float:
+    """Split classes, and cut pairs of classes that are near each other anew; what that gains."""
+    n = len(d.k)
+    spares = np.flatnonzero(s.size == 0)
+    count, gained = len(spares), 0.0
+    tried[:] = -1
+    for c in range(n):
+        if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > POOL:
+            continue
+        if count > 0 and s.size[c] >= 2 and s.changed[c] >= sweep - 1:
+            won = _improve_pair(p, d, s, c, -1, spares[count - 1], sweep, rows, key, counts)
+            count -= won > 0
+            gained += won
+        x = s.head[c]
+        while x >= 0:
+            following = s.next[x]
+            for j in range(near.shape[1]):
+                if near[x, j] < 0:
+                    break
+                b = s.ids[near[x, j]]
+                if b == c or tried[b] == c:
+                    continue
+                tried[b] = c
+                if s.changed[c] < sweep - 1 and s.changed[b] < sweep - 1:
+                    continue
+                if s.size[c] + s.size[b] <= POOL:
+                    won = _improve_pair(p, d, s, c, b, -1, sweep, rows, key, counts)
+                    gained += won
+                    if won > 0:
+                        following = s.head[c]
+                        break
+            x = following
+    tried[:] = -1
+    return gained
+
+
+@njit(cache=True, nogil=True)
+def _improve_pair(
+    p: Any, d: Any, s: Any, a: int, b: int, spare: int, sweep: int, rows: Any, key: Any,
+    counts: Any,
+) -> float:  # fmt: skip
+    """Cut the rows of two classes (of one, if ``b`` is negative) anew; what that gains."""
+    count = 0
+    for c in (a, b):
+        if c >= 0:
+            x = s.head[c]
+            while x >= 0:
+                rows[count] = x
+                count += 1
+                x = s.next[x]
+    before = s.size[a] * s.diameter[a] + (s.size[b] * s.diameter[b] if b >= 0 else 0.0)
+    far, first, second = -1.0, rows[0], rows[0]
+    for i in range(count):
+        for j in range(i):
+            x = distance(p, rows[i], rows[j])
+            if x > far:
+                far, first, second = x, rows[i], rows[j]
+    best, at = _cut(p, d, rows, count, first, second, key, counts)
+    if best >= before - _EPS:
+        return 0.0
+    other = b if b >= 0 else spare
+    s.head[a] = s.head[other] = -1
+    s.size[a], s.size[other] = 0, 0
+    for i in range(count):
+        c = a if i < at or at == 0 else other
+        link(s, rows[i], c)
+        s.size[c] += 1
+    settle(p, d.k, s, a, sweep)
+    settle(p, d.k, s, other, sweep)
+    return float(before - best)
+
+
+@njit(cache=True, nogil=True)
+def _cut(
+    p: Any, d: Any, rows: Any, count: int, one: int, other: int, key: Any, counts: Any
+) -> tuple[Any, Any]:
+    """The best way to cut rows in order between two of them: the loss, and how many go left.
+
+    0 means that they stay together.
+    """
+    k, strict = d.k, d.values.shape[1] > 0
+    for i in range(count):
+        key[i] = distance(p, rows[i], one) - distance(p, rows[i], other)
+    for i in range(1, count):  # few rows: insertion sort
+        x, row = key[i], rows[i]
+        j = i
+        while j > 0 and key[j - 1] > x:
+            key[j], rows[j] = key[j - 1], rows[j - 1]
+            j -= 1
+        key[j], rows[j] = x, row
+    right_wide, right_need = np.zeros(count + 1), np.zeros(count + 1, np.int64)
+    for i in range(count - 1, -1, -1):
+        wide = right_wide[i + 1]
+        for j in range(i + 1, count):
+            wide = max(wide, distance(p, rows[i], rows[j]))
+        right_wide[i], right_need[i] = wide, max(right_need[i + 1], k[rows[i]])
+    best, at = count * right_wide[0] if right_need[0] <= count else np.inf, 0
+    wide, need = 0.0, 0
+    for i in range(count - 1):
+        for j in range(i):
+            wide = max(wide, distance(p, rows[i], rows[j]))
+        need = max(need, k[rows[i]])
+        left, right = i + 1, count - i - 1
+        if left >= need and right >= right_need[i + 1]:
+            now = left * wide + right * right_wide[i + 1]
+            if now < best - _EPS and (
+                not strict
+                or (satisfied(d, rows, 0, left, counts) and satisfied(d, rows, left, count, counts))
+            ):
+                best, at = now, left
+    return best, at
+
+
+@njit(cache=True, nogil=True)
+def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
+    """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
+    n = len(d.k)
+    tried = np.full(n, -1, np.int64)
+    rows, key = np.empty(n + 1, np.int64), np.empty(2 * POOL, np.float64)
+    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    total = 0.0
+    for c in range(n):
+        total += s.size[c] * s.diameter[c]
+        s.changed[c] = 1
+    for sweep in range(1, sweeps + 1):
+        gained = 0.0
+        for row in range(n):
+            c = s.ids[row]
+            active = s.changed[c] >= sweep - 1
+            for j in range(near.shape[1]):
+                if active or near[row, j] < 0:
+                    break
+                active = s.changed[s.ids[near[row, j]]] >= sweep - 1
+            if active and s.diameter[c] > 0:
+                gained += _improve_row(p, d, s, near, row, sweep, tried, rows, counts)
+        gained += cut_anew(p, d, s, near, sweep, tried, rows, key, counts)
+        gained += _dissolve(p, d, s, near, sweep, rows, counts)
+        total -= gained
+        if gained <= enough * total:
+            break
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _improve_row(
+    p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, tried: Any, rows: Any, counts: Any
+) -> float:
+    """Move a row to a class near it, or exchange it with a row there; what that gains."""
+    k = d.k
+    a = s.ids[row]
+    size_a, wide_a = s.size[a], s.diameter[a]
+    inner_a, need_a = diameter_of(p, s, a, row), need_of(k, s, a, row)
+    leaves = size_a - 1 >= need_a
+    gain, target, partner = _EPS, -1, -1
+    for j in range(near.shape[1]):
+        if near[row, j] < 0:
+            break
+        b = s.ids[near[row, j]]
+        if b == a or tried[b] == row:
+            continue
+        tried[b] = row
+        size_b, wide_b = s.size[b], s.diameter[b]
+        first, second, at = 0.0, 0.0, -1
+        x = s.head[b]
+        while x >= 0:
+            far = distance(p, row, x)
+            if far > first or at < 0:
+                first, second, at = far, first, x
+            elif far > second:
+                second = far
+            x = s.next[x]
+        before = size_a * wide_a + size_b * wide_b
+        if leaves and size_b + 1 >= k[row]:
+            now = (size_a - 1) * inner_a + (size_b + 1) * max(wide_b, first)
+            fits = before - now > gain and meets(d, s, a, row, -1, rows, counts)
+            if fits and meets(d, s, b, -1, row, rows, counts):
+                gain, target, partner = before - now, b, -1
+        x = s.head[b]
+        while x >= 0:
+            reach_b = second if x == at else first
+            if before - size_a * inner_a - size_b * reach_b > gain and size_a >= k[x]:
+                new_a = max(inner_a, reach_of(p, s, a, x, row))
+                if before - size_a * new_a - size_b * reach_b > gain:
+                    new_b = max(reach_b, diameter_of(p, s, b, x))
+                    now = size_a * new_a + size_b * new_b
+                    fits = size_b >= k[row] and size_b >= need_of(k, s, b, x) and size_a >= need_a
+                    fits = fits and before - now > gain
+                    fits = fits and meets(d, s, a, row, x, rows, counts)
+                    if fits and meets(d, s, b, x, row, rows, counts):
+                        gain, target, partner = before - now, b, x
+            x = s.next[x]
+    if target < 0:
+        return 0.0
+    unlink(s, row)
+    if partner >= 0:
+        unlink(s, partner)
+        link(s, partner, a)
+    else:
+        s.size[a] -= 1
+        s.size[target] += 1
+    link(s, row, target)
+    settle(p, k, s, a, sweep)
+    settle(p, k, s, target, sweep)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, rows: Any, counts: Any) -> float:
+    """Give up classes whose rows lose less in other classes, each in another one."""
+    n = len(d.k)
+    gained = 0.0
+    target = np.empty(POOL, np.int64)
+    taken = np.full(n, -1, np.int64)
+    for c in range(n):
+        if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > POOL or s.changed[c] < sweep - 1:
+            continue
+        budget = s.size[c] * s.diameter[c] - _EPS
+        count = 0
+        x = s.head[c]
+        while x >= 0 and budget > 0:
+            best, best_cost = -1, budget
+            for j in range(near.shape[1]):
+                if near[x, j] < 0:
+                    break
+                b = s.ids[near[x, j]]
+                if b == c or taken[b] == c or s.size[b] + 1 < d.k[x]:
+                    continue
+                if best >= 0 and s.diameter[b] >= best_cost:
+                    continue
+                wide = max(s.diameter[b], reach_of(p, s, b, x, -1))
+                cost = (s.size[b] + 1) * wide - s.size[b] * s.diameter[b]
+                if cost < best_cost and meets(d, s, b, -1, x, rows, counts):
+                    best, best_cost = b, cost
+            if best < 0:
+                budget = -1.0
+                break
+            taken[best] = c
+            target[count] = best
+            count += 1
+            budget -= best_cost
+            x = s.next[x]
+        if budget <= 0 or count < s.size[c]:
+            continue
+        gained += budget
+        x, i = s.head[c], 0
+        while x >= 0:
+            following = s.next[x]
+            link(s, x, target[i])
+            s.size[target[i]] += 1
+            settle(p, d.k, s, target[i], sweep)
+            i += 1
+            x = following
+        s.head[c] = -1
+        s.size[c] = 0
+        settle(p, d.k, s, c, sweep)
+    return gained

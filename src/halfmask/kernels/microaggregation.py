@@ -1,0 +1,354 @@
+"""Inner loops of microaggregation: optimal groups of one column, MDAV, and a local search.
+
+Groups hold at least as many rows as any row in them asks for (``need``). The sum of squares inside
+groups is that of all rows minus the sum over groups of |S|^2 / n, with S the sum of its rows: what
+the search compares.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def optimal_line(values: Floats, need: Ints, most: int) -> Ints:
+    """Where the groups of sorted ``values`` begin that lose least, by the shortest path.
+
+    An optimal group is a run of values and, since it could else be cut in two, holds fewer than
+    twice as many rows as anybody asks for (``most``). The end of the last group comes last; where
+    not everybody can be served the first entry is -1.
+    """
+    n = len(values)
+    sums = np.zeros(n + 1)
+    squares = np.zeros(n + 1)
+    for i in range(n):
+        sums[i + 1] = sums[i] + values[i]
+        squares[i + 1] = squares[i] + values[i] * values[i]
+    best = np.full(n + 1, np.inf)
+    before = np.full(n + 1, -1, np.int64)
+    best[0] = 0.0
+    for end in range(1, n + 1):
+        asked = 0
+        for start in range(end - 1, max(-1, end - 2 * most), -1):
+            if need[start] > asked:
+                asked = need[start]
+            size = end - start
+            if size < asked or best[start] == np.inf:
+                continue
+            total = sums[end] - sums[start]
+            cost = best[start] + max(0.0, squares[end] - squares[start] - total * total / size)
+            if cost < best[end]:
+                best[end] = cost
+                before[end] = start
+    count, at = 0, n
+    while at > 0:
+        at = before[at]
+        if at < 0:
+            return np.array([-1])
+        count += 1
+    starts = np.empty(count + 1, np.int64)
+    starts[count] = n
+    at = n
+    for place in range(count - 1, -1, -1):
+        at = before[at]
+        starts[place] = at
+    return starts
+
+
+@njit(cache=True, nogil=True)
+def _distance(rows: Floats, i: int, point: Floats) -> float:
+    total = 0.0
+    for c in range(rows.shape[1]):
+        apart = rows[i, c] - point[c]
+        total += apart * apart
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _farthest(rows: Floats, left: Ints, count: int, point: Floats) -> int:
+    far, place = -1.0, 0
+    for p in range(count):
+        apart = _distance(rows, left[p], point)
+        if apart > far:
+            far, place = apart, p
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _take_group(
+    rows: Floats,
+    need: Ints,
+    left: Ints,
+    count: int,
+    center: Floats,
+    limits: tuple[int, float],
+    group: Ints,
+    number: int,
+) -> int:
+    """Give the rows nearest to ``center`` the group ``number``; returns how many are left.
+
+    As many as they ask for, at most the first of ``limits``; with the second, gamma, above 0
+    (V-MDAV) also rows that are nearer to the group, times gamma, than to what is left.
+    """
+    most, gamma = limits
+    wide = min(count, most)
+    near = np.empty(wide, np.int64)
+    apart = np.empty(wide)
+    found = 0
+    for p in range(count):  # the nearest so far, in order
+        far = _distance(rows, left[p], center)
+        if found == wide and far >= apart[wide - 1]:
+            continue
+        at = found if found < wide else wide - 1
+        while at > 0 and apart[at - 1] > far:
+            apart[at] = apart[at - 1]
+            near[at] = near[at - 1]
+            at -= 1
+        apart[at] = far
+        near[at] = p
+        found = min(found + 1, wide)
+    size, asked = 0, 0
+    while size < wide:
+        asked = max(asked, need[left[near[size]]])
+        size += 1
+        if size >= asked:
+            break
+    if size < asked:
+        return count
+    held = left[near[:size]].copy()
+    for p in range(size):
+        group[held[p]] = number
+    kept = count
+    for p in np.sort(near[:size])[::-1]:  # the last take the places that become free
+        kept -= 1
+        left[p] = left[kept]
+    if gamma > 0.0:
+        kept = _extend(rows, need, left, kept, group, number, held, gamma)
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def _extend(
+    rows: Floats,
+    need: Ints,
+    left: Ints,
+    count: int,
+    group: Ints,
+    number: int,
+    held: Ints,
+    gamma: float,
+) -> int:
+    """V-MDAV: while a group is below twice its size, take the row nearest to any of it, if apt."""
+    size, asked = len(held), 0
+    apart = np.full(count, np.inf)
+    for m in range(size):
+        asked = max(asked, need[held[m]])
+        for p in range(count):
+            apart[p] = min(apart[p], _distance(rows, left[p], rows[held[m]]))
+    while size < 2 * asked - 1 and count > asked:
+        place = int(np.argmin(apart[:count]))
+        near = apart[place]
+        other = np.inf
+        for p in range(count):
+            if p != place:
+                other = min(other, _distance(rows, left[p], rows[left[place]]))
+        if need[left[place]] > size + 1 or np.sqrt(near) >= gamma * np.sqrt(other):
+            break
+        new = rows[left[place]]
+        group[left[place]] = number
+        count -= 1
+        left[place], apart[place] = left[count], apart[count]
+        for p in range(count):
+            apart[p] = min(apart[p], _distance(rows, left[p], new))
+        size += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def mdav(rows: Floats, need: Ints, members: Ints, gamma: float, group: Ints, first: int) -> int:
+    """Group the rows ``members``; groups are numbered from ``first``, and the next is returned.
+
+    The row farthest from the middle forms a group with those nearest to it, then the row farthest
+    from that one. What is left at the end and too few is put to the group whose middle is nearest.
+    """
+    left = members.copy()
+    count = len(left)
+    width = rows.shape[1]
+    most = 1
+    for p in range(count):
+        most = max(most, need[left[p]])
+    number = first
+    middle = np.zeros(width)
+    while count > 0:
+        if count < 2 * most:
+            asked = 0
+            for p in range(count):
+                asked = max(asked, need[left[p]])
+            if count >= asked:
+                if count < 2 * asked or gamma == 0.0:
+                    for p in range(count):
+                        group[left[p]] = number
+                    return number + 1
+            else:
+                break
+        middle[:] = 0.0
+        for p in range(count):
+            for c in range(width):
+                middle[c] += rows[left[p], c]
+        middle /= count
+        far = rows[left[_farthest(rows, left, count, middle)]].copy()
+        kept = _take_group(rows, need, left, count, far, (most, gamma), group, number)
+        if kept == count:
+            break
+        number += 1
+        count = kept
+        if count >= 2 * most or (count > 0 and gamma > 0.0 and count >= most):
+            other = rows[left[_farthest(rows, left, count, far)]].copy()
+            kept = _take_group(rows, need, left, count, other, (most, gamma), group, number)
+            if kept < count:
+                number += 1
+                count = kept
+    _join(rows, need, left, count, group, members, first, number)
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _join(
+    rows: Floats,
+    need: Ints,
+    left: Ints,
+    count: int,
+    group: Ints,
+    members: Ints,
+    first: int,
+    number: int,
+) -> None:
+    """Put rows that are left over to the nearest group that, with them, has what they ask for."""
+    if count == 0 or number == first:
+        for p in range(count):
+            group[left[p]] = first
+        return
+    width = rows.shape[1]
+    sums = np.zeros((number - first, width))
+    sizes = np.zeros(number - first, np.int64)
+    for p in range(len(members)):
+        g = group[members[p]] - first
+        if g >= 0:
+            sizes[g] += 1
+            for c in range(width):
+                sums[g, c] += rows[members[p], c]
+    largest = int(np.argmax(sizes))
+    for p in range(count):
+        near, place = np.inf, largest
+        for g in range(number - first):
+            if sizes[g] + 1 < need[left[p]]:
+                continue
+            apart = _distance(rows, left[p], sums[g] / sizes[g])
+            if apart < near:
+                near, place = apart, g
+        group[left[p]] = first + place
+        sizes[place] += 1
+        for c in range(width):
+            sums[place, c] += rows[left[p], c]
+
+
+@njit(cache=True, nogil=True)
+def improve(
+    rows: Floats,
+    k: int,
+    group: Ints,
+    sums: Floats,
+    slots: Ints,
+    sizes: Ints,
+    near: Ints,
+) -> int:
+    """One pass of moves and swaps between groups that lie near; returns how many were made.
+
+    Args:
+        rows: standardized.
+        k: the fewest rows of a group.
+        group: per row, its group.
+        sums: per group, the sum of its rows.
+        slots: (groups, room) the rows of each group.
+        sizes: per group, how many it has.
+        near: (groups, some) the groups whose middles are nearest.
+    """
+    n, width = rows.shape
+    room = slots.shape[1]
+    made = 0
+    step = np.empty(width)
+    for i in range(n):
+        g = group[i]
+        ng = float(sizes[g])
+        dot_g = 0.0
+        own = 0.0
+        for c in range(width):
+            dot_g += sums[g, c] * rows[i, c]
+            own += rows[i, c] * rows[i, c]
+        norm_g = 0.0
+        for c in range(width):
+            norm_g += sums[g, c] * sums[g, c]
+        leave = 0.0
+        if ng > 1:
+            leave = (norm_g - 2 * dot_g + own) / (ng - 1) - norm_g / ng
+        best, best_h, best_j = 1e-12, -1, -1
+        for place in range(near.shape[1]):
+            h = near[g, place]
+            if h == g or sizes[h] == 0:
+                continue
+            nh = float(sizes[h])
+            if sizes[g] > k and sizes[h] < room:
+                dot_h, norm_h = 0.0, 0.0
+                for c in range(width):
+                    dot_h += sums[h, c] * rows[i, c]
+                    norm_h += sums[h, c] * sums[h, c]
+                gain = leave + (norm_h + 2 * dot_h + own) / (nh + 1) - norm_h / nh
+                if gain > best:
+                    best, best_h, best_j = gain, h, -1
+            for s in range(sizes[h]):
+                j = slots[h, s]
+                cross_g, cross_h, apart = 0.0, 0.0, 0.0
+                for c in range(width):
+                    d = rows[j, c] - rows[i, c]
+                    cross_g += sums[g, c] * d
+                    cross_h += sums[h, c] * d
+                    apart += d * d
+                gain = (2 * cross_g + apart) / ng + (apart - 2 * cross_h) / nh
+                if gain > best:
+                    best, best_h, best_j = gain, h, j
+        if best_h < 0:
+            continue
+        made += 1
+        h = best_h
+        at = 0
+        while slots[g, at] != i:
+            at += 1
+        if best_j < 0:
+            sizes[g] -= 1
+            slots[g, at] = slots[g, sizes[g]]
+            slots[h, sizes[h]] = i
+            sizes[h] += 1
+            for c in range(width):
+                sums[g, c] -= rows[i, c]
+                sums[h, c] += rows[i, c]
+        else:
+            to = 0
+            while slots[h, to] != best_j:
+                to += 1
+            slots[g, at], slots[h, to] = best_j, i
+            group[best_j] = g
+            for c in range(width):
+                step[c] = rows[best_j, c] - rows[i, c]
+                sums[g, c] += step[c]
+                sums[h, c] -= step[c]
+        group[i] = h
+    return made

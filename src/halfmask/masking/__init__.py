@@ -1,0 +1,1 @@
+"""Masks of statistical disclosure control: one class each, applied in order, recorded, measured."""

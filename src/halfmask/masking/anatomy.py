@@ -1,0 +1,153 @@
+"""Anatomy: quasi-identifiers and sensitive values leave in two tables, joined by groups only.
+
+Definition: rows are put into groups in which every sensitive value occurs at most once in l rows;
+    the first table has the quasi-identifiers and the group of each row, the second per group the
+    sensitive values and how often each occurs. A count is estimated by the sum over groups of
+    (rows of the group that match) x (occurrences of the value) / (rows of the group).
+Source: Xiao and Tao, "Anatomy: simple and effective privacy preservation", 2006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, UnsatisfiableError
+from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register
+from halfmask.models.verdict import whole_number
+from halfmask.release.masked import Anatomized
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.masking.mask import Rows
+    from halfmask.release.masked import MaskedRelease
+    from halfmask.table.table import Table
+
+    Ints = NDArray[np.int64]
+
+GROUP = "group"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Anatomy(Mask):
+    """Publish ``column`` apart, by groups with at least ``l`` different values.
+
+    The rows leave without it and with their ``group``; ``release.tables[column]`` holds the values
+    of each group with their ``count``, and is written beside the rows.
+
+    Example:
+        >>> import halfmask as hm
+        >>> rows = {"age": [22, 35, 41, 60], "ill": ["flu", "flu", "aids", "cold"]}
+        >>> people = hm.read(rows, schema={"age": "quasi", "ill": "sensitive"})
+        >>> release = hm.mask(people, hm.masks.Anatomy("ill", l=2))
+        >>> release.to_arrow().column_names, release.tables["ill"].column_names
+        (['age', 'group'], ['group', 'ill', 'count'])
+    """
+
+    name: ClassVar[str] = "anatomy"
+    words: ClassVar[Words] = Words(
+        "Sensitive values leave in a table of their own, joined by groups only.",
+        "Being surer than 1 in l of a person's sensitive value.",
+        "That a person is in the table: quasi-identifiers leave as they are.",
+    )
+
+    column: str = field(metadata=one_column())
+    l: int = field(metadata=whole_number(2))  # noqa: E741 - the literature's name
+    group: str = field(default=GROUP, metadata=anything())
+
+    def faults(self, table: Table) -> list[str]:
+        """Refuse quasi-identifiers, and a name that is taken."""
+        found = []
+        if self.column in table.schema.quasi:
+            found.append(f"column '{self.column}' is a quasi-identifier: name a sensitive one.")
+        if self.group in table.arrow.column_names:
+            found.append(f"there is a column '{self.group}' already: name the groups otherwise.")
+        return found
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Deal the rows into groups."""
+        encoded = rows.table.encode(self.column)
+        group = dealt_groups(encoded.codes.astype(np.int64), self.l, rows.random)
+        pairs = pa.table({"group": group, "code": encoded.codes})
+        counted = pairs.group_by(["group", "code"]).aggregate([([], "count_all")])
+        # Sorted, so that the order of a group's values tells nothing of the rows.
+        counted = counted.sort_by([("group", "ascending"), ("code", "ascending")])
+        values = encoded.values.take(counted["code"].combine_chunks())
+        beside = pa.table(
+            {
+                self.group: counted["group"],
+                self.column: values,
+                "count": counted["count_all"],
+            }
+        )
+        sizes = np.bincount(group)
+        return Outcome(
+            {self.group: pa.array(group)},
+            removed=(self.column,),
+            tables={self.column: beside},
+            claims=(Anatomized(self.l, self.column, self.group),),
+            facts={"groups": len(sizes), "smallest": int(sizes.min())},
+        )
+
+
+def dealt_groups(codes: Ints, l: int, random: np.random.Generator) -> Ints:  # noqa: E741
+    """A group for each row, in which no value occurs twice and which has at least ``l`` rows.
+
+    Rows sorted by value are dealt to the groups in turn: a value that is held by no more rows than
+    there are groups meets each of them once at most.
+
+    Raises:
+        UnsatisfiableError: one value is held by more than 1 in ``l`` rows.
+    """
+    size = len(codes)
+    groups = size // l
+    most = int(np.bincount(codes).max(initial=0)) if size else 0
+    if groups < 1 or most > groups:
+        share = most / size if size else 0.0
+        raise UnsatisfiableError(
+            f"anatomy: the most frequent value has {share:.1%} of the rows, which is more than 1 "
+            f"in {l}: ask for a smaller l."
+        )
+    order = np.lexsort((random.random(size), random.permutation(int(codes.max()) + 1)[codes]))
+    out = np.empty(size, np.int64)
+    out[order] = random.permutation(groups)[np.arange(size) % groups]
+    return out
+
+
+def estimate_count(
+    release: MaskedRelease, column: str, value: Any, matching: Any, *, group: str = GROUP
+) -> float:
+    """Estimate how many rows match and have a sensitive ``value``, from a release by Anatomy.
+
+    Args:
+        release: made with ``Anatomy``.
+        column: the sensitive column.
+        value: the value asked for.
+        matching: per row of ``release.to_arrow()``, whether it matches.
+        group: what the groups are called.
+    """
+    rows, beside = release.to_arrow(), release.tables.get(column)
+    if beside is None:
+        raise InputError(f"The release has no table of '{column}' by Anatomy.")
+    marked = np.asarray(matching, dtype=bool)
+    if marked.shape != (rows.num_rows,):
+        raise InputError("matching says for each row of the release whether it matches.")
+    return estimated(rows[group].to_numpy(), beside, column, value, marked, group)
+
+
+def estimated(
+    groups: Ints, beside: pa.Table, column: str, value: Any, marked: NDArray[np.bool_], group: str
+) -> float:
+    """The estimate from the groups of rows and the table of sensitive values."""
+    size = int(groups.max(initial=-1)) + 1
+    rows = np.bincount(groups, minlength=size)
+    matches = np.bincount(groups[marked], minlength=size)
+    wanted = np.array([one == value for one in beside[column].to_pylist()])
+    occurs = np.zeros(size)
+    np.add.at(occurs, beside[group].to_numpy()[wanted], beside["count"].to_numpy()[wanted])
+    return float((matches * occurs / np.maximum(rows, 1)).sum())

@@ -1,0 +1,220 @@
+"""Top and bottom coding, and rounding.
+
+Definition: values beyond a threshold take the threshold's (or their mean, or are blanked); a number
+    takes a multiple of a base near it, at random so that its expectation stays, or the nearest.
+Source: Hundepool and others, "Statistical Disclosure Control", 2012, sections 3.2 and 3.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from halfmask.errors import ParameterError
+from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register, some_columns
+from halfmask.masking.numbers import bound_as_number, numbers_in
+from halfmask.models.verdict import number, word
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from halfmask.masking.mask import Rows
+
+_REPLACE = {"threshold": "the threshold", "mean": "the mean of those coded", "missing": "nothing"}
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class TopCode(Mask):
+    """Give the highest values one common value.
+
+    With ``share``, so many of the people (0 to 1), counting everybody once, get the value of the
+    next below them; with ``value``, everything above it does.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"age": [20, 30, 40, 90]}, schema={"age": "quasi"})
+        >>> release = hm.mask(people, hm.masks.TopCode("age", value=50))
+        >>> sorted(release.to_arrow()["age"].to_pylist())
+        [20, 30, 40, 50]
+    """
+
+    name: ClassVar[str] = "top-code"
+    words: ClassVar[Words] = Words(
+        "Values above a threshold take one common value.",
+        "People who stand out by the highest values.",
+        "Everybody below the threshold, and whoever stands out by several columns together.",
+    )
+
+    column: str = field(metadata=one_column("ordered"))
+    share: float | None = field(default=None, metadata=number(0, 1, open_low=True))
+    value: Any = field(default=None, metadata=anything())
+    replace: str = field(default="threshold", metadata=word("Coded values become", **_REPLACE))
+
+    def require(self) -> None:
+        """Demand one of share and value."""
+        _require_one(self.share, self.value)
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Code the highest values."""
+        return _coded(self, rows, sign=1.0)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class BottomCode(Mask):
+    """Give the lowest values one common value; as ``TopCode`` from below."""
+
+    name: ClassVar[str] = "bottom-code"
+    words: ClassVar[Words] = Words(
+        "Values below a threshold take one common value.",
+        "People who stand out by the lowest values.",
+        "Everybody above the threshold, and whoever stands out by several columns together.",
+    )
+
+    column: str = field(metadata=one_column("ordered"))
+    share: float | None = field(default=None, metadata=number(0, 1, open_low=True))
+    value: Any = field(default=None, metadata=anything())
+    replace: str = field(default="threshold", metadata=word("Coded values become", **_REPLACE))
+
+    def require(self) -> None:
+        """Demand one of share and value."""
+        _require_one(self.share, self.value)
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Code the lowest values."""
+        return _coded(self, rows, sign=-1.0)
+
+
+def _require_one(share: float | None, value: object) -> None:
+    if (share is None) == (value is None):
+        raise ParameterError("share", share, "either share= or value=, and not both")
+
+
+def _coded(mask: TopCode | BottomCode, rows: Rows, *, sign: float) -> Outcome:
+    declared = rows.table.schema.columns.get(mask.column)
+    if declared is not None and declared.order is not None:
+        return _coded_in_order(mask, rows, up=sign > 0)
+    numbers = numbers_in(rows.table, mask.column)
+    if not numbers.there.any():
+        return Outcome(facts={"coded": 0})
+    values = sign * numbers.values
+    if mask.share is not None:
+        bound = _bound(values, numbers.there, rows, mask.share)
+    else:
+        bound = sign * bound_as_number("value", mask.value, numbers.kind)
+    beyond = numbers.there & (np.where(numbers.there, values, -np.inf) > bound)
+    out = numbers.values.copy()
+    if mask.replace == "mean":
+        reached = numbers.there & (np.where(numbers.there, values, -np.inf) >= bound)
+        if reached.any():
+            out[reached] = numbers.values[reached].mean()
+        return Outcome({mask.column: numbers.back(out)}, facts={"coded": int(reached.sum())})
+    if mask.replace == "missing":
+        blanked = _blanked(rows.table.arrow[mask.column], beyond)
+        return Outcome({mask.column: blanked}, facts={"coded": int(beyond.sum())})
+    out[beyond] = sign * bound
+    return Outcome({mask.column: numbers.back(out)}, facts={"coded": int(beyond.sum())})
+
+
+def _bound(
+    values: NDArray[np.float64], there: NDArray[np.bool_], rows: Rows, share: float
+) -> float:
+    """What a share of the people, at least one of them, lie above, counting everybody once."""
+    owner, people = rows.people()
+    best = np.full(people, -np.inf)
+    np.maximum.at(best, owner[there], values[there])
+    best = best[np.isfinite(best)]
+    place = max(0, len(best) - 1 - max(1, int(np.floor(share * len(best) + 1e-9))))
+    return float(np.partition(best, place)[place])
+
+
+def _coded_in_order(mask: TopCode | BottomCode, rows: Rows, *, up: bool) -> Outcome:
+    """An ordinal column, whose codes stand in its order."""
+    encoded = rows.table.encode(mask.column)
+    held = len(encoded.values.drop_null())
+    there = encoded.codes < held
+    sign = 1 if up else -1
+    ranks = sign * encoded.codes.astype(np.float64)
+    if mask.share is not None:
+        if not there.any():
+            return Outcome(facts={"coded": 0})
+        bound = _bound(ranks, there, rows, mask.share)
+    else:
+        texts = [str(one) for one in encoded.values.to_pylist()[:held]]
+        if str(mask.value) not in texts:
+            raise ParameterError("value", mask.value, f"a value of '{mask.column}' that rows hold")
+        bound = float(sign * texts.index(str(mask.value)))
+    if mask.replace == "mean":
+        raise ParameterError("replace", "mean", "threshold or missing for an ordinal column")
+    beyond = there & (ranks > bound)
+    if mask.replace == "missing":
+        blanked = _blanked(rows.table.arrow[mask.column], beyond)
+        return Outcome({mask.column: blanked}, facts={"coded": int(beyond.sum())})
+    codes = np.where(beyond, int(sign * bound), encoded.codes)
+    import pyarrow as pa
+
+    taken = encoded.values.take(pa.array(codes))
+    return Outcome({mask.column: taken}, facts={"coded": int(beyond.sum())})
+
+
+def _blanked(values: pa.ChunkedArray, gone: NDArray[np.bool_]) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    return pc.if_else(pa.array(gone), pa.scalar(None, plain.type), plain)
+
+
+_HOW = {
+    "nearest": "the nearest multiple",
+    "random": "the next below or above, so that sums stay in expectation",
+    "down": "the next below",
+    "up": "the next above",
+}
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Round(Mask):
+    """Replace numbers by multiples of ``base``.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"pay": [1234, 5678]}, schema={"pay": "quasi"})
+        >>> release = hm.mask(people, hm.masks.Round("pay", base=100))
+        >>> sorted(release.to_arrow()["pay"].to_pylist())
+        [1200, 5700]
+    """
+
+    name: ClassVar[str] = "round"
+    words: ClassVar[Words] = Words(
+        "Numbers become multiples of a base.",
+        "Matching people by exact figures.",
+        "High and low values, which stand out however they are rounded.",
+    )
+
+    columns: tuple[str, ...] | str = field(metadata=some_columns("numbers"))
+    base: float = field(metadata=number(0, open_low=True))
+    how: str = field(default="nearest", metadata=word("A number becomes", **_HOW))
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Round each column."""
+        out = {}
+        for name in self.columns:
+            numbers = numbers_in(rows.table, name)
+            scaled = numbers.values / float(self.base)
+            below = np.floor(scaled)
+            if self.how == "nearest":
+                steps = np.floor(scaled + 0.5)
+            elif self.how == "random":
+                steps = below + (rows.random.random(len(scaled)) < scaled - below)
+            else:
+                steps = below if self.how == "down" else np.ceil(scaled)
+            rounded = steps * float(self.base)
+            exact = numbers.whole and float(self.base) != int(self.base)
+            out[name] = numbers.back(rounded, exact=exact)
+        return Outcome(out)

@@ -1,0 +1,480 @@
+"""What a mask is: a change of rows that declares itself once.
+
+A class says its parameters with their ranges, the columns that it changes and what these must
+hold, what it does, what it protects and what it does not. Reading it from text, writing it into
+documents, the checks before it runs, the report and the reference follow from that.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, InternalError, ParameterError, SchemaError
+from halfmask.models.verdict import Parameter
+from halfmask.table.names import told
+from halfmask.table.schema import Column
+from halfmask.table.values import is_number, is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.release.masked import Claim
+    from halfmask.table.table import Table
+
+Takes = Literal["numbers", "ordered", "dates", "anything"]
+_HOLDS = {
+    "numbers": "numbers",
+    "ordered": "numbers, dates or an ordinal column with its order",
+    "dates": "dates or times",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A mask for a reader who is no specialist.
+
+    Attributes:
+        does: what it does to the rows.
+        protects: what it protects from.
+        open: what it does not protect from.
+    """
+
+    does: str
+    protects: str
+    open: str
+
+
+# What stands behind ``field(metadata=...)`` in the class of a mask; numbers and words are declared
+# as those of models are.
+
+
+def one_column(takes: Takes = "anything", *, changed: bool = True) -> dict[str, Any]:
+    """The name of one column, and what it must hold."""
+    return {"parameter": Parameter("column"), "takes": takes, "changed": changed}
+
+
+def some_columns(takes: Takes = "anything", *, changed: bool = True) -> dict[str, Any]:
+    """The names of one or several columns, and what they must hold."""
+    return {"parameter": Parameter("columns"), "takes": takes, "changed": changed}
+
+
+def anything(*, text: bool = True) -> dict[str, Any]:
+    """What the mask looks at itself; without ``text`` only Python can state it."""
+    return {"parameter": Parameter("any", text=text)}
+
+
+def secret() -> dict[str, Any]:
+    """What is never written into a document, and never stated on a command line."""
+    return {"parameter": Parameter("any", text=False), "secret": True}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows as one step meets them.
+
+    Attributes:
+        table: the rows after earlier steps, private columns among them.
+        random: where chance comes from.
+        original: the rows before the first step, of the same people in the same order.
+    """
+
+    table: Table
+    random: np.random.Generator
+    original: Table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def people(self) -> tuple[NDArray[np.int64], int]:
+        """Whose each row is, from 0, and how many people there are."""
+        person = self.table.schema.person
+        if person is None:
+            return np.arange(len(self.table)), len(self.table)
+        encoded = self.table.encode(person)
+        return encoded.codes.astype(np.int64), len(encoded.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a step makes of the rows.
+
+    Attributes:
+        columns: the new values of columns, of all rows that the step met; new columns among them.
+        keep: which rows stay, as places; None: all.
+        removed: columns that leave no more.
+        tables: what leaves beside the rows, by its name.
+        claims: what the door must find to hold.
+        facts: what documents tell of the step; nothing that tells of single people.
+        notes: what a reader should know, one sentence each.
+    """
+
+    columns: Mapping[str, pa.Array | pa.ChunkedArray] = field(default_factory=dict)
+    keep: NDArray[np.int64] | None = None
+    removed: tuple[str, ...] = ()
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Mask:
+    """One step that changes rows; every mask is a frozen dataclass that inherits from this.
+
+    Attributes:
+        name: what it is called on the command line and in documents.
+        words: what reports say of it.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    words: ClassVar[Words]
+
+    def __post_init__(self) -> None:
+        for one, parameter in parameters(type(self)):
+            value = getattr(self, one.name)
+            if parameter.kind == "columns" and value is not None:
+                value = (value,) if isinstance(value, str) else tuple(value)
+                object.__setattr__(self, one.name, value)
+            if value is not None or one.default is not None:
+                parameter.require(one.name, value)
+        self.require()
+
+    def require(self) -> None:
+        """Refuse parameters that do not go together."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The columns that it changes."""
+        return self._named(changed=True)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All columns that it names."""
+        return tuple(dict.fromkeys((*self._named(changed=True), *self._named(changed=False))))
+
+    def _named(self, *, changed: bool) -> tuple[str, ...]:
+        found: list[str] = []
+        for one, parameter in parameters(type(self)):
+            value = getattr(self, one.name)
+            if value is not None and one.metadata.get("changed") is changed:
+                found += [value] if parameter.kind == "column" else list(value)
+        return tuple(found)
+
+    def faults(self, table: Table) -> list[str]:  # noqa: ARG002 - most need nothing more
+        """What the table lacks for this mask, in words."""
+        return []
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Mask the rows."""
+        raise NotImplementedError
+
+    @property
+    def sentence(self) -> str:
+        """What was done, with its columns and parameters."""
+        stated = [f"{k} = {v}" for k, v in self._stated().items()]
+        of = ", ".join(f"'{name}'" for name in self.changes)
+        words = self.words.does.rstrip(".")
+        return (
+            words
+            + (f" ({of}" if of else " (")
+            + "; " * bool(of and stated)
+            + (", ".join(stated) + ")")
+            if of or stated
+            else f"{words}."
+        )
+
+    def _stated(self) -> dict[str, Any]:
+        """The parameters that are not columns and are stated."""
+        return {
+            one.name: getattr(self, one.name)
+            for one, parameter in parameters(type(self))
+            if "changed" not in one.metadata
+            and not one.metadata.get("secret")
+            and isinstance(getattr(self, one.name), int | float | str)
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The mask and its parameters, to repeat it; secrets are left out."""
+        facts: dict[str, Any] = {"mask": self.name}
+        for one, _ in parameters(type(self)):
+            if not one.metadata.get("secret"):
+                value = getattr(self, one.name)
+                facts[one.name] = list(value) if isinstance(value, tuple) else value
+        return facts
+
+
+def parameters(mask: type[Mask]) -> tuple[tuple[Field[Any], Parameter], ...]:
+    """The fields of a mask that carry a parameter."""
+    stated = [(one, one.metadata.get("parameter")) for one in fields(mask)]  # type: ignore[arg-type]
+    return tuple((one, parameter) for one, parameter in stated if parameter is not None)
+
+
+_Kind = TypeVar("_Kind", bound=type[Mask])
+_REGISTER: dict[str, type[Mask]] = {}
+_HOMES = (  # in the order that the reference lists them
+    "coding", "noise", "swapping", "pram", "microaggregation", "suppression", "sampling",
+    "anatomy", "dates", "cloaking", "pseudonyms",
+)  # fmt: skip
+
+
+def register(mask: _Kind) -> _Kind:
+    """Make a mask known to command line, schema file, report and reference."""
+    known = _REGISTER.setdefault(mask.name, mask)
+    if (known.__module__, known.__qualname__) != (mask.__module__, mask.__qualname__):
+        raise InternalError(f"Two masks are called {mask.name!r}: rename one.")
+    return mask
+
+
+def known_masks() -> tuple[type[Mask], ...]:
+    """Every mask: those of this package and of others that name theirs under halfmask.masks."""
+    _load()
+    places = {f"halfmask.masking.{home}": place for place, home in enumerate(_HOMES)}
+    return tuple(
+        sorted(_REGISTER.values(), key=lambda one: places.get(one.__module__, len(places)))
+    )
+
+
+@cache
+def _load() -> None:
+    for module in _HOMES:
+        import_module(f"halfmask.masking.{module}")
+    for entry in metadata.entry_points(group="halfmask.masks"):
+        entry.load()
+
+
+def metavar(mask: type[Mask]) -> str:
+    """The way to write it, such as ``top-code COLUMN [share=NUMBER]``."""
+    parts = [mask.name]
+    places = [one for one, p in parameters(mask) if p.kind in ("column", "columns")]
+    for one, parameter in parameters(mask):
+        if places and one is places[0]:
+            word = "COLUMN" if parameter.kind == "column" else "COLUMN..."
+            parts.append(word if _is_required(one) else f"[{word}]")
+        elif parameter.text:
+            stated = f"{one.name.replace('_', '-')}={_example(parameter)}"
+            parts.append(stated if _is_required(one) else f"[{stated}]")
+    return " ".join(parts)
+
+
+def _example(parameter: Parameter) -> str:
+    if parameter.kind == "word":
+        return "|".join(parameter.words)
+    kinds = {"number": "NUMBER", "whole": "NUMBER", "column": "COLUMN", "columns": "COLUMN,..."}
+    return kinds.get(parameter.kind, "VALUE")
+
+
+def _is_required(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def read_step(text: str) -> Mask:
+    """The mask that a text states, such as ``top-code income share=0.01``.
+
+    Names of columns with blanks stand in quotes.
+
+    Raises:
+        InputError: the text is not written as it should be.
+
+    Example:
+        >>> read_step("top-code income share=0.01")
+        TopCode(column='income', share=0.01, value=None, replace='threshold')
+    """
+    try:
+        first, *words = shlex.split(text)
+    except ValueError:
+        raise InputError(
+            'A step is a mask and its columns, such as "round income base=100".'
+        ) from None
+    mask = _mask_named(first)
+    named = {one.name: (one, parameter) for one, parameter in parameters(mask)}
+    stated: dict[str, Any] = {}
+    places: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        key = name.replace("-", "_")
+        if not equals or key not in named:
+            places.append(word)
+        elif not named[key][1].text:
+            raise InputError(f"{mask.name} takes no {name}= as text: state it in Python.")
+        else:
+            stated[key] = _value(mask, key, named[key][1], value)
+    if places:
+        stated |= _placed(mask, places, named)
+    return _made(mask, stated)
+
+
+def _placed(mask: type[Mask], places: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that stand behind the name of a mask."""
+    for key, (_, parameter) in named.items():
+        if parameter.kind == "columns":
+            return {key: tuple(places)}
+        if parameter.kind == "column":
+            if len(places) > 1:
+                raise InputError(f"{mask.name} takes one column: write {metavar(mask)}.")
+            return {key: places[0]}
+    raise InputError(f"{mask.name} takes no column: write {metavar(mask)}.")
+
+
+def _value(mask: type[Mask], key: str, parameter: Parameter, text: str) -> Any:
+    if parameter.kind == "columns":
+        return tuple(part for part in text.split(",") if part)
+    if parameter.kind in ("number", "whole", "any"):
+        try:
+            number = float(text)
+        except ValueError:
+            if parameter.kind == "any":
+                return text
+            raise InputError(f"{mask.name} takes a number after {key}=.") from None
+        return int(number) if number.is_integer() and "." not in text else number
+    return text
+
+
+def step_from_dict(given: Mapping[str, Any]) -> Mask:
+    """The mask that ``to_dict`` wrote, or an entry of ``[mask]`` in a schema file."""
+    rest = dict(given)
+    mask = _mask_named(rest.pop("mask", None))
+    known = {one.name for one, _ in parameters(mask)}
+    unknown = [name for name in rest if name.replace("-", "_") not in known]
+    if unknown:
+        raise InputError(
+            f"{mask.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}."
+        )
+    return _made(mask, {name.replace("-", "_"): _tupled(value) for name, value in rest.items()})
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
+
+
+def read_steps(given: Sequence[Any]) -> tuple[Mask, ...]:
+    """Masks as they are stated: themselves, their texts or their mappings."""
+    out = []
+    for one in given:
+        if isinstance(one, Mask):
+            out.append(one)
+        elif isinstance(one, str):
+            out.append(read_step(one))
+        elif isinstance(one, dict):
+            out.append(step_from_dict(one))
+        elif isinstance(one, type) and issubclass(one, Mask):
+            raise ParameterError("steps", one.__name__, "it its parameters, as TopCode('income')")
+        else:
+            raise ParameterError("steps", type(one).__name__, "masks, such as hm.masks.TopCode")
+    return tuple(out)
+
+
+def _mask_named(name: object) -> type[Mask]:
+    known_masks()
+    found = _REGISTER.get(name) if isinstance(name, str) else None
+    if found is None:
+        near = get_close_matches(str(name), _REGISTER, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(_REGISTER)}."
+        raise InputError(f"There is no mask {str(name)!r}: {hint}")
+    return found
+
+
+def _made(mask: type[Mask], stated: Mapping[str, Any]) -> Mask:
+    absent = [
+        one.name for one, _ in parameters(mask) if _is_required(one) and one.name not in stated
+    ]
+    if absent:
+        raise InputError(f"{mask.name} needs {' and '.join(absent)}: write {metavar(mask)}.")
+    return mask(**stated)
+
+
+def require_fit(mask: Mask, table: Table) -> None:
+    """Refuse a mask whose columns are not there, never leave or hold something else.
+
+    Raises:
+        SchemaError: with all that is wrong.
+    """
+    names = table.arrow.column_names
+    faults = [
+        f"{mask.name}: column '{name}' is not in the table, which has {told(names)}."
+        for name in dict.fromkeys(mask.reads)
+        if name not in names
+    ]
+    if not faults:
+        faults = [*_private(mask, table), *_kinds(mask, table)]
+    if not faults:
+        faults = [f"{mask.name}: {fault}" for fault in mask.faults(table)]
+    if faults:
+        raise SchemaError(*faults)
+
+
+def _private(mask: Mask, table: Table) -> list[str]:
+    if getattr(mask, "identifiers", False):
+        return []
+    return [
+        f"{mask.name}: column '{name}' never leaves (it identifies, or holds people's demands): "
+        "mask columns that do."
+        for name in mask.changes
+        if name in table.schema.private
+    ]
+
+
+def _kinds(mask: Mask, table: Table) -> list[str]:
+    found: list[str] = []
+    for one, parameter in parameters(type(mask)):
+        takes, value = one.metadata.get("takes", "anything"), getattr(mask, one.name)
+        if takes == "anything" or value is None:
+            continue
+        found += [
+            f"{mask.name}: column '{name}' holds {_kind(table, name)}; it takes {_HOLDS[takes]}."
+            for name in ([value] if parameter.kind == "column" else value)
+            if not _holds(table, name, takes)
+        ]
+    return found
+
+
+def _holds(table: Table, name: str, takes: str) -> bool:
+    kind = plain_type(table.arrow[name].type)
+    if takes == "dates":
+        return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or is_text(kind))
+    moments = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if takes == "numbers":
+        return is_number(kind)
+    declared = table.schema.columns.get(name)
+    ordered = declared is not None and declared.order is not None
+    return is_number(kind) or bool(moments) or ordered
+
+
+def _kind(table: Table, name: str) -> str:
+    kind = plain_type(table.arrow[name].type)
+    if is_text(kind):
+        return "text"
+    return "truth values" if pa.types.is_boolean(kind) else str(kind)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of a column, dictionary or not."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def with_columns(
+    table: Table, new: Mapping[str, pa.Array | pa.ChunkedArray], removed: Sequence[str] = ()
+) -> Table:
+    """The table with these columns replaced or added (as ``other``), and without others."""
+    arrow, declared = table.arrow, dict(table.schema.columns)
+    for name, values in new.items():
+        if name in arrow.column_names:
+            arrow = arrow.set_column(arrow.column_names.index(name), name, values)
+        else:
+            arrow = arrow.append_column(name, values)
+            declared[name] = Column("other")
+    for name in removed:
+        arrow = arrow.drop_columns([name])
+        declared.pop(name, None)
+    schema = replace(table.schema, columns=declared)
+    return table.with_schema(schema, arrow)

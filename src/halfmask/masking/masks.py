@@ -1,0 +1,47 @@
+"""The masks by their names: ``hm.masks.TopCode`` and the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halfmask.masking.anatomy import Anatomy, estimate_count
+from halfmask.masking.cloaking import Cloak
+from halfmask.masking.coding import BottomCode, Round, TopCode
+from halfmask.masking.dates import DateShift
+from halfmask.masking.mask import Mask, known_masks, read_step
+from halfmask.masking.microaggregation import Microaggregate
+from halfmask.masking.noise import Noise
+from halfmask.masking.pram import Pram
+from halfmask.masking.pseudonyms import Pseudonym
+from halfmask.masking.sampling import Massc, Sample
+from halfmask.masking.suppression import LocalSuppression
+from halfmask.masking.swapping import RankSwap, RecordSwap, Shuffle
+
+__all__ = [
+    "Anatomy",
+    "BottomCode",
+    "Cloak",
+    "DateShift",
+    "LocalSuppression",
+    "Mask",
+    "Massc",
+    "Microaggregate",
+    "Noise",
+    "Pram",
+    "Pseudonym",
+    "RankSwap",
+    "RecordSwap",
+    "Round",
+    "Sample",
+    "Shuffle",
+    "TopCode",
+    "estimate_count",
+    "read_step",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for mask in known_masks():  # those of other packages
+        if mask.__name__ == name:
+            return mask
+    raise AttributeError(f"halfmask.masks has no {name!r}; it has {', '.join(__all__)}.")

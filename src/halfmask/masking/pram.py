@@ -1,0 +1,213 @@
+"""The post-randomization method: values of a category change by a matrix of probabilities.
+
+Definition: a value i becomes j with probability P_ij, row by row. With an invariant matrix t P is
+    t, so that counts stay what they were in expectation; else t is estimated by t* P^-1.
+Source: Gouweleeuw, Kooiman, Willenborg and de Wolf, "Post randomisation for statistical disclosure
+    control", 1998.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, ParameterError
+from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register
+from halfmask.models.verdict import number, word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.masking.mask import Rows
+
+    Floats = NDArray[np.float64]
+
+_MOST = 1000  # values of a column: the matrix has their square
+_SUM = 1e-6
+_SPREAD = {
+    "invariant": "so that all counts stay in expectation",
+    "even": "to all other values alike",
+}
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Pram(Mask):
+    """Keep a value with probability ``keep``, else change it for another.
+
+    ``spread`` says for which: by an invariant matrix (one value that most people hold is kept more
+    often where it must be), or evenly. A ``matrix`` of your own (rows from, columns to, values in
+    ascending order, each row adding up to 1; or a mapping of mappings) takes the place of both.
+    Missing stays missing.
+
+    Example:
+        >>> import halfmask as hm
+        >>> hm.masks.Pram("job", keep=0.8, spread="even").correct({"a": 74, "b": 26})
+        {'a': 90.0, 'b': 10.0}
+    """
+
+    name: ClassVar[str] = "pram"
+    words: ClassVar[Words] = Words(
+        "Values change for others with stated probabilities.",
+        "Being sure of a person's value, and matching people by it.",
+        "What is true of most: a value is still the likeliest one for its row.",
+    )
+
+    column: str = field(metadata=one_column())
+    keep: float | None = field(default=None, metadata=number(0, 1))
+    spread: str = field(default="invariant", metadata=word("Others are taken", **_SPREAD))
+    matrix: Any = field(default=None, metadata=anything(text=False))
+
+    def require(self) -> None:
+        """Demand one of keep and matrix, and a matrix of probabilities."""
+        if (self.keep is None) == (self.matrix is None):
+            raise ParameterError("keep", self.keep, "either keep= or matrix=, and not both")
+        if self.matrix is not None:
+            object.__setattr__(self, "matrix", _plain(self.matrix))
+            _require_stochastic(_array(self.matrix))
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Change values."""
+        encoded = rows.table.encode(self.column)
+        values = encoded.values.drop_null()
+        if len(values) > _MOST:
+            raise InputError(
+                f"pram: column '{self.column}' has {len(values):,} values, and may have {_MOST:,}."
+            )
+        counts = np.bincount(encoded.codes, minlength=len(values))[: len(values)]
+        chances = self._chances([str(one) for one in values.to_pylist()], counts.astype(float))
+        codes = encoded.codes.astype(np.int64)
+        there = np.flatnonzero(codes < len(values))
+        codes[there] = _drawn(chances, codes[there], rows.random)
+        return Outcome({self.column: encoded.values.take(pa.array(codes))})
+
+    def _chances(self, values: Sequence[str], counts: Floats) -> Floats:
+        """The matrix over the values of the column."""
+        size = len(values)
+        if self.matrix is not None:
+            return _array(_ordered(self.matrix, values, self.column))
+        keep = float(self.keep or 0.0)
+        if size < 2:
+            return np.eye(size)
+        if self.spread == "even":
+            even: Floats = np.full((size, size), (1 - keep) / (size - 1))
+            np.fill_diagonal(even, keep)
+            return even
+        return invariant_matrix(counts, keep)
+
+    def correct(self, counts: Mapping[Any, float] | Sequence[float]) -> Any:
+        """Estimate the counts before the change from those after it.
+
+        Args:
+            counts: of each value in the release, in ascending order, or by value.
+
+        Raises:
+            InputError: the matrix cannot be turned back, or does not fit.
+        """
+        named = isinstance(counts, dict)
+        values = [str(one) for one in counts] if named else [str(i) for i in range(len(counts))]
+        after = np.array(list(counts.values()) if isinstance(counts, dict) else counts, float)
+        if self.matrix is None and self.spread == "invariant":
+            before = after  # an invariant matrix keeps them in expectation
+        else:
+            chances = self._chances(values, after)
+            try:
+                before = np.linalg.solve(chances.T, after)
+            except np.linalg.LinAlgError:
+                raise InputError("pram: the matrix cannot be turned back: keep more.") from None
+        found = [round(float(one), 9) for one in before]
+        return dict(zip(counts, found, strict=True)) if named else found
+
+
+def invariant_matrix(counts: Floats, keep: float) -> Floats:
+    """Probabilities that keep ``counts`` in expectation and a value with probability ``keep``.
+
+    What leaves a value is dealt to the others by their counts, scaled until as much comes as goes.
+    Where one value is held by more than half, as much as the others take leaves it.
+    """
+    size = len(counts)
+    share = counts / max(counts.sum(), 1.0)
+    goes = (1 - keep) * share
+    most = int(np.argmax(goes))
+    goes[most] = min(goes[most], goes.sum() - goes[most])
+    flow = np.outer(goes, goes)
+    np.fill_diagonal(flow, 0.0)
+    for _ in range(500):
+        rows = flow.sum(axis=1)
+        scale = np.sqrt(np.divide(goes, rows, out=np.zeros(size), where=rows > 0))
+        flow *= np.outer(scale, scale)
+        if np.abs(flow.sum(axis=1) - goes).max(initial=0.0) < 1e-13:
+            break
+    # Symmetric, it keeps the counts; where it has not settled, less changes rather than more.
+    rows = flow.sum(axis=1)
+    flow *= np.min(np.divide(goes, rows, out=np.ones(size), where=rows > 0), initial=1.0)
+    chances = np.divide(flow, share[:, None], out=np.zeros_like(flow), where=share[:, None] > 0)
+    np.fill_diagonal(chances, 1 - chances.sum(axis=1))
+    return np.maximum(chances, 0.0)
+
+
+def _drawn(
+    chances: Floats, codes: NDArray[np.int64], random: np.random.Generator
+) -> NDArray[np.int64]:
+    """One value for each, by the row of the matrix that its own has."""
+    edges = np.cumsum(chances, axis=1)
+    edges /= edges[:, -1:]
+    size = len(chances)
+    at = codes + np.minimum(random.random(len(codes)), 1 - 1e-12)
+    found = np.searchsorted((edges + np.arange(size)[:, None]).ravel(), at, side="right")
+    return np.asarray(np.clip(found - codes * size, 0, size - 1), dtype=np.int64)
+
+
+def _plain(matrix: Any) -> Any:
+    """A matrix as it is written into documents: tuples of numbers, or mappings."""
+    if isinstance(matrix, dict):
+        return {str(a): {str(b): float(p) for b, p in row.items()} for a, row in matrix.items()}
+    try:
+        return tuple(tuple(float(p) for p in row) for row in matrix)
+    except (TypeError, ValueError):
+        raise ParameterError("matrix", type(matrix).__name__, "rows of probabilities") from None
+
+
+def _array(matrix: Any) -> Floats:
+    if isinstance(matrix, dict):
+        names = sorted({*matrix, *(name for row in matrix.values() for name in row)})
+        matrix = [[matrix.get(a, {}).get(b, 0.0) for b in names] for a in names]
+    if len({len(row) for row in matrix}) > 1:
+        raise ParameterError("matrix", "rows of different lengths", "as many columns as rows")
+    return np.array(matrix, dtype=np.float64).reshape(len(matrix), -1)
+
+
+def _require_stochastic(chances: Floats) -> None:
+    if chances.ndim != 2 or chances.shape[0] != chances.shape[1] or not len(chances):
+        shape = " x ".join(map(str, chances.shape))
+        raise ParameterError("matrix", shape, "as many columns as rows")
+    wrong = (np.abs(chances.sum(axis=1) - 1) > _SUM) | (chances < 0).any(axis=1)
+    wrong |= ~np.isfinite(chances).all(axis=1)
+    if wrong.any():
+        where = ", ".join(str(i + 1) for i in np.flatnonzero(wrong)[:5])
+        raise ParameterError(
+            "matrix", f"rows {where}", "rows of probabilities from 0 to 1 that add up to 1"
+        )
+
+
+def _ordered(matrix: Any, values: Sequence[str], column: str) -> Any:
+    """A matrix in the order of the column's values."""
+    if isinstance(matrix, dict):
+        absent = sum(name not in matrix for name in values)
+        beyond = {name for row in matrix.values() for name in row} - set(values)
+        if absent or beyond:
+            raise InputError(
+                f"pram: the matrix lacks {absent} values of column '{column}' and has "
+                f"{len(beyond)} that no row holds: name those of the column."
+            )
+        return [[matrix[a].get(b, 0.0) for b in values] for a in values]
+    if len(matrix) != len(values):
+        raise InputError(
+            f"pram: the matrix has {len(matrix)} rows, and column '{column}' {len(values)} values."
+        )
+    return matrix

@@ -1,0 +1,251 @@
+"""``mask``: from a table and steps to a sealed release."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, PrivacyError, UnsatisfiableError
+from halfmask.masking.figures import linkage_rate, step_figures
+from halfmask.masking.mask import (
+    Rows,
+    read_steps,
+    require_fit,
+    step_from_dict,
+    with_columns,
+)
+from halfmask.models.needs import demanded, prepare, refuse_contradiction, require_models
+from halfmask.models.verdict import Model, require_whole
+from halfmask.release.demands import SET_ASIDE, statement
+from halfmask.release.masked import MaskedCandidate
+from halfmask.release.partition import Perturbation
+from halfmask.release.recheck import verdicts
+from halfmask.release.seal import published_columns, seal
+from halfmask.table.demands import with_policies
+from halfmask.table.table import require_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from halfmask.masking.mask import Mask, Outcome
+    from halfmask.release.demands import DemandsChoice
+    from halfmask.release.masked import MaskedRelease
+    from halfmask.table.table import Table
+
+FORMAT = "halfmask.masked/"
+
+
+def mask(
+    table: Table,
+    *steps: Mask | str,
+    models: Model | Sequence[Model] = (),
+    seed: int | None = None,
+    policies: object = None,
+    demands: DemandsChoice = "keep",
+) -> MaskedRelease:
+    """Apply masks in order and release what they give, measured step by step.
+
+    Masks promise nothing by themselves; ``models`` are checked on the rows that leave, and what
+    people demand for themselves is kept or the table refused.
+
+    Args:
+        table: the rows.
+        steps: masks, or their texts such as ``"top-code income share=0.01"``; where none is named,
+            those of ``[mask]`` in the schema.
+        models: promises that must hold of the rows that leave, one or several.
+        seed: for repeatable tests; None draws from the system's secure source. Whoever knows it can
+            undo what was drawn.
+        policies: more demands of people, as for ``query``; they add to those of the schema.
+        demands: ``"ignore"`` sets people's demands aside; the release says so first.
+
+    Raises:
+        SchemaError: a column is not declared, is not there, or is of the wrong kind for a step.
+        UnsatisfiableError: the masked rows do not keep a model or what people demand.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"age": [20, 30, 40, 90], "pay": [1, 2, 3, 4]},
+        ...                  schema={"age": "quasi", "pay": "sensitive"})
+        >>> release = hm.mask(people, hm.masks.TopCode("age", value=50), "round pay base=2")
+        >>> [step["mask"] for step in release.steps]
+        ['top-code', 'round']
+    """
+    table = with_policies(require_table(table), policies)
+    chosen = read_steps(steps or table.schema.mask)
+    if not chosen:
+        raise InputError(
+            "No step is named: give masks, such as hm.masks.TopCode('income', share=0.01), or list "
+            "them under [mask] steps in the schema."
+        )
+    promises = (models,) if isinstance(models, Model) else tuple(models)
+    named = len(promises)
+    if promises:
+        require_models(promises)
+    refuse_contradiction(promises, demands)
+    statement(table, demands)  # refuses before the work what the door would refuse after it
+    published_columns(table)
+    if not len(table):
+        raise InputError("The table has no rows: there is nobody to protect.")
+    if seed is not None:
+        require_whole("seed", seed, 0)
+    random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    done = _applied(table, chosen, random)
+    if demands == "keep":
+        promises = demanded(table, promises)
+    _require_kept(done.rows, promises, len(promises) - named)
+    linked = linkage_rate(table, done.rows, done.source, random)
+    notes = [*done.notes, *_notes(promises, seed)]
+    return seal(
+        MaskedCandidate(
+            table=table,
+            rows=done.rows,
+            source=done.source,
+            tables=done.tables,
+            steps=done.steps,
+            models=promises,
+            claims=done.claims,
+            measured={"linked": linked.to_dict()},
+            figures=done.figures,
+            parameters={"seeded": seed is not None},
+            notes=notes,
+            demands=demands,
+            order=None if seed is None else int(random.integers(2**62)),
+        )
+    )
+
+
+class _Done:
+    """The rows after some steps, and what is known of these."""
+
+    def __init__(self, table: Table) -> None:
+        self.rows = table
+        self.source: NDArray[np.int64] = np.arange(len(table))
+        self.tables: dict[str, pa.Table] = {}
+        self.steps: list[dict[str, Any]] = []
+        self.figures: list[dict[str, Any]] = []
+        self.claims: list[Any] = []
+        self.notes: list[str] = []
+
+    def add(self, one: Mask, outcome: Outcome) -> None:
+        """Take over what a step made."""
+        before = self.rows
+        after = with_columns(before, outcome.columns, outcome.removed)
+        public, private = step_figures(before, after, list(outcome.columns))
+        if outcome.keep is not None:
+            kept = pa.array(outcome.keep)
+            after = after.with_schema(after.schema, after.arrow.take(kept))
+            self.source = self.source[outcome.keep]
+        self.rows = after
+        self.tables |= outcome.tables
+        self.claims += outcome.claims
+        self.notes += outcome.notes
+        self.steps.append(
+            {
+                **one.to_dict(),
+                "sentence": one.sentence,
+                "protects": one.words.protects,
+                "open": one.words.open,
+                "changes": [*outcome.columns, *outcome.removed],
+                "facts": dict(outcome.facts),
+                "figures": public,
+            }
+        )
+        self.figures.append({"mask": one.name, **private})
+
+
+def _applied(table: Table, steps: Sequence[Mask], random: np.random.Generator) -> _Done:
+    done = _Done(table)
+    for one in steps:
+        require_fit(one, done.rows)
+        original = table
+        if len(done.source) < len(table):
+            original = table.with_schema(table.schema, table.arrow.take(pa.array(done.source)))
+        done.add(one, one.apply(Rows(done.rows, random, original)))
+        if not len(done.rows):
+            raise PrivacyError(f"{one.name}: no row would leave.")
+    return done
+
+
+def _require_kept(rows: Table, models: Sequence[Model], own: int) -> None:
+    """Refuse masked rows that break a promise, before the door would have to.
+
+    Raises:
+        UnsatisfiableError: says which promise, and how many people state what is not kept.
+    """
+    if not models:
+        return
+    gone = [n for model in models for n in model.columns if n not in rows.arrow.column_names]
+    if gone:
+        raise PrivacyError(
+            f"A promise, or people's own l or t, speaks of column '{gone[0]}', which a step takes "
+            f"out of the rows: use anonymize; {SET_ASIDE}."
+        )
+    if any(model.population is not None for model in models):
+        raise PrivacyError(
+            "A promise that compares with a population cannot be checked on masked rows: use "
+            "anonymize."
+        )
+    ready = prepare(rows, models)
+    quasi = ready.arrow.select(list(ready.schema.quasi))
+    places = np.arange(len(ready))
+    found, _ = verdicts(models, quasi, ready, places, Perturbation({}, quasi, {}))
+    broken = [one for one in found if not one.holds]
+    if not broken:
+        return
+    names = ", ".join(f"{v.model} ({v.failing_rows:,} rows)" for v in broken)
+    advice = ["add local-suppression or microaggregate with a larger k, or use anonymize"]
+    stated = statement(rows, "keep") if own else None
+    if stated is not None and any(v in broken for v in found[len(found) - own :]):
+        advice.append(
+            f"{stated.people:,} people state demands of their own, which these rows do not keep: "
+            f"{SET_ASIDE}"
+        )
+    raise UnsatisfiableError(
+        f"The masked rows do not keep {names}.", verdicts=broken, advice=tuple(advice)
+    )
+
+
+def _notes(models: Sequence[Model], seed: int | None) -> list[str]:
+    notes = []
+    if not models:
+        notes.append(
+            "No formal guarantee is claimed: the figures speak of the attacks that were tried."
+        )
+    if seed is not None:
+        notes.append(
+            "The draws came from a seed: whoever knows it can undo them. Leave it out of tables "
+            "that leave."
+        )
+    return notes
+
+
+def read_like(path: str | PathLike[str]) -> tuple[Mask, ...]:
+    """The steps of an earlier release, from its JSON report.
+
+    Raises:
+        InputError: the file is no such report, or a step had a secret key that it does not hold.
+    """
+    file = Path(path)
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"The release {str(file)!r} cannot be read: {why}.") from error
+    except ValueError as error:
+        raise InputError(f"The release {str(file)!r} is not a JSON file.") from error
+    known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
+    if not known or not isinstance(document.get("steps"), list):
+        raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
+    told = ("sentence", "protects", "open", "changes", "facts", "figures")
+    return tuple(
+        step_from_dict({name: value for name, value in step.items() if name not in told})
+        for step in document["steps"]
+    )

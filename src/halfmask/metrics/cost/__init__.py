@@ -1,1 +1,0 @@
-"""What a recoding costs: the metrics that a search minimizes, one a file."""

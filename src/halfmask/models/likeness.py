@@ -1,0 +1,255 @@
+"""delta-disclosure and beta-likeness: how far a class may change what is known of a value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from halfmask.models.exact import (
+    at_most,
+    below,
+    exponential,
+    fraction,
+    largest,
+    log,
+    power,
+)
+from halfmask.models.statistics import every, histogram, lifts, pass_empty, reduce
+from halfmask.models.verdict import (
+    SOUGHT_AGAINST_ALL,
+    Model,
+    Option,
+    Verdict,
+    Words,
+    judge,
+    number,
+    register,
+    sensitive_column,
+    word,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.table.classes import Classes, Histogram
+
+
+_ONE = (Fraction(1), Fraction(1))
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class DeltaDisclosure(Model):
+    """Require |log(q / p)| < ``delta`` for every value of ``column`` in every class.
+
+    Definition: |log_b(q / p)| < delta for every value of the column in every class, with q its
+    share in the class and p its share in all rows; a value that a class lacks (q = 0) fails. The
+    relaxed definition in wide use skips such values.
+    Source: Brickell and Shmatikov, "The cost of privacy: destruction of data-mining utility in
+    anonymized data publishing", 2008.
+
+    Attributes:
+        delta: the bound, above 0.
+        column: the sensitive column.
+        base: of the logarithm; ``None``: natural.
+        absent: whether a value that a class lacks ``"fails"`` (the original definition) or is
+            ``"ignored"`` (the usual relaxed one).
+
+    Example:
+        >>> DeltaDisclosure(1, "disease", absent="ignored").name
+        'relaxed delta-disclosure'
+    """
+
+    family: ClassVar[str] = "delta-disclosure"
+    relative: ClassVar[bool] = True
+    option: ClassVar[Option] = Option(
+        "delta-disclosure",
+        "delta-disclosure; ABSENT: a value that a class lacks fails or is ignored.",
+        "delta-disclosure: delta at most",
+    )
+    words: ClassVar[Words] = Words(
+        "No class makes a sensitive value much likelier or unlikelier than in the whole release: "
+        "the logarithm of the change stays below delta.",
+        SOUGHT_AGAINST_ALL,
+        "With a large delta a value can become certain although the promise holds.",
+        "at most",
+    )
+
+    delta: float = field(metadata=number(0, 1000, open_low=True, stronger=-1))
+    column: str = field(metadata=sensitive_column())
+    base: float | None = field(default=None, metadata=number(1, open_low=True, text=False))
+    absent: Literal["fails", "ignored"] = field(
+        default="fails",
+        metadata=word("A value that a class lacks", fails="fails", ignored="is ignored"),
+    )
+
+    @property
+    def name(self) -> str:
+        """The model; the relaxed definition says so."""
+        return self.family if self.absent == "fails" else f"relaxed {self.family}"
+
+    @property
+    def monotone(self) -> bool:
+        """The original is: a share in a merged class lies between those of its parts.
+
+        The relaxed one is not: a class without the value passes, and thins it out in the merger.
+        """
+        return self.absent == "fails"
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether every value keeps within the bound."""
+        values = histogram(classes, self.column)
+        here, everywhere = lifts(values)
+        # A quotient above the lower bound of b^delta is not proven to lie below b^delta.
+        bound = self._factor()[0]
+        passing = every(values, below(here, everywhere, bound) & below(everywhere, here, bound))
+        if self.absent == "fails":
+            passing &= np.diff(values.starts) == np.count_nonzero(values.totals())
+        return pass_empty(classes, passing)
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the largest |log(q / p)|."""
+        values = histogram(classes, self.column)
+        return judge(
+            self,
+            classes,
+            self.passes(classes),
+            required=self.delta,
+            achieved=self._achieved(classes, values),
+            note=self._note(values),
+        )
+
+    def _factor(self) -> tuple[Fraction, Fraction]:
+        """Bounds of b^delta."""
+        return _bounds(fraction(self.delta), None if self.base is None else fraction(self.base))
+
+    def _achieved(self, classes: Classes, values: Histogram) -> float:
+        lengths = np.diff(values.starts)[classes.rows > 0]
+        if self.absent == "fails" and (lengths < np.count_nonzero(values.totals())).any():
+            return math.inf
+        here, everywhere = lifts(values)
+        widest = max(largest(here, everywhere), largest(everywhere, here), Fraction(1))
+        if self.base is None:
+            return math.log(widest)
+        exactly = {2: math.log2, 10: math.log10}
+        if self.base in exactly:
+            return exactly[int(self.base)](widest)
+        return math.log(widest) / math.log(self.base)
+
+    def _note(self, values: Histogram) -> str:
+        """Say for how many values even certainty would keep within the bound: p b^delta > 1."""
+        total = values.totals()
+        total = total[total > 0]
+        size = np.full(len(total), total.sum())
+        free = int(np.count_nonzero(below(size, total, self._factor()[1])))
+        if not free:
+            return ""
+        certain = f"For {free} of {len(total)} values delta allows a share of 1 in a class: "
+        if self.absent == "ignored":
+            return certain + "the model bounds nothing here."
+        return certain + "only that no other value may be absent bounds them."
+
+
+@lru_cache(maxsize=256)
+def _bounds(delta: Fraction, base: Fraction | None) -> tuple[Fraction, Fraction]:
+    return exponential(delta, _ONE) if base is None else power(base, delta)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class BetaLikeness(Model):
+    """Require the relative gain of every value of ``column`` in every class to be at most ``beta``.
+
+    Definition: (q - p) / p <= beta for every value with q > p in every class, with q its share in
+    the class and p its share in all rows; enhanced: (q - p) / p <= min(beta, -ln p).
+    Source: Cao and Karras, "Publishing microdata with a robust privacy guarantee", 2012.
+
+    Attributes:
+        beta: the largest gain (q - p) / p, above 0.
+        column: the sensitive column.
+        kind: ``"basic"``, or ``"enhanced"``, which also caps the gain of frequent values.
+
+    Example:
+        >>> BetaLikeness(1, "disease", kind="enhanced").name
+        'enhanced beta-likeness'
+    """
+
+    family: ClassVar[str] = "beta-likeness"
+    monotone: ClassVar[bool] = True  # a share in a merged class lies between those of its parts
+    relative: ClassVar[bool] = True
+    option: ClassVar[Option] = Option(
+        "beta", "beta-likeness; KIND: basic or enhanced.", "beta-likeness: beta at most"
+    )
+    words: ClassVar[Words] = Words(
+        "No class makes a sensitive value likelier than in the whole release by more than the "
+        "factor beta allows.",
+        SOUGHT_AGAINST_ALL,
+        "That a value becomes less likely is not bounded.",
+        "at most",
+    )
+
+    beta: float = field(metadata=number(0, open_low=True, stronger=-1))
+    column: str = field(metadata=sensitive_column())
+    kind: Literal["basic", "enhanced"] = field(
+        default="basic", metadata=word("Which beta-likeness", basic="basic", enhanced="enhanced")
+    )
+
+    @property
+    def name(self) -> str:
+        """The kind and the model."""
+        return f"{self.kind} {self.family}"
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether no value gains too much."""
+        values = histogram(classes, self.column)
+        here, everywhere = lifts(values)
+        passing = every(values, at_most(here, everywhere, 1 + fraction(self.beta)))
+        if self.kind == "enhanced":
+            passing &= _within_caps(values)
+        return pass_empty(classes, passing)
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the largest gain.
+
+        With the enhanced kind it is infinite where a gain exceeds -ln p: no beta allows that.
+        """
+        values = histogram(classes, self.column)
+        capped = self.kind == "enhanced" and not bool(_within_caps(values).all())
+        gain = max(largest(*lifts(values)) - 1, Fraction(0))
+        return judge(
+            self,
+            classes,
+            self.passes(classes),
+            required=self.beta,
+            achieved=math.inf if capped else gain,
+        )
+
+
+def _within_caps(values: Histogram) -> NDArray[np.bool_]:
+    """Tell for each class whether q <= p (1 - ln p) for all its values.
+
+    In counts: c <= n p (1 - ln p). Floats decide what lies clear of that limit; for the others a
+    lower bound of 55 digits does.
+    """
+    total = values.totals()
+    size = int(total.sum())
+    share = np.maximum(total, 1) / max(size, 1)
+    rows = np.repeat(reduce(np.add, values.counts, values.starts), np.diff(values.starts))
+    limits = (share * (1 - np.log(share)))[values.values] * rows
+    within = np.asarray(values.counts <= limits)
+    for i in np.flatnonzero(np.abs(values.counts - limits) <= 2.0**-45 * limits):
+        cap = _cap(int(total[values.values[i]]), size)
+        within[i] = int(values.counts[i]) <= cap * int(rows[i])
+    return every(values, within)
+
+
+@lru_cache(maxsize=4096)
+def _cap(count: int, size: int) -> Fraction:
+    """A lower bound of p (1 - ln p), exact where p = 1."""
+    share = Fraction(count, size)
+    return share * (1 - log(share)[1])

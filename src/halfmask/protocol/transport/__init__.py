@@ -1,1 +1,0 @@
-"""How messages travel: in memory, or over HTTP."""

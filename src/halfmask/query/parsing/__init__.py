@@ -1,1 +1,0 @@
-"""From text to a statement: SQL, and the guarantees behind it."""

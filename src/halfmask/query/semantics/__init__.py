@@ -1,1 +1,0 @@
-"""What may move when a group falls below its guarantee, one file a meaning."""

@@ -1,0 +1,458 @@
+"""The door for masked rows: what steps changed, held against what is promised of the rows.
+
+Masking promises nothing by itself. What models and people's own demands ask for is checked on the
+rows that leave, and so is what a step claims of its own (k-anonymity by its reading of blank cells,
+groups of Anatomy, tokens in place of identifiers), by code that the steps do not share.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InternalError, PrivacyError
+from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
+from halfmask.release.document import AS_IT_WAS, ColumnChange
+from halfmask.release.files import write_table
+from halfmask.release.partition import Perturbation, as_text
+from halfmask.release.recheck import verdicts
+from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.table.table import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from halfmask.models.verdict import Model
+    from halfmask.release.demands import DemandsChoice
+    from halfmask.table.table import Table
+
+    Ints = NDArray[np.int64]
+
+NOT_CLAIMED = (
+    "differential privacy",
+    "that a cell is as it was, where a step changed its column",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WildcardAnonymity:
+    """Claims that everybody shares ``columns`` with ``k`` people, a blank cell read as stated."""
+
+    k: int
+    columns: tuple[str, ...]
+    reading: str
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        how = "a value of its own" if self.reading == "value" else "matching any value"
+        names = ", ".join(f"'{name}'" for name in self.columns)
+        return f"k-anonymity of {names} with k = {self.k}, a blank cell counting as {how}"
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows that leave."""
+        gone = [name for name in self.columns if name not in rows.arrow.column_names]
+        if gone:
+            raise InternalError("A column that a step speaks of does not leave.")
+        codes = [encode(rows.arrow[name]) for name in self.columns]
+        people = _people(rows)
+        block = np.array([one.codes for one in codes]).T.astype(np.int64)
+        blank = np.array([one.codes >= len(one.values.drop_null()) for one in codes]).T
+        short = np.flatnonzero(_sharing(block, people) < self.k)
+        if len(short) and self.reading == "any":
+            # Matches through blanks are counted in rows, so each person must have one.
+            if people is not None and len(np.unique(people)) < len(people):
+                raise _broken(self, len(short))
+            short = short[_matches(block, blank, short) < self.k]
+        if len(short):
+            raise _broken(self, len(short))
+
+
+def _broken(claim: WildcardAnonymity, rows: int) -> PrivacyError:
+    return PrivacyError(
+        f"{rows:,} rows would leave with fewer than {claim.k} like them: a later step undid the "
+        "local suppression. Suppress last."
+    )
+
+
+def _people(rows: Table) -> Ints | None:
+    person = rows.schema.person
+    return None if person is None else rows.encode(person).codes.astype(np.int64)
+
+
+def _sharing(block: Ints, people: Ints | None) -> Ints:
+    """Per row, how many people have the same codes, by sorting."""
+    group = _numbered(block, range(block.shape[1]))
+    if people is None:
+        return np.bincount(group)[group]
+    many = int(people.max(initial=0)) + 1
+    pairs = np.unique(group * many + people)
+    return np.bincount(pairs // many)[group]
+
+
+def _numbered(block: Ints, columns: Sequence[int]) -> Ints:
+    """Per row a number, the same where rows agree on the columns; column by column, exactly."""
+    group = np.zeros(len(block), np.int64)
+    size = 1
+    for c in columns:
+        wide = int(block[:, c].max(initial=0)) + 1
+        if size > 2**62 // wide:  # numbered anew before they outgrow their type
+            group = np.unique(group, return_inverse=True)[1].reshape(-1)
+            size = int(group.max(initial=0)) + 1
+        group = group * wide + block[:, c]
+        size *= wide
+    return np.unique(group, return_inverse=True)[1].reshape(-1)
+
+
+def _matches(block: Ints, blank: NDArray[np.bool_], short: Ints) -> Ints:
+    """For rows ``short``, how many rows agree with them where both show something.
+
+    Rows are put together by what they leave blank; between two such patterns, rows are matched on
+    the columns that both show.
+    """
+    pattern = blank @ (1 << np.arange(blank.shape[1], dtype=np.int64))
+    found = np.zeros(len(block), np.int64)
+    wanted = np.zeros(len(block), dtype=bool)
+    wanted[short] = True
+    kinds, place = np.unique(pattern, return_inverse=True)
+    members = [np.flatnonzero(place.reshape(-1) == i) for i in range(len(kinds))]
+    for a, mine in zip(kinds.tolist(), members, strict=True):
+        mine = mine[wanted[mine]]
+        if not len(mine):
+            continue
+        for b, theirs in zip(kinds.tolist(), members, strict=True):
+            shown = [c for c in range(block.shape[1]) if not (a | b) >> c & 1]
+            if not shown:
+                found[mine] += len(theirs)
+                continue
+            both = np.concatenate([mine, theirs])
+            ids = _numbered(block[both], shown)
+            counts = np.bincount(ids[len(mine) :], minlength=int(ids.max()) + 1)
+            found[mine] += counts[ids[: len(mine)]]
+    return found[short]
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomized:
+    """Claims that a sensitive column leaves apart, by groups of at least ``l`` values."""
+
+    l: int  # noqa: E741 - the literature's name
+    column: str
+    group: str
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"no value of '{self.column}' makes up more than 1 in {self.l} rows of a group, and "
+            "groups are all that joins it to the rows"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows and the table beside them."""
+        beside = tables.get(self.column)
+        names = rows.arrow.column_names
+        if beside is None or self.column in names or self.group not in names:
+            raise InternalError("A sensitive column would leave beside its rows.")
+        groups = rows.arrow[self.group].to_numpy()
+        if beside.column_names != [self.group, self.column, "count"]:
+            raise InternalError("The table of sensitive values has other columns than it should.")
+        sizes = np.bincount(groups, minlength=int(groups.max(initial=-1)) + 1)
+        totals = np.zeros_like(sizes)
+        owner, count = beside[self.group].to_numpy(), beside["count"].to_numpy()
+        if len(owner) and (owner.min() < 0 or owner.max() >= len(sizes)):
+            raise PrivacyError("A later step took rows of a group away: use Anatomy last.")
+        np.add.at(totals, owner, count)
+        if not np.array_equal(totals, sizes):
+            raise PrivacyError("A later step took rows of a group away: use Anatomy last.")
+        if np.any(count * self.l > sizes[owner]):
+            raise InternalError(f"A group has fewer than {self.l} values; nothing was released.")
+
+
+@dataclass(frozen=True, slots=True)
+class Pseudonyms:
+    """Claims that a column that identifies leaves as tokens, none of them one of its values."""
+
+    column: str
+
+    @property
+    def words(self) -> str:
+        """What is claimed; next to nothing."""
+        return f"tokens in place of '{self.column}', which are not anonymous"
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand that no value is told."""
+        tokens = pc.drop_null(pc.unique(rows.arrow[self.column]))
+        told = pc.unique(as_text(original.arrow[self.column]).cast(pa.string()))
+        if not pa.types.is_string(tokens.type) or pc.any(pc.is_in(tokens, value_set=told)).as_py():
+            raise InternalError(f"Column {self.column!r} would leave as it was; nothing leaves.")
+
+
+Claim = WildcardAnonymity | Anatomized | Pseudonyms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedCandidate:
+    """Masked rows before they are checked.
+
+    Attributes:
+        table: the original rows.
+        rows: the masked rows, private columns among them.
+        source: which original row each of them was.
+        tables: what would leave beside them.
+        steps: what was done, in order, as plain values.
+        models: the promises that must hold.
+        claims: what steps claim.
+        measured: figures of what rows still tell and are good for.
+        figures: the same step by step, for the controller only.
+        parameters: what is needed to repeat it.
+        notes: what a reader should know, one sentence each.
+        demands: whether people's own demands are kept, or set aside by the controller.
+        order: a seed for the order of the rows; None: the system's secure source.
+    """
+
+    table: Table
+    rows: Table
+    source: Ints
+    tables: Mapping[str, pa.Table]
+    steps: Sequence[Mapping[str, Any]]
+    models: Sequence[Model]
+    claims: Sequence[Claim] = ()
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    figures: Sequence[Mapping[str, Any]] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    demands: DemandsChoice = "keep"
+    order: int | None = None
+
+    def __repr__(self) -> str:
+        return f"MaskedCandidate({len(self.steps)} steps, {len(self.rows):,} rows)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class MaskedRelease(Release):
+    """Masked rows: what was done to them step by step, and what holds of them.
+
+    Attributes:
+        steps: each mask with its parameters, sentence and figures, in order.
+        tables: what leaves beside the rows, by its name (the sensitive values of Anatomy).
+        figures: means, variances and correlations before and after each step. For the controller
+            only: they can give single people away, and no document holds them.
+    """
+
+    kind: ClassVar[str] = "masked"
+    _made_by: ClassVar[str] = "A masked release is made by checking rows: call halfmask.mask."
+
+    steps: tuple[Mapping[str, Any], ...] = ()
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    figures: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def measured(self) -> Mapping[str, Any]:
+        """What was measured of the rows that leave."""
+        found: Mapping[str, Any] = self.statement["measured"]
+        return found
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them."""
+        write_table(self.to_arrow(), path)
+        for name, table in self.tables.items():
+            write_table(table, beside(path, name))
+
+    def _summary(self) -> str:
+        names = ", ".join(str(step["mask"]) for step in self.steps)
+        promises = ", ".join(v.model for v in self.verdicts) or "no formal guarantee"
+        return f"{self.rows:,} rows, {self.suppressed:,} left out; {names}; {promises}"
+
+    def _facts(self) -> dict[str, Any]:
+        total = self.rows + self.suppressed
+        hidden = {"required": None, "achieved": None}
+        return {
+            "outcome": self._outcome(),
+            "rows": {"original": total, "published": self.rows, "suppressed": self.suppressed},
+            "steps": [dict(step) for step in self.steps],
+            "models": [model.to_dict() for model in self.models],
+            "verdicts": [
+                v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
+            ],
+            "columns": [column.to_dict() for column in self.columns],
+            "tables": {name: table.column_names for name, table in self.tables.items()},
+            "statement": dict(self.statement),
+            "method": self.method,
+            "parameters": dict(self.parameters),
+        }
+
+    def _outcome(self) -> str:
+        done = f"{len(self.steps)} step{'s' * (len(self.steps) != 1)}"
+        if self.verdicts:
+            count = len(self.verdicts)
+            kept = "the one promise asked for was" if count == 1 else f"all {count} promises were"
+            kept = f"{kept} checked on these very rows and kept"
+        else:
+            kept = "no formal promise was asked for, and none is made"
+        return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
+
+    def _page(self) -> str:
+        from halfmask.report.page import rendered
+
+        return rendered("masked.html", document=self.to_dict(), plots={})
+
+
+def beside(path: str | PathLike[str], name: str) -> Path:
+    """Where a table is written that leaves beside the rows."""
+    file = Path(path)
+    safe = "".join(one if one.isalnum() or one in "-_" else "_" for one in name)
+    return file.with_name(f"{file.stem}.{safe}{file.suffix}")
+
+
+def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelease:
+    """Check masked rows, of which the columns ``names`` may leave, and release them.
+
+    Raises:
+        PrivacyError: no row would leave, or a later step undid what an earlier one claims.
+        InternalError: a promise is broken, or a column would leave that must not.
+    """
+    table, rows, source = candidate.table, candidate.rows, candidate.source
+    if not len(rows):
+        raise PrivacyError("No row would leave: mask less.")
+    tokens = [c.column for c in candidate.claims if isinstance(c, Pseudonyms)]
+    if len(source) != len(rows) or len(np.unique(source)) != len(source):
+        raise InternalError("The masked rows are not those of the table.")
+    held = _with_private_columns(table, rows, source)
+    if any(model.population is not None for model in candidate.models):
+        raise PrivacyError(
+            "A promise that compares with a population cannot be checked on masked rows: use "
+            "anonymize."
+        )
+    places = np.arange(len(rows))
+    quasi = held.arrow.select(list(held.schema.quasi))
+    none = Perturbation({}, quasi, {})
+    found, ids = verdicts(candidate.models, quasi, held, places, none)
+    broken = [v for v in found if not v.holds or v.rows != len(rows)]
+    if broken:
+        raise InternalError(f"The rows that would leave break {broken[0].model}.")
+    own = enforce_demands(held, places, ids, candidate.models, candidate.demands)
+    for claim in candidate.claims:
+        claim.hold(rows, candidate.tables, table)
+        if isinstance(claim, Anatomized) and candidate.demands == "keep" and own is not None:
+            refuse_diversity(table, "Anatomy", "anonymize")
+    leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
+    if any(n in table.schema.private and n not in tokens for n in leaving) or held.schema.quasi != (
+        tuple(n for n in table.schema.quasi if n in rows.arrow.column_names)
+    ):
+        raise InternalError("A column would leave that must not; nothing leaves.")
+    published = _shuffled(rows.arrow.select(leaving), candidate.order)
+    return MaskedRelease(
+        guarantee=SealedGuarantee(
+            verdicts=tuple(found),
+            models=tuple(candidate.models),
+            statement={
+                "kind": "masked",
+                "claimed": [m.name for m in candidate.models] + [c.words for c in candidate.claims],
+                "not_claimed": list(NOT_CLAIMED),
+                "measured": dict(candidate.measured),
+            },
+            demands=own,
+        ),
+        method="mask",
+        parameters=dict(candidate.parameters),
+        notes=order_notes(own, tuple(candidate.notes)),
+        suppressed=len(table) - len(rows),
+        columns=tuple(_changes(candidate, published, tokens)),
+        origin=table.origin,
+        given={n: was for n, was in table.given.items() if n not in tokens},
+        steps=tuple(candidate.steps),
+        tables=dict(candidate.tables),
+        figures=tuple(candidate.figures),
+        _arrow=published,
+        door=DOOR,
+    )
+
+
+def _with_private_columns(table: Table, rows: Table, source: Ints) -> Table:
+    """The masked rows with whose they are and what these people demand, from the original."""
+    arrow = rows.arrow
+    for name in table.schema.private:
+        if name not in table.arrow.column_names:
+            continue
+        true = table.arrow[name].take(pa.array(source))
+        if name not in arrow.column_names:
+            raise InternalError("A column that says whose rows they are is gone.")
+        arrow = arrow.set_column(arrow.column_names.index(name), name, true)
+    return rows.with_schema(rows.schema, arrow)
+
+
+def _shuffled(rows: pa.Table, seed: int | None) -> pa.Table:
+    """The rows in an order that tells nothing, unless a seed was given."""
+    if seed is None:
+        random = np.frombuffer(secrets.token_bytes(8 * rows.num_rows), dtype=np.uint64)
+        order = np.argsort(random, kind="stable")
+    else:
+        order = np.random.default_rng(seed).permutation(rows.num_rows)
+    taken = rows.take(pa.array(order))
+    return pa.table({name: _fresh(taken[name]) for name in rows.column_names})
+
+
+def _fresh(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """One chunk; a dictionary holds the column's own values only, in ascending order."""
+    if not pa.types.is_dictionary(column.type):
+        return column.combine_chunks()
+    encoded = encode(column)
+    present = encoded.values.drop_null()
+    missing = encoded.codes == len(present)
+    indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)
+    return pa.DictionaryArray.from_arrays(indices, present)
+
+
+def _changes(
+    candidate: MaskedCandidate, published: pa.Table, tokens: Sequence[str]
+) -> list[ColumnChange]:
+    """What became of each column, and which are new."""
+    table, names = candidate.table, published.column_names
+    done: dict[str, list[str]] = {}
+    for step in candidate.steps:
+        for name in step["changes"]:
+            done.setdefault(name, []).append(str(step["mask"]))
+    out = []
+    for name in dict.fromkeys([*table.arrow.column_names, *names]):
+        role = _role(table, name)
+        steps = ", ".join(done.get(name, ()))
+        if name in tokens:
+            action = "replaced by pseudonyms: not anonymous"
+        elif name not in names:
+            action = "removed: it never leaves"
+            if role not in ("identifier", "person", "policy"):
+                action = f"removed by {steps or 'a step'}"
+        else:
+            action = f"masked: {steps}" if steps else AS_IT_WAS
+        new = name not in table.arrow.column_names
+        counted = name in names and not pa.types.is_floating(published[name].type)
+        after = len(pc.unique(published[name])) if counted else None
+        out.append(
+            ColumnChange(
+                name=name,
+                role=role,
+                action=f"added by {steps or 'a step'}" if new else action,
+                published=name in names,
+                after=after,
+            )
+        )
+    return out
+
+
+def _role(table: Table, name: str) -> str:
+    schema = table.schema
+    if name in schema.policy_names:
+        return "policy"
+    if name == schema.person:
+        return "person"
+    return schema.columns[name].role if name in schema.columns else "other"

@@ -1,0 +1,245 @@
+"""A junction tree: overlapping groups of columns that carry exact inference.
+
+Source: Lauritzen, Spiegelhalter, "Local computations with probabilities on graphical structures",
+1988.
+
+A distribution over all columns, held as tables of a junction tree that agree with each other.
+
+Every update multiplies clique tables by factors and makes them agree again (Hugin propagation), so
+the distribution is always exact and always the product of cliques over separators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class JunctionTree:
+    """Cliques of columns and the edges between them, each with the columns that both share.
+
+    Attributes:
+        cliques: columns of each clique, in the order of the table.
+        edges: (child, parent, shared columns), children first, so that one pass up and one pass
+            down make all cliques agree.
+        cells: how many cells all cliques have together.
+    """
+
+    cliques: tuple[tuple[str, ...], ...]
+    edges: tuple[tuple[int, int, tuple[str, ...]], ...]
+    cells: int
+
+    def holder(self, columns: Iterable[str]) -> int | None:
+        """The smallest clique that holds all ``columns``."""
+        wanted = set(columns)
+        fitting = [i for i, clique in enumerate(self.cliques) if wanted <= set(clique)]
+        return min(fitting, key=lambda i: len(self.cliques[i]), default=None)
+
+
+def junction_tree(sizes: Mapping[str, int], groups: Iterable[Sequence[str]]) -> JunctionTree:
+    """The tree in which each of ``groups`` lies inside one clique.
+
+    Example:
+        >>> junction_tree({"a": 2, "b": 2, "c": 2}, [("a", "b"), ("b", "c")]).cliques
+        (('a', 'b'), ('b', 'c'))
+    """
+    neighbors: dict[str, set[str]] = {name: set() for name in sizes}
+    for group in groups:
+        for name in group:
+            neighbors[name] |= set(group) - {name}
+    cliques = _eliminate(sizes, neighbors)
+    order = {name: i for i, name in enumerate(sizes)}
+    listed = sorted(tuple(sorted(clique, key=order.__getitem__)) for clique in cliques)
+    edges = _spanning(listed, sizes)
+    cells = sum(prod(sizes[name] for name in clique) for clique in listed)
+    return JunctionTree(tuple(listed), edges, cells)
+
+
+def _eliminate(sizes: Mapping[str, int], neighbors: dict[str, set[str]]) -> list[set[str]]:
+    """Take columns out one by one, cheapest table first, joining what each leaves behind."""
+    cliques: list[set[str]] = []
+    left = dict(neighbors)
+    while left:
+        name = min(left, key=lambda n: (prod(sizes[m] for m in left[n] | {n}), n))
+        clique = left[name] | {name}
+        for other in left[name]:
+            left[other] |= left[name] - {other}
+            left[other].discard(name)
+        del left[name]
+        if not any(clique <= known for known in cliques):
+            cliques.append(clique)
+    return cliques
+
+
+def _spanning(
+    cliques: list[tuple[str, ...]], sizes: Mapping[str, int]
+) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
+    """A maximum spanning tree by shared columns (Prim), as edges from the leaves to the root."""
+    inside = [0]
+    outside = set(range(1, len(cliques)))
+    edges = []
+    while outside:
+        child, parent = max(
+            ((o, i) for o in outside for i in inside),
+            key=lambda pair: (len(set(cliques[pair[0]]) & set(cliques[pair[1]])), pair),
+        )
+        shared = tuple(n for n in sizes if n in cliques[child] and n in cliques[parent])
+        edges.append((child, parent, shared))
+        inside.append(child)
+        outside.remove(child)
+    return tuple(reversed(edges))
+
+
+_TINY = 1e-300
+
+
+@dataclass(slots=True, eq=False)
+class Beliefs:
+    """Clique tables that sum to 1 and agree on shared columns."""
+
+    sizes: Mapping[str, int]
+    tree: JunctionTree
+    tables: list[Floats]
+    separators: list[Floats]
+
+    @classmethod
+    def independent(cls, sizes: Mapping[str, int], ones: Mapping[str, Floats]) -> Beliefs:
+        """Columns that know nothing of each other."""
+        tree = junction_tree(sizes, [])
+        tables = [ones[clique[0]] / ones[clique[0]].sum() for clique in tree.cliques]
+        return cls(sizes, tree, tables, [np.ones(()) for _ in tree.edges])
+
+    def marginal(self, columns: Sequence[str]) -> Floats:
+        """The table over ``columns``, in this order, wherever they lie in the tree."""
+        place = self.tree.holder(columns)
+        if place is not None:
+            return sum_to(self.tables[place], self.tree.cliques[place], columns)
+        return self._joined(columns)
+
+    def extended(self, groups: Sequence[Sequence[str]]) -> Beliefs:
+        """The same distribution on a tree that also holds each of ``groups``."""
+        held = [*self.tree.cliques, *groups]
+        return self.on(junction_tree(self.sizes, held))
+
+    def on(self, tree: JunctionTree) -> Beliefs:
+        """The same distribution on ``tree``, which must hold all cliques of this one."""
+        tables = [np.ones(tuple(self.sizes[name] for name in clique)) for clique in tree.cliques]
+        for clique, table in zip(self.tree.cliques, self.tables, strict=True):
+            home = tree.holder(clique)
+            assert home is not None  # noqa: S101 - the caller asked for these cliques
+            tables[home] *= spread(table, clique, tree.cliques[home])
+        for (_, _, shared), table in zip(self.tree.edges, self.separators, strict=True):
+            home = tree.holder(shared)
+            assert home is not None  # noqa: S101 - a separator lies in some clique
+            tables[home] /= np.maximum(spread(table, shared, tree.cliques[home]), _TINY)
+        ones = [np.ones(tuple(self.sizes[n] for n in shared)) for _, _, shared in tree.edges]
+        moved = Beliefs(self.sizes, tree, tables, ones)
+        moved.calibrate()
+        return moved
+
+    def copy(self) -> Beliefs:
+        """An own copy."""
+        return Beliefs(
+            self.sizes, self.tree, [t.copy() for t in self.tables], list(self.separators)
+        )
+
+    def multiply(self, factors: Mapping[int, Floats]) -> None:
+        """Multiply the tables of some cliques and make all cliques agree again."""
+        for place, factor in factors.items():
+            self.tables[place] *= factor
+        self.calibrate()
+
+    def calibrate(self) -> None:
+        """One pass up and one down, after which all cliques agree and sum to 1."""
+        edges = self.tree.edges
+        for e, (child, parent, shared) in enumerate(edges):
+            self._send(e, child, parent, shared)
+        for e in range(len(edges) - 1, -1, -1):
+            child, parent, shared = edges[e]
+            self._send(e, parent, child, shared)
+        root = edges[-1][1] if edges else 0
+        total = self.tables[root].sum()
+        if abs(total - 1) > 1e-13:
+            self.tables = [table / total for table in self.tables]
+            self.separators = [table / total for table in self.separators]
+
+    def _send(self, edge: int, source: int, target: int, shared: tuple[str, ...]) -> None:
+        new = sum_to(self.tables[source], self.tree.cliques[source], shared)
+        ratio = new / np.maximum(self.separators[edge], _TINY)
+        self.tables[target] *= spread(ratio, shared, self.tree.cliques[target])
+        self.separators[edge] = new
+
+    def _joined(self, columns: Sequence[str]) -> Floats:
+        """The table over columns of different cliques: pass messages that keep them open."""
+        wanted = set(columns)
+        held: list[tuple[Floats, tuple[str, ...]]] = list(
+            zip(self.tables, self.tree.cliques, strict=True)
+        )
+        for e, (child, parent, shared) in enumerate(self.tree.edges):
+            table, names = held[child]
+            keep = tuple(n for n in self.sizes if n in names and (n in shared or n in wanted))
+            message = sum_to(table, names, keep)
+            message = message / np.maximum(spread(self.separators[e], shared, keep), _TINY)
+            mine, own = held[parent]
+            both = tuple(n for n in self.sizes if n in own or n in keep)
+            if set(keep) <= set(own):
+                held[parent] = (mine * spread(message, keep, own), own)
+            else:
+                held[parent] = _product(mine, own, message, keep, both, wanted, self._open(e))
+        table, names = held[self.tree.edges[-1][1] if self.tree.edges else 0]
+        return sum_to(table, names, columns)
+
+    def _open(self, edge: int) -> set[str]:
+        """The columns that edges after ``edge`` still need of this edge's parent."""
+        parent = self.tree.edges[edge][1]
+        later = self.tree.edges[edge + 1 :]
+        return {name for child, up, shared in later if parent in (child, up) for name in shared}
+
+
+def _product(
+    mine: Floats,
+    own: tuple[str, ...],
+    message: Floats,
+    keep: tuple[str, ...],
+    both: tuple[str, ...],
+    wanted: set[str],
+    needed: set[str],
+) -> tuple[Floats, tuple[str, ...]]:
+    """``mine`` times ``message`` with the columns summed away that nobody needs any more."""
+    out = tuple(n for n in both if n in wanted or n in needed)
+    letters = {name: i for i, name in enumerate(both)}
+    axes = tuple(chr(97 + letters[n]) for n in own), tuple(chr(97 + letters[n]) for n in keep)
+    rule = f"{''.join(axes[0])},{''.join(axes[1])}->{''.join(chr(97 + letters[n]) for n in out)}"
+    found: Floats = np.einsum(rule, mine, message, optimize=True)
+    return found, out
+
+
+def sum_to(table: Floats, names: Sequence[str], wanted: Sequence[str]) -> Floats:
+    """``table`` over ``names`` summed to ``wanted``, in the order of ``wanted``."""
+    gone = tuple(i for i, name in enumerate(names) if name not in wanted)
+    found: Floats = table.sum(axis=gone) if gone else table
+    left = [name for name in names if name in wanted]
+    if left != list(wanted):
+        found = found.transpose([left.index(name) for name in wanted])
+    return found
+
+
+def spread(table: Floats, names: Sequence[str], onto: Sequence[str]) -> Floats:
+    """``table`` with axes of length 1 so that it multiplies a table over ``onto``."""
+    order = [names.index(name) for name in onto if name in names]
+    shape = []
+    moved = table.transpose(order) if order != list(range(len(order))) else table
+    lengths = iter(moved.shape)
+    shape = [next(lengths) if name in names else 1 for name in onto]
+    return moved.reshape(shape)

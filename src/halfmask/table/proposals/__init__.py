@@ -1,1 +1,0 @@
-"""The rules behind ``describe``: what a column seems to be, and why."""

@@ -1,0 +1,550 @@
+"""One dictionary of distinct values for a whole column.
+
+Dates and times: how texts are read as such, and which of them a calendar holds.
+
+Numbers with a decimal comma, as much of Europe writes them: ``12,5`` and ``1.234,56``.
+
+The mark is found per column, from all its values. Where nothing is declared, ``1,5`` may as well be
+two codes and stays text; where two marks fit and mean different numbers, the controller is asked.
+
+The distinct values of a column as numbers.
+
+What a text column holds, decided on its distinct values alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import HierarchyError, ParameterError
+from halfmask.table.hierarchy import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.table.schema import Schema
+
+
+def dictionary_of(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The column as one dictionary array; distinct values are hashed at most once."""
+    if not pa.types.is_dictionary(column.type):
+        return _whole(column).dictionary_encode()
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.array([], type=column.type)
+    chunks = column.unify_dictionaries().chunks
+    codes = pa.chunked_array([chunk.indices for chunk in chunks])
+    return pa.DictionaryArray.from_arrays(_whole(codes), chunks[0].dictionary)
+
+
+def ascending(column: pa.ChunkedArray, most: int = 1 << 16) -> pa.ChunkedArray:
+    """A dictionary column with its values in ascending order, so that its codes can be used as is.
+
+    A column with more than ``most`` values stays as it is: it is hardly ever generalized.
+    """
+    array = dictionary_of(column)
+    if len(array.dictionary) > most:
+        return column
+    order = pc.sort_indices(array.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    indices = pc.take(pa.array(rank), array.indices)
+    return pa.chunked_array(
+        [pa.DictionaryArray.from_arrays(indices, array.dictionary.take(pa.array(order)))]
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks else pa.array([], type=column.type)
+
+
+KINDS = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+ALLOWED = "YYYY-MM-DD of the years 1 to 9999, or with a time, all with a zone or all without"
+
+_FIRST, _LAST = -719_162, 2_932_896  # days from 1970-01-01 to 0001-01-01 and 9999-12-31
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+
+
+def out_of_calendar(values: pa.Array | pa.ChunkedArray) -> int:
+    """How many dates or times lie outside the years 1 to 9999, which nothing could write."""
+    kind = values.type
+    if pa.types.is_date32(kind):
+        first, last, count = _FIRST, _LAST + 1, values.cast(pa.int32())
+    elif pa.types.is_timestamp(kind) and kind.unit in _PER_DAY:
+        slack = 1 if kind.tz else 0  # a zone may move a time into the next or the last day
+        first, last = (day * _PER_DAY[kind.unit] for day in (_FIRST + slack, _LAST + 1 - slack))
+        count = values.cast(pa.int64())
+    else:
+        return 0
+    outside = pc.or_(pc.less(count, first), pc.greater_equal(count, last))
+    return pc.sum(outside).as_py() or 0
+
+
+def zone_known(kind: pa.DataType) -> bool:
+    """Whether the time zone of a type, if it has one, is one that Arrow can compute with."""
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return True
+    try:
+        pc.year(pa.array([0], kind))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def as_moments(texts: pa.Array, kinds: Sequence[pa.DataType] = KINDS) -> pa.Array | None:
+    """ISO 8601 texts as the first of ``kinds`` that takes all of them; those with a zone as UTC."""
+    for kind in kinds:
+        try:
+            moments = texts.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if not out_of_calendar(moments):
+            return moments
+    return None
+
+
+def no_moments(texts: pa.Array) -> pa.Array:
+    """Which texts hinder ``as_moments``: those that are none or, if all are, those with a zone."""
+    alone = [pa.array([text]) for text in texts.to_pylist()]
+    bad = [as_moments(text) is None for text in alone]
+    if not any(bad):
+        bad = [as_moments(text, KINDS[:2]) is None for text in alone]
+    return pa.array(bad, pa.bool_())
+
+
+MARKS = (",", ".")
+HINT = (
+    ' They look like numbers with a decimal comma: say decimal = "," under [table], or read the'
+    ' file with decimal="," (--decimal ,).'
+)
+TWO_MARKS = (
+    " Its commas may be decimal marks or stand between thousands: say which is the decimal mark,"
+    ' decimal = "," or decimal = ".", in the column\'s entry of the schema.'
+)
+TWO_ORDERS = (
+    " Its dates can be read as day/month and as month/day: say which, such as"
+    ' format = "%d/%m/%Y" or format = "%m/%d/%Y", in the column\'s entry of the schema.'
+)
+_NUMBER = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|0|[1-9][0-9]*)(,[0-9]+)?$"
+
+
+def require_mark(decimal: object) -> None:
+    """Refuse what is no decimal mark."""
+    if decimal is not None and decimal not in MARKS:
+        raise ParameterError("decimal", decimal, 'a comma "," or a point "."')
+
+
+def has_comma(schema: Schema, name: str) -> bool:
+    """Whether the numbers of a column are said to be written with a comma."""
+    entry = schema.columns.get(name)
+    return (entry.decimal if entry and entry.decimal else schema.decimal) == ","
+
+
+def _matches(texts: pa.Array, mark: str) -> pa.Array:
+    """Which texts are numbers with that decimal mark; the other stands between thousands only."""
+    m, other = ("," if mark == "," else r"\."), (r"\." if mark == "," else ",")
+    plain = rf"^[+-]?([0-9]+{m}?[0-9]*|{m}[0-9]+)([eE][+-]?[0-9]+)?$"
+    grouped = rf"^[+-]?[1-9][0-9]{{0,2}}({other}[0-9]{{3}})+({m}[0-9]+)?$"
+    return pc.match_substring_regex(texts, f"(?:{plain})|(?:{grouped})")
+
+
+def _all(found: pa.Array) -> bool:
+    return pc.all(found).as_py() is not False
+
+
+def _any(found: pa.Array) -> bool:
+    return pc.any(found).as_py() is True
+
+
+def _trimmed(values: pa.Array) -> pa.Array:
+    return pc.utf8_trim_whitespace(values.cast(pa.string()))
+
+
+def mark_of(values: pa.Array, stated: str | None = None, usual: str | None = None) -> str | None:
+    """The decimal mark with which all texts are numbers.
+
+    None: there is none, or both fit and mean different numbers. ``stated`` is the column's own
+    mark, ``usual`` that of the file, which decides where both fit.
+    """
+    texts = _trimmed(values)
+    fits = [mark for mark in MARKS if _all(_matches(texts, mark))]
+    if stated is not None:
+        return stated if stated in fits else None
+    if len(fits) < 2:
+        return fits[0] if fits else None
+    if usual is not None or not _any(pc.match_substring(texts, ",")):
+        return usual or "."
+    return None
+
+
+def has_two_marks(values: pa.Array) -> bool:
+    """Whether texts are numbers with either mark, but not the same ones."""
+    texts = _trimmed(values)
+    both = all(_all(_matches(texts, mark)) for mark in MARKS)
+    return both and len(texts) > 0 and _any(pc.match_substring(texts, ","))
+
+
+def _pointed(texts: pa.Array, mark: str) -> pa.Array:
+    """Texts that are numbers with that mark, as any program reads them."""
+    texts = pc.replace_substring(_trimmed(texts), "," if mark == "." else ".", "")
+    texts = texts if mark == "." else pc.replace_substring(texts, ",", ".")
+    return pc.replace_substring_regex(texts, r"^\+", "")
+
+
+def number_column(column: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
+    """A dictionary column of texts as numbers; ``mark_of`` must have found the mark."""
+    texts = _pointed(used_values(column), mark)
+    whole = _all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$"))
+    kind = pa.int64() if whole or _round_trip(texts, pa.int64()) else pa.float64()
+    chunks = [
+        _pointed(chunk.dictionary, mark).cast(kind).take(chunk.indices) for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, type=kind)
+
+
+def _evident_mark(values: pa.Array, usual: str | None) -> str | None:
+    """The mark of a column of which nothing is declared: none where texts may be codes."""
+    texts = _trimmed(values)
+    if _any(pc.match_substring_regex(texts, r"^(\+|-?0[0-9]|[+-]?[0-9]{16})")):
+        return None
+    mark = mark_of(values, None, usual)
+    commas, points = (pc.match_substring(texts, sign) for sign in MARKS)
+    if mark is None or (usual == "," == mark and _any(points) and not _any(commas)):
+        return None
+    if _any(commas) and usual != mark and not _any(pc.and_(commas, points)):
+        return None  # 1,5 may be two codes, and 100,200,300 three
+    plain = _pointed(texts, mark)
+    numbers = plain.cast(pa.float64())
+    if not _all(pc.is_finite(numbers)):
+        return None
+    written = plain.filter(pc.invert(pc.match_substring_regex(plain, "[eE]")))
+    short = pc.replace_substring_regex(written, r"\.0*$", "")
+    same = pc.count_distinct(short).as_py() == pc.count_distinct(written.cast(pa.float64())).as_py()
+    return mark if same else None  # 1.1 and 1.10 are two codes
+
+
+def are_comma_numbers(values: pa.Array) -> bool:
+    """Whether all distinct texts are numbers, some of them with a comma."""
+    texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
+    if len(texts) == 0 or not pc.any(pc.match_substring(texts, ",")).as_py():
+        return False
+    return bool(pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py())
+
+
+def comma_hint(values: pa.Array) -> str:
+    """What to do about texts that are no numbers, where a comma is why."""
+    return HINT if are_comma_numbers(values) else ""
+
+
+def with_points(rows: pa.Table) -> tuple[pa.Table, list[str]]:
+    """The rows with numbers where texts are numbers with a comma, and the names of such columns."""
+    found = [
+        name
+        for name in rows.column_names
+        if pa.types.is_dictionary(rows[name].type) and are_comma_numbers(_used(rows[name]))
+    ]
+    for name in found:
+        place = rows.column_names.index(name)
+        numbers = number_column(rows[name].unify_dictionaries(), ",").cast(pa.float64())
+        rows = rows.set_column(place, name, numbers)
+    return rows, found
+
+
+def labels_with_points(rows: pa.Table) -> pa.Table:
+    """The rows of a release with a point in numbers, also where ``*`` or ranges stand beside."""
+    rows, _ = with_points(rows)
+    for place, name in enumerate(rows.column_names):
+        if pa.types.is_dictionary(rows[name].type):
+            rows = rows.set_column(place, name, _pointed_labels(rows[name]))
+    return rows
+
+
+def _used(column: pa.ChunkedArray) -> pa.Array:
+    return pc.drop_null(pc.unique(column.cast(pa.string())))
+
+
+def _pointed_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    held = _used(column)
+    numbers = held.filter(pc.match_substring_regex(held, r"^[+-]?[0-9.]+,[0-9]+$"))
+    numbers = [text for text in numbers.to_pylist() if are_comma_numbers(pa.array([text]))]
+    if not numbers:
+        return column
+    plain = {text: canonical(float(text.replace(".", "").replace(",", "."))) for text in numbers}
+    chunks = []
+    for chunk in column.chunks:
+        texts = [plain.get(text, text) for text in chunk.dictionary.to_pylist()]
+        chunks.append(pa.array(texts, pa.string()).take(chunk.indices).dictionary_encode())
+    return pa.chunked_array(chunks).unify_dictionaries()
+
+
+def numbers_of(column: str, values: pa.Array) -> NDArray[Any]:
+    """``values`` (none missing) as int64 where they are whole numbers, else as float64.
+
+    Raises:
+        HierarchyError: some are no finite numbers; says how many.
+    """
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        numbers = values.cast(pa.float64(), safe=False)
+    elif pa.types.is_integer(values.type):
+        numbers = values if len(values) == 0 or pc.max(values).as_py() < 2**63 else None
+        numbers = values.cast(pa.float64(), safe=False) if numbers is None else numbers
+    elif is_text(values.type):
+        numbers = _from_text(column, values.cast(pa.string()))
+    else:
+        raise HierarchyError(
+            f"Column '{column}' holds {values.type}, not numbers; choose another hierarchy."
+        )
+    out = numbers.to_numpy(zero_copy_only=False)
+    if out.dtype.kind in "iu":
+        return np.asarray(out, dtype=np.int64)
+    infinite = int(np.count_nonzero(~np.isfinite(out)))
+    if infinite:
+        raise HierarchyError(f"Column '{column}': {infinite} distinct value(s) are not finite.")
+    return np.asarray(out, dtype=np.float64)
+
+
+def are_numbers(values: pa.Array) -> NDArray[np.bool_]:
+    """Which of ``values`` are finite numbers, or texts that write one."""
+    if is_text(values.type):
+        texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        found = pc.match_substring_regex(texts, NUMBER)
+    elif is_number(values.type):
+        found = pc.is_finite(values.cast(pa.float64(), safe=False))
+    else:
+        found = pa.array(np.zeros(len(values), dtype=bool))
+    return np.asarray(pc.fill_null(found, fill_value=False))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of this type are numbers."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type holds text."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def _from_text(column: str, values: pa.Array) -> pa.Array:
+    texts = pc.utf8_trim_whitespace(values)
+    bad = len(texts) - (pc.sum(pc.match_substring_regex(texts, NUMBER)).as_py() or 0)
+    if bad:
+        raise HierarchyError(
+            f"Column '{column}': {bad} distinct value(s) are text, not numbers. Correct them, or"
+            f" list what means a missing value under [table] missing.{comma_hint(values)}"
+        )
+    texts = pc.replace_substring_regex(texts, r"^\+", "")
+    if pc.all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$")).as_py() is not False:
+        return texts.cast(pa.int64())
+    return texts.cast(pa.float64())
+
+
+_GUESSES = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"), pa.timestamp("us"))
+
+
+def inferred(column: pa.ChunkedArray, usual: str | None = None) -> pa.ChunkedArray:
+    """The column as numbers, dates or times where all its texts are such, else as it is.
+
+    So "01234", "+5" and "1,5" stay text: they are codes, or may be. ``usual`` is the decimal mark
+    of the file, where it is known.
+    """
+    values = used_values(column)
+    if len(values) == 0:
+        return column
+    for kind in _GUESSES:
+        if pa.types.is_floating(kind) and usual == ",":
+            continue
+        typed = _round_trip(values, kind)
+        if typed is not None:
+            return retyped(column, kind)
+    if _evident_mark(values.slice(0, 1), usual) or _any(pc.match_substring(values, ",")):
+        mark = _evident_mark(values, usual)
+        if mark is not None:
+            return number_column(column, mark)
+    form = form_of(values)
+    return column if form is None else moment_column(column, form)
+
+
+def used_values(column: pa.ChunkedArray) -> pa.Array:
+    """The distinct values of a dictionary column, without the missing one."""
+    if column.num_chunks == 0:
+        return pa.array([], type=column.type.value_type)
+    return pc.drop_null(column.chunk(0).dictionary)
+
+
+def _round_trip(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    for part in (values.slice(0, 1), values):
+        try:
+            typed = part.cast(kind)
+        except pa.ArrowInvalid:
+            return None
+        if pa.types.is_floating(kind) and not pc.all(pc.is_finite(typed)).as_py():
+            return None
+        if out_of_calendar(typed):
+            return None
+        if not typed.cast(pa.string()).equals(part.cast(pa.string())):
+            return None
+    return typed
+
+
+def retyped(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A dictionary column of text as a plain column of ``kind``; every value must allow it."""
+    chunks = []
+    for chunk in column.chunks:
+        texts = chunk.dictionary
+        if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+            texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
+        chunks.append(texts.cast(kind).take(chunk.indices))
+    return pa.chunked_array(chunks, type=kind)
+
+
+def number_type(values: pa.Array) -> tuple[pa.DataType | None, pa.Array]:
+    """The number type that holds all ``values``, and which of them are no numbers."""
+    texts = pc.utf8_trim_whitespace(values)
+    bad = pc.invert(pc.match_substring_regex(texts, NUMBER))
+    if pc.any(bad).as_py():
+        return None, bad
+    whole = pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py()
+    return (pa.int64() if whole else pa.float64()), bad
+
+
+def no_numbers(values: pa.Array, stated: str | None, usual: str | None) -> pa.Array:
+    """Which texts hinder ``mark_of``: with the mark that most of them fit."""
+    texts = _trimmed(values)
+    marks = [stated] if stated else sorted(MARKS, key=lambda mark: mark != (usual or "."))
+    return pc.invert(
+        max((_matches(texts, mark) for mark in marks), key=lambda found: pc.sum(found).as_py() or 0)
+    )
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_PARTS = {
+    "d": "[0-9]{1,2}", "m": "[0-9]{1,2}", "Y": "[0-9]{4}", "y": "[0-9]{2}", "H": "[0-9]{1,2}",
+    "M": "[0-9]{2}", "S": "[0-9]{2}", "b": "[A-Za-z]{3}", "B": "[A-Za-z]{3,9}",
+}  # fmt: skip
+_DAYS = (
+    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d %b %Y", "%d-%b-%Y", "%d%b%Y", "%d %B %Y", "%B %d, %Y", "%b %d, %Y",
+)  # fmt: skip
+_TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", ", %H:%M", ":%H:%M:%S")
+FORMS = tuple(day + time for day in _DAYS for time in _TIMES)
+DECLARED_FORMS = ("%Y-%m", "%Y", "%Y%m%d", "%m/%Y", "%m.%Y")  # dates only where that is said
+EXCEL = "excel"
+
+
+def form_fault(form: object) -> str | None:
+    """What is wrong with the form in which dates are said to be written; None: nothing."""
+    known = ", ".join(f"%{part}" for part in _PARTS)
+    if form == EXCEL:
+        return None
+    if not isinstance(form, str):
+        return f'format must be a text such as "%d.%m.%Y", of {known}, or "excel"'
+    parts = re.findall("%(.?)", form)
+    year = {"Y", "y"} & set(parts)
+    if set(parts) - set(_PARTS) or len(set(parts)) < len(parts) or len(year) != 1:
+        return f'format must have one year and be made of {known}, such as "%d.%m.%Y"'
+    return None
+
+
+def moments_by(texts: pa.Array, form: str) -> pa.Array:
+    """Texts written in ``form`` as dates, or as times where it has hours; null where one is not."""
+    pieces = re.split("(%.)", form)
+    pattern = "".join(
+        f"(?P<{piece[1]}>{_PARTS[piece[1]]})" if piece[:1] == "%" else re.escape(piece)
+        for piece in pieces
+    )
+    found = pc.extract_regex(_trimmed(texts), f"^{pattern}$")
+    fits = np.asarray(pc.fill_null(pc.is_valid(found), fill_value=False))
+    parts = {name: _part(found, name, fits) for name in re.findall("%(.)", form)}
+    years = parts["Y"] if "Y" in parts else _full_years(parts["y"])
+    months = parts.get("m", parts.get("b", parts.get("B", np.ones(len(years), dtype=np.int64))))
+    days = parts.get("d", np.ones(len(years), dtype=np.int64))
+    fits = fits & (years >= 1) & (months >= 1) & (months <= 12)
+    first = ((years - 1970) * 12 + months - 1).astype("datetime64[M]")
+    length = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+    fits = fits & (days >= 1) & (days <= length)
+    count = first.astype("datetime64[D]").astype(np.int64) + days - 1
+    if "H" not in parts:
+        return pa.array(count.astype(np.int32), mask=~fits).cast(pa.date32())
+    zero = np.zeros(len(years), dtype=np.int64)
+    minutes, seconds = parts.get("M", zero), parts.get("S", zero)
+    fits = fits & (parts["H"] < 24) & (minutes < 60) & (seconds < 60)
+    count = count * 86_400 + parts["H"] * 3_600 + minutes * 60 + seconds
+    return pa.array(count, mask=~fits).cast(pa.timestamp("s"))
+
+
+def _part(found: pa.Array, name: str, fits: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """One part of each text as a number; 0 where the text does not fit."""
+    texts = pc.fill_null(pc.struct_field(found, name), "0")
+    if name in ("b", "B"):
+        short = pc.utf8_slice_codeunits(pc.utf8_lower(texts), 0, 3)
+        places = pc.add(pc.index_in(short, value_set=pa.array(_MONTHS)), 1)
+        return np.asarray(pc.fill_null(places, 0), dtype=np.int64)
+    numbers = np.asarray(texts.cast(pa.int64()), dtype=np.int64)
+    return np.where(fits, numbers, 0)
+
+
+def _full_years(short: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Years of two digits, from 1969 to 2068 as in POSIX."""
+    return np.where(short < 69, short + 2000, short + 1900)
+
+
+def forms_of(values: pa.Array, forms: Sequence[str] = FORMS) -> list[str]:
+    """The forms in which all texts are dates, those that mean the same dates named once."""
+    first = values.slice(0, 1)
+    if not _any(pc.match_substring_regex(first, "[0-9]{4}")):
+        return []
+    kept: list[tuple[str, pa.Array]] = []
+    for form in forms:
+        if moments_by(first, form).null_count:
+            continue
+        moments = moments_by(values, form)
+        if not moments.null_count and not any(moments.equals(other) for _, other in kept):
+            kept.append((form, moments))
+    return [form for form, _ in kept]
+
+
+def form_of(values: pa.Array, forms: Sequence[str] = FORMS) -> str | None:
+    """The one form in which all texts are dates; None: none, or several that differ."""
+    found = forms_of(values, forms)
+    return found[0] if len(found) == 1 else None
+
+
+def moment_column(column: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
+    """A dictionary column of texts that are all written in ``form``, as dates or times."""
+    chunks = [moments_by(chunk.dictionary, form).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks)
+
+
+def serial_moments(numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Days as Excel counts them, as dates; as times where some have a part of a day."""
+    seconds = pc.round(pc.multiply(pc.subtract(numbers.cast(pa.float64()), 25_569.0), 86_400.0))
+    moments = seconds.cast(pa.int64()).cast(pa.timestamp("s"))
+    whole = pc.all(pc.equal(pc.floor(numbers.cast(pa.float64())), numbers.cast(pa.float64())))
+    return moments.cast(pa.date32()) if whole.as_py() is not False else moments
+
+
+def no_dates(values: pa.Array) -> pa.Array:
+    """Which texts are no dates: in the form that most of them fit."""
+    best = max((moments_by(values, form) for form in (*FORMS, *DECLARED_FORMS)),
+               key=lambda found: len(found) - found.null_count)  # fmt: skip
+    iso = no_moments(values)
+    return pc.is_null(best) if best.null_count < (pc.sum(iso).as_py() or 0) else iso

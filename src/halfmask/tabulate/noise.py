@@ -1,0 +1,225 @@
+"""Counts under differential privacy: noisy views, and one table in which all margins agree.
+
+Definition: the finest cells, each single column and the number of rows are counted with noise that
+shares the budget; the table whose sums are nearest to all of them (weighted least squares) is
+rounded in its finest cells, and every margin is the sum of these.
+Source: Hay and others, "Boosting the accuracy of differentially private histograms through
+consistency", 2010.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.dp.accountant import Accountant, SpendingScope
+from halfmask.dp.budget import budget, declared_domains, given_domains, require_modest
+from halfmask.dp.domain import Bins, public_domains, require_fitting
+from halfmask.dp.ledger import identity
+from halfmask.dp.personal import IGNORED, levels_in_force, require_quiet
+from halfmask.dp.views import guarded_rows
+from halfmask.errors import InputError, ParameterError
+from halfmask.release.candidate import NoiseCandidate
+from halfmask.release.grid import MISSING, TOTAL, Axis, Grid
+from halfmask.release.seal import seal
+from halfmask.table.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.dp.accountant import Allowance
+    from halfmask.dp.domain import Domain
+    from halfmask.dp.views import GuardedRows, NoisyCounts
+    from halfmask.release.release import PrivateRelease
+
+    Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseOptions:
+    """How much is spent, and on what; see ``tabulate``."""
+
+    epsilon: Any
+    delta: Any = 0
+    domains: Any = None
+    rows_per_person: int = 1
+    accountant: Accountant | None = None
+    insist: bool = False
+
+
+def tabulate_privately(
+    table: Table, by: Sequence[str], options: NoiseOptions, *, margins: bool, demands: str
+) -> PrivateRelease:
+    """A table of noisy counts by public categories.
+
+    Raises:
+        SchemaError: a column has no public domain.
+        BudgetExceededError: the accountant has less than ``epsilon`` left.
+    """
+    if options.epsilon == "personal":
+        raise ParameterError(
+            "epsilon", "personal", "one number; people who state less are left out"
+        )
+    stated = {n: d for n, d in declared_domains(table.schema).items() if n in by}
+    known = public_domains(list(by), {**stated, **given_domains(options.domains)})
+    require_fitting(table, known, np.random.default_rng(secrets.randbits(128)))
+    grid = Grid(tuple(_axis(name, known[name], margins=margins) for name in by))
+    read, allowance, notes = _paid_rows(table, options, demands)
+    leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))
+    values = _with_margins(leaves, grid) if margins else leaves.ravel()
+    arrow = pa.table({**grid.named(), _name(by): pa.array(values.astype(np.int64))})
+    return seal(
+        NoiseCandidate(
+            arrow,
+            allowance.receipt(),
+            {column: len(domain) for column, domain in known.items()},
+            "tabulate",
+            {
+                "by": list(by),
+                "rows_per_person": options.rows_per_person,
+                "margins": margins,
+                **({"demands": "ignore"} if demands == "ignore" else {}),
+            },
+            notes,
+            table.origin,
+            table.schema,
+        )
+    )
+
+
+def _paid_rows(
+    table: Table, options: NoiseOptions, demands: str
+) -> tuple[Table, Allowance, tuple[str, ...]]:
+    """The rows that may be read, what was spent for them, and what to say of it."""
+    promise = budget(options.epsilon, options.delta)
+    levels = levels_in_force(table.schema, demands)
+    require_quiet(table.schema, promise.epsilon, demands)
+    require_modest(promise, insist=options.insist)
+    costs: tuple[Fraction, ...] = ()
+    if levels is not None:
+        costs = levels.costs(promise.epsilon, options.accountant)
+        levels.require_somebody(costs)
+    paid = None if levels is None else dict(zip(levels.epsilons, costs, strict=True))
+    name = identity(table.arrow.column_names, table.schema.person)
+    allowance = (options.accountant or Accountant(promise)).allow(
+        promise,
+        "tabulate",
+        rows_per_person=options.rows_per_person,
+        scope=SpendingScope(paid, table=name),
+    )
+    notes = [IGNORED] if demands == "ignore" else []
+    if options.accountant is None:
+        notes.append("No ledger was given: other releases of this table add to its epsilon.")
+    if levels is None:
+        return table, allowance, tuple(notes)
+    person, codes = levels.of_people(table)
+    silent = levels.reads_silent(promise.epsilon)
+    reads = np.array([*(bool(cost) for cost in costs), silent, False])
+    chosen = np.flatnonzero(reads[codes][person])
+    read = Table(table.arrow.take(pa.array(chosen)), table.schema, table.origin)
+    return read, allowance, (*notes, *levels.notes(costs))
+
+
+def _name(by: Sequence[str]) -> str:
+    name = "count"
+    while name in by:
+        name += " (figure)"
+    return name
+
+
+def _axis(name: str, domain: Domain, *, margins: bool) -> Axis:
+    if isinstance(domain, Bins):
+        given: list[object] = list(domain.labels)
+    else:
+        given = list(domain.values)
+    labels = [MISSING if one is None else str(one) for one in given]
+    sums: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    if margins:
+        labels.append(TOTAL)
+        sums = ((len(labels) - 1, tuple(range(len(labels) - 1))),)
+    if len(set(labels)) != len(labels):
+        raise InputError(f"Categories of column '{name}' are spelled alike: rename them.")
+    return Axis(name, tuple(labels), sums)
+
+
+def _consistent(views: GuardedRows, by: tuple[str, ...]) -> NDArray[np.int64]:
+    """The finest cells, of which all margins are sums; nothing is read but noisy views."""
+    shape = tuple(views.sizes[name] for name in by)
+    if len(by) == 1:
+        noisy = views.count(by, views.limit).counts
+        return _whole(noisy.astype(np.float64))
+    share = views.limit * Fraction(1, 2)
+    finest = views.count(by, share)
+    rest = share / (len(by) + 1)
+    margins = [views.count((name,), rest) for name in by]
+    total = views.count((), rest)
+    found = _nearest(shape, by, [finest, *margins, total])
+    return _whole(found)
+
+
+def _whole(found: Numbers) -> NDArray[np.int64]:
+    """The nearest counts that are not negative and have the same total, in whole numbers."""
+    total = max(0, round(float(found.sum())))
+    flat = np.sort(found.ravel())[::-1]
+    over = (np.cumsum(flat) - total) / np.arange(1, len(flat) + 1)
+    last = int(np.flatnonzero(flat - over >= 0)[-1]) if total else 0
+    kept = np.maximum(found - over[last], 0.0) if total else np.zeros_like(found)
+    floor = np.floor(kept).astype(np.int64)
+    missing = total - int(floor.sum())
+    order = np.argsort(-(kept - floor).ravel(), kind="stable")[: max(missing, 0)]
+    floor.ravel()[order] += 1
+    return floor
+
+
+def _nearest(
+    shape: tuple[int, ...], by: tuple[str, ...], measured: Sequence[NoisyCounts]
+) -> Numbers:
+    """The table whose sums are nearest to all that was measured, by weighted least squares."""
+    from scipy.sparse.linalg import LinearOperator, lsqr
+
+    sides = {name: i for i, name in enumerate(by)}
+    kept = [tuple(sides[name] for name in one.columns) for one in measured]
+    scale = [1 / np.sqrt(max(one.variance, 1e-12)) for one in measured]
+    sizes = [int(np.prod([shape[i] for i in which], dtype=np.int64)) for which in kept]
+
+    def forward(x: Numbers) -> Numbers:
+        cube = x.reshape(shape)
+        parts = []
+        for which, weight in zip(kept, scale, strict=True):
+            others = tuple(i for i in range(len(shape)) if i not in which)
+            parts.append(cube.sum(axis=others).ravel() * weight)
+        return np.concatenate(parts)
+
+    def backward(y: Numbers) -> Numbers:
+        out, start = np.zeros(shape), 0
+        for which, weight, size in zip(kept, scale, sizes, strict=True):
+            part = y[start : start + size].reshape(
+                [shape[i] if i in which else 1 for i in range(len(shape))]
+            )
+            out = out + part * weight
+            start += size
+        return out.ravel()
+
+    operator = LinearOperator(
+        (sum(sizes), int(np.prod(shape))), matvec=forward, rmatvec=backward, dtype=np.float64
+    )
+    given = np.concatenate(
+        [np.asarray(one.counts, float).ravel() * w for one, w in zip(measured, scale, strict=True)]
+    )
+    found: Numbers = lsqr(operator, given, atol=1e-10, btol=1e-10)[0]
+    return found.reshape(shape)
+
+
+def _with_margins(leaves: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+    """The finest cells with their sums behind them, as the grid numbers them."""
+    full = leaves
+    for side in range(len(grid.axes)):
+        full = np.concatenate([full, full.sum(axis=side, keepdims=True)], axis=side)
+    return full.ravel()

@@ -1,0 +1,87 @@
+"""Every script in benchmarks/ runs to its end at its smallest size."""
+
+from __future__ import annotations
+
+import json
+import sys
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "benchmarks"
+ADULT, HIERARCHIES, NOTHING = "Adult", "hierarchies of Adult", "nothing"
+# Per script what it needs, its options, and those of its constants that make it long.
+SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
+    "assess_speed": (NOTHING, ["--rows", "300"], {}),
+    "cells_scale": (NOTHING, ["--share", "10000"], {"TURNS": 1}),
+    "checks_speed": (NOTHING, ["--rows", "500", "--pycanon-rows", "200"], {}),
+    "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),
+    "complete_semantics": (NOTHING, ["--effort", "0.1"], {"SHAPES": ((90, 10, (5, 7, 10)),)}),
+    "dp_quality": (ADULT, ["--runs", "1", "--rows", "500"], {"ASKED": 3, "EPSILONS": (1.0,)}),
+    "exact_methods": (
+        ADULT,
+        ["--seconds", "5", "--method", "columns", "--method", "bounds", "--metric", "dbil"],
+        {"SIZES": (12,)},
+    ),
+    "frontier_speed": (HIERARCHIES, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
+    "mask_speed": (ADULT, ["--rows", "300"], {}),
+    "noninterference": (NOTHING, ["--count", "8", "--workers", "1"], {}),
+    "optimal_search": (HIERARCHIES, ["--rows", "500", "--json"], {}),
+    "personal_methods": (ADULT, ["--rows", "400"], {}),
+    "population_models": (NOTHING, ["--repeats", "1"], {"FRACTIONS": (0.1,)}),
+    "privbayes_tuning": (
+        NOTHING,
+        ["--runs", "1"],
+        {"THETAS": (4.0,), "STRUCTURES": (Fraction(3, 10),), "EPSILONS": ("1",), "SIZES": (300,)},
+    ),
+    "query_overhead": (NOTHING, ["--rows", "500", "--repeat", "1"], {"TREES": (300, 100)}),
+    "tabulate_speed": (NOTHING, ["--time-limit", "2"], {"SHAPE": (4, 4, 3), "FLAT": (4, 4)}),
+    "thesis_coclustering": (ADULT, ["--k", "20", "--rounds", "1", "--recodings"], {}),
+    "thesis_dp": (ADULT, ["--runs", "1"], {"EPSILONS": ("1",), "BLOCK_ROWS": (2.0,)}),
+    "thesis_personal": (
+        ADULT,
+        ["--seeds", "1", "--step", "50", "--k", "low", "--samples", "1", "--method", "mondrian"],
+        {"SCALES": ((5, 2),)},
+    ),
+}
+# What those write that take a folder.
+PAGES = {"thesis_dp": "thesis_dp.html", "thesis_personal": "thesis.html"}
+
+
+def test_every_script_is_run_here() -> None:
+    assert {path.stem for path in SCRIPTS.glob("[a-z]*.py")} == set(SMALLEST)
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path) -> None:
+    needs, options, constants = SMALLEST[name]
+    monkeypatch.syspath_prepend(SCRIPTS)
+    adult = import_module("_adult")
+    if needs == ADULT and adult.found() is None:
+        pytest.skip("Adult is not there: run make data")
+    if needs == HIERARCHIES:
+        folder = ROOT.parent / "shared" / "data" / "arx"
+        if not folder.is_dir():
+            pytest.skip("the folder ../shared/data/arx with hierarchies of Adult is not there")
+        options = [*options, "--data", str(folder)]
+    if name in PAGES:
+        options = [*options, "-o", str(tmp_path)]
+    script = import_module(name)
+    # Fewer rows show no structure to co-cluster.
+    monkeypatch.setattr(adult, "MOST", 1500 if name == "thesis_coclustering" else 300)
+    for constant, value in constants.items():
+        assert hasattr(script, constant)
+        monkeypatch.setattr(script, constant, value)
+    monkeypatch.setattr(sys, "argv", [name, *options])
+    try:
+        script.main()
+    except SystemExit as end:
+        assert not end.code, end.code  # noqa: PT017 - 0 or nothing is a good end
+    assert capsys.readouterr().out.strip()
+    if name in PAGES:
+        page = (tmp_path / PAGES[name]).read_text(encoding="utf-8")
+        assert "<figure>" in page
+        assert all(json.loads(one.read_text(encoding="utf-8")) for one in tmp_path.glob("*.json"))

@@ -1,0 +1,73 @@
+"""``halfmask mask`` on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from halfmask.cli.main import run
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{20 + i % 5},{1000 + 10 * i},{'ab'[i % 2]}" for i in range(40)]
+    (tmp_path / "people.csv").write_text("age,pay,job\n" + "\n".join(lines) + "\n")
+    (tmp_path / "people.toml").write_text(
+        '[columns.age]\nrole = "quasi"\n[columns.pay]\nrole = "sensitive"\n'
+        '[columns.job]\nrole = "quasi"\n'
+    )
+    return tmp_path
+
+
+def shell(*arguments) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(arguments)
+    return stop.value.code
+
+
+def test_steps_are_applied_and_told(people, capsys):
+    steps = ("--step", "top-code pay share=0.1", "--step", "pram job keep=0.9")
+    given = ("people.csv", *steps, "--k", "2", "-o", "out.csv", "--report", "out.json")
+    assert shell("mask", *given, "--figures", "mine.json") == 0
+    told = capsys.readouterr()
+    assert "top-code" in told.out
+    assert (people / "out.csv").read_text().startswith('"age","pay","job"')
+    document = json.loads((people / "out.json").read_text())
+    assert [step["mask"] for step in document["steps"]] == ["top-code", "pram"]
+    assert document["verdicts"][0]["holds"]
+    mine = json.loads((people / "mine.json").read_text())
+    assert mine["steps"][0]["columns"]["pay"]["mean"][0] == pytest.approx(1195)
+    assert (people / "mine.json").stat().st_mode & 0o077 == 0
+    assert shell("mask", "people.csv", "--like", "out.json", "-o", "again.csv", "--json") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert [step["mask"] for step in again["steps"]] == ["top-code", "pram"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--step", "top-code job share=0.1"), 1, "holds text"),
+        (("--step", "topcode pay"), 1, "did you mean 'top-code'"),
+        ((), 1, "No step is named"),
+        (("--step", "round pay base=10", "--like", "x.json"), 1, "give one of them"),
+        (("--like", "x.json"), 1, "cannot be read"),
+        (("--step", "noise age level=1", "--k", "30"), 2, "do not keep k-anonymity"),
+        (("--step", "pseudonym job"), 1, "needs a key"),
+        (("--step", "round pay base=10", "-o", "people.csv"), 1, "table itself"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(people, capsys, arguments, code, words):
+    before = sorted(people.iterdir())
+    given = arguments if "-o" in arguments else (*arguments, "-o", "out.csv")
+    assert shell("mask", "people.csv", *given) == code
+    assert words in capsys.readouterr().err
+    assert sorted(people.iterdir()) == before
+
+
+def test_help_lists_every_mask(capsys):
+    assert shell("mask", "--help") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for name in ("top-code COLUMN", "local-suppression", "pseudonym COLUMN", "cloak COLUMN"):
+        assert name in told

@@ -1,0 +1,306 @@
+"""What holds of every mask, whatever it does."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+import sys
+from html import unescape
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import halfmask as hm
+from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.masking.mask import known_masks, metavar, read_step
+from halfmask.masking.run import read_like
+
+KEY = b"sixteen bytes ok"
+M = hm.masks
+ALL = {
+    "top-code": M.TopCode("pay", share=0.05),
+    "bottom-code": M.BottomCode("age", value=25),
+    "round": M.Round("pay", base=100, how="random"),
+    "noise": M.Noise(["pay", "age", "fee"], level=0.2, kind="correlated"),
+    "rank-swap": M.RankSwap(["pay", "fee", "day"], within=0.1),
+    "record-swap": M.RecordSwap(["region", "town"], similar="sex", household="id"),
+    "shuffle": M.Shuffle("pay", given=["age"]),
+    "pram": M.Pram("job", keep=0.7),
+    "microaggregate": M.Microaggregate(["pay", "age"], k=3),
+    "local-suppression": M.LocalSuppression(k=2, columns=["age", "sex", "job"]),
+    "sample": M.Sample(0.5, by="sex"),
+    "massc": M.Massc(calibrate="sex"),
+    "anatomy": M.Anatomy("ill", l=2),
+    "date-shift": M.DateShift("day", days=10),
+    "cloak": M.Cloak("lat", "lon", k=4),
+    "pseudonym": M.Pseudonym("id", key=KEY),
+}
+every = pytest.mark.parametrize("name", ALL)
+
+
+def test_every_mask_is_tried_here():
+    assert [mask.name for mask in known_masks()] == list(ALL)
+
+
+@every
+def test_a_seed_repeats_it(people, name):
+    one, other = (hm.mask(people, ALL[name], seed=7) for _ in range(2))
+    assert one.to_arrow().equals(other.to_arrow())
+    assert one.steps == other.steps
+    assert "seed" not in one.to_dict()["parameters"]
+
+
+@every
+def test_it_says_what_it_did(people, name, tmp_path):
+    release = hm.mask(people, ALL[name], seed=1)
+    document = release.to_dict()
+    (step,) = document["steps"]
+    assert document["format"] == "halfmask.masked/1"
+    assert step["mask"] == name
+    assert all(step[word] for word in ("protects", "open", "sentence"))
+    release.report(tmp_path / "report.html")
+    page = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert step["protects"] in page
+    release.write(tmp_path / "out.parquet")
+    assert "no formal promise" in document["outcome"]
+
+
+@every
+def test_identifiers_do_not_leave(people, name):
+    release = hm.mask(people, ALL[name], seed=1)
+    if name != "pseudonym":
+        assert "id" not in release.to_arrow().column_names
+        return
+    column = next(c for c in release.columns if c.name == "id")
+    assert "not anonymous" in column.action
+    originals = set(people.arrow["id"].to_pylist())
+    assert not originals & set(release.to_arrow()["id"].to_pylist())
+    assert any("not anonymous" in note for note in release.notes)
+
+
+@every
+def test_missing_stays_missing_and_types_stay(singles, name):
+    mask = ALL[name]
+    if name == "pseudonym":
+        return
+    if name == "record-swap":
+        mask = M.RecordSwap(["region", "town"], similar="sex")
+    release = hm.mask(singles, mask, seed=3)
+    rows = release.to_arrow()
+    blanks = name == "local-suppression"
+    for column in rows.column_names:
+        if column not in singles.arrow.column_names:
+            continue
+        before, after = singles.arrow[column], rows[column]
+        if len(rows) == len(singles) and not blanks:
+            assert after.null_count == before.null_count, column
+        if not pa.types.is_dictionary(before.type) and name != "microaggregate":
+            assert after.type == before.type, column
+
+
+@every
+def test_its_release_is_repeated(people, name, tmp_path):
+    if name == "pseudonym":
+        return
+    hm.mask(people, ALL[name], seed=1).report(tmp_path / "release.json")
+    assert read_like(tmp_path / "release.json") == (ALL[name],)
+
+
+@pytest.mark.parametrize("mask", known_masks(), ids=lambda mask: mask.name)
+def test_it_is_declared(mask):
+    assert re.fullmatch(r"[a-z-]+", mask.name)
+    assert metavar(mask).startswith(mask.name)
+    assert mask.words.does.endswith(".")
+    assert (inspect.getmodule(mask).__doc__ or "").count("Definition:") == 1
+    assert (inspect.getmodule(mask).__doc__ or "").count("Source:") == 1
+    assert getattr(hm.masks, mask.__name__) is mask
+
+
+def test_the_page_of_masks_is_current(monkeypatch):
+    script = Path(__file__).resolve().parents[2] / "scripts" / "mask_reference.py"
+    monkeypatch.setattr(sys, "argv", [str(script), "--check"])
+    runpy.run_path(str(script), run_name="__main__")
+
+
+@pytest.mark.parametrize(
+    ("text", "mask"),
+    [
+        ("top-code income share=0.01", M.TopCode("income", share=0.01)),
+        ("bottom-code 'monthly pay' value=10", M.BottomCode("monthly pay", value=10)),
+        ("noise a b level=0.5 kind=correlated", M.Noise(["a", "b"], level=0.5, kind="correlated")),
+        ("microaggregate income k=5", M.Microaggregate("income", k=5)),
+        ("local-suppression k=3 importance=a,b", M.LocalSuppression(3, importance=["a", "b"])),
+        ("record-swap region town household=hh", M.RecordSwap(["region", "town"], household="hh")),
+        ("cloak lat longitude=lon k=5", M.Cloak("lat", "lon", 5)),
+        ("top-code day value=2020-05-01", M.TopCode("day", value="2020-05-01")),
+        ("sample share=0.5", M.Sample(0.5)),
+    ],
+)
+def test_text_states_a_mask(text, mask):
+    assert read_step(text) == mask
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("topcode income", "did you mean 'top-code'"),
+        ("round income", "round needs base"),
+        ("round income base=x", "takes a number"),
+        ("pram job matrix=1", "state it in Python"),
+        ("pseudonym id key=secret", "state it in Python"),
+        ("top-code a b share=0.1", "takes one column"),
+        ("", "A step is a mask"),
+        ("round 'income base=2", "A step is a mask"),
+    ],
+)
+def test_bad_text_is_answered_in_one_sentence(text, words):
+    with pytest.raises(InputError, match=words):
+        read_step(text)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (lambda: M.TopCode("pay"), "either share= or value="),
+        (lambda: M.TopCode("pay", share=0.1, value=3), "either share= or value="),
+        (lambda: M.TopCode("pay", share=2), "from 0 to 1|above 0 to 1"),
+        (lambda: M.RankSwap("pay", within=0), "above 0"),
+        (lambda: M.Microaggregate("pay", k=1), "at least 2"),
+        (lambda: M.Noise("pay", kind="loud"), "one of additive"),
+        (lambda: M.Pram("job"), "either keep= or matrix="),
+        (lambda: M.Pram("job", matrix=[[0.5, 0.4], [0, 1]]), "rows 1.*add up to 1"),
+        (lambda: M.Pram("job", matrix=[[1, 0, 0], [0, 1, 0]]), "as many columns as rows"),
+        (lambda: M.Pram("job", matrix=[[1.5, -0.5], [0, 1]]), "add up to 1"),
+        (lambda: M.Pram("job", matrix="abc"), "rows of probabilities"),
+        (lambda: M.Pseudonym("id"), "needs a key"),
+        (lambda: M.Pseudonym("id", key="short"), "16 random bytes"),
+        (lambda: M.Pseudonym("id", key_file="nowhere.key").apply, None),
+    ],
+)
+def test_bad_parameters_are_refused(mask, words):
+    if words is None:
+        mask()
+        return
+    with pytest.raises(InputError, match=words) as caught:
+        mask()
+    assert "short" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (M.TopCode("job", share=0.1), "holds text; it takes numbers, dates"),
+        (M.Noise("sex"), "holds text; it takes numbers"),
+        (M.Noise("day"), "holds date32.*takes numbers"),
+        (M.DateShift("age"), "takes dates"),
+        (M.DateShift("job"), "distinct value.* are no dates"),
+        (M.RankSwap("nowhere"), "not in the table"),
+        (M.Round("id", base=2), "never leaves|holds text"),
+        (M.Pram("id", keep=0.5), "never leaves"),
+        (M.Pseudonym("sex", key=KEY), "tokens of so few"),
+        (M.Anatomy("sex", l=2), "quasi-identifier"),
+        (M.LocalSuppression(2, columns="age", importance="sex"), "not among"),
+        (M.RecordSwap("town", similar="town"), "cannot say who is alike"),
+        (M.Sample(0.5, weight="age"), "already"),
+        (M.Cloak("age", "lon", k=2, cell="pay"), "already"),
+        (M.Pram("job", matrix=[[1, 0], [0, 1]]), "matrix has 2 rows.* 4 values"),
+        (M.Pram("job", matrix={"a": {"a": 1.0}}), "lacks 3 values"),
+        (M.TopCode("day", value="May"), "a date"),
+    ],
+)
+def test_a_mask_on_the_wrong_column_is_refused(people, mask, words):
+    with pytest.raises(InputError, match=words):
+        hm.mask(people, mask)
+
+
+def test_dates_outside_the_calendar_are_refused():
+    people = hm.read(
+        {"day": pa.array([2932890] * 99, pa.int32()).cast(pa.date32()), "age": list(range(99))},
+        schema={"day": "other", "age": "quasi"},
+    )
+    mask = M.DateShift("day", days=300)
+    with pytest.raises(InputError, match="beyond the years"):
+        hm.mask(people, mask)
+
+
+def test_texts_that_are_dates_are_moved():
+    people = hm.read(
+        {"day": ["2020-01-05", None, "2020-03-01"], "age": [1, 2, 3]},
+        schema={"day": {"role": "other", "kind": "nominal"}, "age": "quasi"},
+    )
+    found = hm.mask(people, M.DateShift("day", days=3), seed=1).to_arrow()["day"]
+    assert found.null_count == 1
+
+
+def test_no_step_and_what_is_none_are_refused(people):
+    with pytest.raises(InputError, match="No step is named"):
+        hm.mask(people)
+    with pytest.raises(ParameterError, match="its parameters"):
+        hm.mask(people, M.TopCode)
+    with pytest.raises(ParameterError, match="masks, such as"):
+        hm.mask(people, 3)
+    with pytest.raises(ParameterError, match="demands"):
+        hm.mask(people, ALL["round"], demands="maybe")
+    with pytest.raises(AttributeError, match="has no 'Blur'; it has Anatomy"):
+        _ = M.Blur
+
+
+def test_an_undeclared_column_stops_everything():
+    people = hm.read({"age": [1, 2], "note": ["a", "b"]}, schema={"age": "quasi"})
+    with pytest.raises(SchemaError, match="'note' is not declared"):
+        hm.mask(people, M.Round("age", base=2))
+
+
+def test_the_schema_states_steps(tmp_path):
+    file = tmp_path / "people.toml"
+    file.write_text(
+        '[mask]\nsteps = ["round pay base=10", { mask = "top-code", column = "pay", value = 50 }]\n'
+        '[columns.age]\nrole = "quasi"\n[columns.pay]\nrole = "other"\n',
+        encoding="utf-8",
+    )
+    schema = hm.Schema.read(file)
+    assert hm.Schema.from_dict(schema.to_dict()).mask == schema.mask
+    people = hm.read({"age": [1, 2], "pay": [12, 77]}, schema=schema)
+    release = hm.mask(people)
+    assert sorted(release.to_arrow()["pay"].to_pylist()) == [10, 50]
+    (tmp_path / "again.toml").write_text(schema.to_toml(), encoding="utf-8")
+    assert hm.Schema.read(tmp_path / "again.toml").mask == schema.mask
+    with pytest.raises(SchemaError, match="must be a list"):
+        hm.Schema.from_dict({"mask": {"steps": "round"}, "columns": {"age": "quasi"}})
+
+
+def test_tokens_are_those_of_hmac(people):
+    import hmac
+
+    rows = hm.mask(people, ALL["pseudonym"]).to_arrow()
+    own = hmac.digest(KEY, b"id", "sha256")
+    expected = {hmac.digest(own, f"p{i}".encode(), "sha256").hex()[:32] for i in range(100)}
+    assert set(rows["id"].to_pylist()) == expected
+
+
+def test_a_key_moves_people_alike_in_every_table(people):
+    mask = M.DateShift("day", key=KEY)
+    one, other = (hm.mask(people, mask, seed=seed).to_arrow() for seed in (1, 2))
+
+    def sort(rows):
+        return rows.sort_by([("lat", "ascending")])["day"].to_pylist()
+
+    assert sort(one) == sort(other)
+
+
+def test_dates_of_a_person_keep_their_distance(people):
+    rows = hm.mask(people, M.DateShift("day"), M.Pseudonym("id", key=KEY), seed=4).to_arrow()
+    spans = []
+    for table in (people.arrow, rows):
+        whole = (
+            table.select(["id", "day"])
+            .group_by("id")
+            .aggregate([("day", "min"), ("day", "max"), ("day", "count")])
+        )
+        whole = whole.filter(pc.equal(whole["day_count"], 2))
+        low, high = (whole[c].cast(pa.int32()).to_numpy() for c in ("day_min", "day_max"))
+        spans.append(sorted((high - low).tolist()))
+    assert spans[0] == spans[1]

@@ -1,0 +1,111 @@
+"""To add a mask: one class. Everything else follows from what it declares."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MASK = '''
+"""Reverses texts, as a package of somebody else brings it."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyarrow.compute as pc
+
+from halfmask.masking.mask import Mask, Outcome, Words, one_column, register
+from halfmask.models.verdict import whole_number
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Reverse(Mask):
+    """Turn texts around."""
+
+    name: ClassVar[str] = "reverse"
+    words: ClassVar[Words] = Words("Texts are turned around.", "Hardly anybody.", "Readers.")
+
+    column: str = field(metadata=one_column())
+    times: int = field(default=1, metadata=whole_number(1))
+
+    def apply(self, rows):
+        values = rows.table.arrow[self.column].cast("string")
+        for _ in range(self.times):
+            values = pc.utf8_reverse(values)
+        return Outcome({self.column: values})
+'''
+
+SCRIPT = """
+import json, runpy, sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+import halfmask as hm
+from halfmask.cli.main import cli
+
+Path("people.csv").write_text("town,age\\nxy,1\\nzy,2\\n")
+Path("people.toml").write_text(
+    '[mask]\\nsteps = ["reverse town"]\\n'
+    '[columns.town]\\nrole = "quasi"\\n[columns.age]\\nrole = "quasi"\\n'
+)
+
+def shell(*arguments):
+    done = CliRunner().invoke(cli, [*arguments])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.stdout
+
+release = hm.mask(hm.read("people.csv"), hm.masks.Reverse("town"))
+release.report("release.html")
+print(json.dumps({
+    "help": shell("mask", "--help"),
+    "command": json.loads(shell("mask", "people.csv", "--step", "reverse town times=2", "--json")),
+    "schema": json.loads(shell("mask", "people.csv", "--json")),
+    "report": Path("release.html").read_text(encoding="utf-8"),
+    "rows": release.to_arrow()["town"].to_pylist(),
+    "reference": runpy.run_path(sys.argv[1])["table"](),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """What a process sees that finds a package with the mask."""
+    home = tmp_path_factory.mktemp("elsewhere")
+    (home / "reverse_mask.py").write_text(MASK, encoding="utf-8")
+    facts = home / "reverse_mask-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: reverse-mask\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[halfmask.masks]\nr = reverse_mask:Reverse\n")
+    command = [sys.executable, "-c", SCRIPT, str(ROOT / "scripts" / "mask_reference.py")]
+    path = os.pathsep.join([str(home), str(ROOT / "src")])
+    found = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, check=False, cwd=home, env=found, text=True)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_python_applies_it(seen):
+    assert sorted(seen["rows"]) == ["yx", "yz"]
+
+
+def test_command_line_and_schema_file_ask_for_it(seen):
+    assert "reverse COLUMN [times=NUMBER]" in " ".join(seen["help"].split())
+    assert seen["command"]["steps"][0]["times"] == 2
+    assert seen["schema"]["steps"][0]["mask"] == "reverse"
+
+
+def test_the_report_and_the_reference_explain_it(seen):
+    assert "Texts are turned around" in seen["report"]
+    assert (
+        "| `hm.masks.Reverse(column, times=1)` | `reverse COLUMN [times=NUMBER]` |"
+        in seen["reference"]
+    )

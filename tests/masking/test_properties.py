@@ -1,0 +1,278 @@
+"""Invariants of masks on tables of any shape, against brute force where there is one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import halfmask as hm
+from halfmask.masking.anatomy import dealt_groups
+from halfmask.masking.pram import invariant_matrix
+
+M = hm.masks
+small = st.lists(st.integers(0, 9), min_size=4, max_size=9)
+
+
+def table(**columns):
+    return hm.read(columns, schema=dict.fromkeys(columns, "quasi"))
+
+
+def loss(groups):
+    return sum(float(np.var(g)) * len(g) for g in groups)
+
+
+def best_line(values, need):
+    """The least sum of squares over all ways to cut sorted values, by trying them all."""
+    order = np.argsort(values, kind="stable")
+    values, need = np.array(values, float)[order], np.array(need)[order]
+    n, best = len(values), np.inf
+    for count in range(n):
+        for cuts in combinations(range(1, n), count):
+            edges = (0, *cuts, n)
+            parts = [slice(a, b) for a, b in pairwise(edges)]
+            if all(len(need[p]) >= need[p].max() for p in parts):
+                best = min(best, loss([values[p] for p in parts]))
+    return best
+
+
+@given(small, st.integers(2, 3))
+def test_microaggregation_of_one_column_is_optimal(values, k):
+    release = hm.mask(table(v=values), M.Microaggregate("v", k=k))
+    total = float(np.var(values)) * len(values)
+    expected = best_line(values, [k] * len(values)) / total if total else 0.0
+    assert release.steps[0]["facts"]["variance_lost"] == pytest.approx(expected, abs=1e-5)
+    counts = Counter(release.to_arrow()["v"].to_pylist())
+    assert min(counts.values()) >= k
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), min_size=4, max_size=8))
+def test_microaggregation_keeps_own_demands_optimally(pairs):
+    values, own = (list(one) for one in zip(*pairs, strict=True))
+    people = hm.read(
+        {"v": values, "k_i": own}, schema={"policy": {"k": "k_i"}, "columns": {"v": "quasi"}}
+    )
+    release = hm.mask(people, M.Microaggregate("v", k=2))
+    total = float(np.var(values)) * len(values)
+    expected = best_line(values, np.maximum(own, 2)) / total if total else 0.0
+    assert release.steps[0]["facts"]["variance_lost"] == pytest.approx(expected, abs=1e-5)
+    assert release.demands is not None
+    assert release.demands.kept
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=4, max_size=60),
+    st.integers(2, 4),
+    st.sampled_from(["best", "mdav", "v-mdav"]),
+)
+def test_groups_of_several_columns_hold_k(pairs, k, method):
+    one, other = zip(*pairs, strict=True)
+    rows = hm.mask(
+        table(a=list(one), b=list(other)), M.Microaggregate(["a", "b"], k=k, method=method)
+    ).to_arrow()
+    counts = Counter(zip(rows["a"].to_pylist(), rows["b"].to_pylist(), strict=True))
+    assert min(counts.values()) >= k
+
+
+def test_groups_of_varying_size_follow_clusters():
+    places = [(x + dx, 0) for x in (0, 100, 205) for dx in (0, 1, 2, 3)]
+    people = table(a=[one[0] for one in places], b=[one[1] for one in places])
+    found = hm.mask(people, M.Microaggregate(["a", "b"], k=3, method="v-mdav")).to_arrow()
+    assert Counter(found["a"].to_pylist()) == {1.5: 4, 101.5: 4, 206.5: 4}
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 5)), min_size=1, max_size=60),
+       st.floats(0.01, 1.0))  # fmt: skip
+def test_swapping_keeps_every_value(values, within):
+    people = hm.read(
+        {"v": values, "w": list(range(len(values)))},
+        schema={"columns": {"v": {"role": "quasi", "kind": "numeric"}, "w": "quasi"}},
+    )
+    if all(one is None for one in values):
+        return
+    for mask in (M.RankSwap("v", within=within), M.Shuffle("v"), M.RecordSwap("v", share=0.5)):
+        found = hm.mask(people, mask, seed=1).to_arrow()
+        assert Counter(found["v"].to_pylist()) == Counter(values)
+        missing = {w for v, w in zip(values, range(len(values)), strict=True) if v is None}
+        if mask.name != "record-swap":
+            pairs = zip(found["v"].to_pylist(), found["w"].to_pylist(), strict=True)
+            assert {w for v, w in pairs if v is None} == missing
+
+
+@given(st.integers(2, 200), st.floats(0.01, 0.5))
+def test_ranks_move_within_the_window(size, within):
+    values = np.random.default_rng(size).permutation(size)
+    people = table(v=values.tolist(), w=list(range(size)))
+    found = hm.mask(people, M.RankSwap("v", within=within), seed=1).to_arrow()
+    moved = np.abs(found["v"].to_numpy() - values[found["w"].to_numpy()])
+    assert moved.max() <= max(1, int(within * size))
+
+
+@given(st.lists(st.integers(1, 500), min_size=2, max_size=12), st.floats(0, 1))
+def test_an_invariant_matrix_keeps_counts_in_expectation(counts, keep):
+    t = np.array(counts, float)
+    matrix = invariant_matrix(t, keep)
+    assert np.allclose(matrix.sum(axis=1), 1)
+    assert np.allclose(t @ matrix, t, rtol=1e-6)
+    assert (np.diag(matrix) >= keep - 1e-9).all()
+    if t.max() <= t.sum() / 2 - 1:
+        assert np.allclose(np.diag(matrix), keep, atol=1e-3)
+
+
+def test_pram_keeps_margins_and_changes_as_many_as_it_says():
+    jobs = ["a"] * 4000 + ["b"] * 3000 + ["c"] * 3000
+    release = hm.mask(table(job=jobs), M.Pram("job", keep=0.8), seed=5)
+    counts = Counter(release.to_arrow()["job"].to_pylist())
+    for job, before in Counter(jobs).items():
+        assert counts[job] == pytest.approx(before, abs=5 * np.sqrt(2 * 0.2 * before))
+    changed = release.steps[0]["figures"]["columns"]["job"]["changed"]
+    assert changed == pytest.approx(0.2, abs=0.02)
+
+
+def test_the_correction_finds_the_counts_again():
+    jobs = ["a"] * 9000 + ["b"] * 1000
+    mask = M.Pram("job", matrix={"a": {"a": 0.7, "b": 0.3}, "b": {"a": 0.1, "b": 0.9}})
+    counts = Counter(hm.mask(table(job=jobs), mask, seed=5).to_arrow()["job"].to_pylist())
+    assert counts["a"] == pytest.approx(0.7 * 9000 + 0.1 * 1000, abs=250)
+    found = mask.correct({"a": counts["a"], "b": counts["b"]})
+    assert found["a"] == pytest.approx(9000, abs=450)
+    assert sum(found.values()) == pytest.approx(10000)
+
+
+@given(st.lists(st.integers(0, 6), min_size=4, max_size=80), st.integers(2, 4))
+def test_groups_of_anatomy_hold_each_value_once(values, l):  # noqa: E741
+    codes = np.array(values)
+    if len(codes) // l < 1 or np.bincount(codes).max() > len(codes) // l:
+        with pytest.raises(hm.errors.UnsatisfiableError, match="smaller l"):
+            dealt_groups(codes, l, np.random.default_rng(1))
+        return
+    groups = dealt_groups(codes, l, np.random.default_rng(1))
+    assert max(Counter(zip(groups.tolist(), values, strict=True)).values()) == 1
+    assert min(Counter(groups.tolist()).values()) >= l
+
+
+def test_random_rounding_keeps_sums_in_expectation():
+    release = hm.mask(table(v=[13] * 20_000), M.Round("v", base=10, how="random"), seed=1)
+    found = release.to_arrow()["v"].to_numpy()
+    assert set(found.tolist()) == {10, 20}
+    assert found.mean() == pytest.approx(13, abs=0.15)
+
+
+@pytest.mark.parametrize("how", [("nearest", 10), ("up", 20), ("down", 10)])
+def test_rounding_goes_where_it_says(how):
+    release = hm.mask(table(v=[14]), M.Round("v", base=10, how=how[0]))
+    assert release.to_arrow()["v"].to_pylist() == [how[1]]
+
+
+def test_correlated_noise_keeps_correlations_and_moments_are_kept_where_asked():
+    draw = np.random.default_rng(1)
+    one = draw.normal(50, 10, 20_000)
+    other = 0.8 * one + draw.normal(0, 6, 20_000)
+    people = table(a=one.tolist(), b=other.tolist())
+    rows = hm.mask(people, M.Noise(["a", "b"], level=0.5, kind="correlated"), seed=9).to_arrow()
+    a, b = rows["a"].to_numpy(), rows["b"].to_numpy()
+    assert np.corrcoef(a, b)[0, 1] == pytest.approx(np.corrcoef(one, other)[0, 1], abs=0.01)
+    assert a.var() == pytest.approx(1.25 * one.var(), rel=0.05)
+    kept = (
+        hm.mask(people, M.Noise("a", level=0.5, keep="moments"), seed=9).to_arrow()["a"].to_numpy()
+    )
+    assert (kept.mean(), kept.var()) == (pytest.approx(one.mean()), pytest.approx(one.var()))
+
+
+def test_shuffling_keeps_how_a_column_goes_with_another():
+    draw = np.random.default_rng(1)
+    age = draw.normal(50, 10, 10_000)
+    pay = np.exp(0.03 * age + draw.normal(0, 0.2, 10_000))
+    rows = hm.mask(table(age=age.tolist(), pay=pay.tolist()), M.Shuffle("pay"), seed=9).to_arrow()
+
+    def ranks(values):
+        return np.argsort(np.argsort(values))
+
+    before = np.corrcoef(ranks(age), ranks(pay))[0, 1]
+    after = np.corrcoef(ranks(rows["age"].to_numpy()), ranks(rows["pay"].to_numpy()))[0, 1]
+    assert after == pytest.approx(before, abs=0.03)
+
+
+def test_top_coding_counts_everybody_once():
+    people = hm.read(
+        {"id": ["a"] * 8 + ["b", "c"], "v": [1, 2, 3, 4, 5, 6, 7, 100, 50, 9]},
+        schema={"table": {"person": "id"}, "columns": {"v": "quasi"}},
+    )
+    found = hm.mask(people, M.TopCode("v", share=0.34)).to_arrow()["v"].to_pylist()
+    assert sorted(found)[-2:] == [50, 50]
+
+
+def test_ordinal_columns_are_coded_and_aggregated_in_their_order():
+    schema = {"columns": {"v": {"role": "quasi", "order": ["low", "mid", "high"]}}}
+    people = hm.read({"v": ["high", "low", "mid", "high"]}, schema=schema)
+    found = hm.mask(people, M.TopCode("v", value="mid")).to_arrow()["v"].to_pylist()
+    assert sorted(found) == ["low", "mid", "mid", "mid"]
+    found = hm.mask(people, M.Microaggregate("v", k=2, aggregate="median")).to_arrow()["v"]
+    assert min(Counter(found.to_pylist()).values()) >= 2
+
+
+def test_samples_stand_for_all():
+    people = table(sex=["f"] * 60 + ["m"] * 40, age=list(range(100)))
+    rows = hm.mask(people, M.Sample(0.2, by="sex"), seed=1).to_arrow()
+    assert Counter(rows["sex"].to_pylist()) == {"f": 12, "m": 8}
+    assert sum(rows["weight"].to_pylist()) == pytest.approx(100)
+
+
+def test_as_many_households_move_as_asked_for_and_only_to_other_areas():
+    draw = np.random.default_rng(3)
+    town, sex = draw.choice(list("abcd"), 2000).tolist(), draw.choice(["f", "m"], 2000).tolist()
+    people = table(town=town, sex=sex, w=list(range(2000)))
+    mask = M.RecordSwap("town", share=0.2, similar="sex", risk="sex")
+    release = hm.mask(people, mask, seed=1)
+    rows = release.to_arrow()
+    place = rows["w"].to_numpy()
+    moved = np.array(rows["town"].to_pylist()) != np.array(town)[place]
+    assert moved.mean() == pytest.approx(0.2, abs=0.01)
+    assert release.steps[0]["facts"]["swapped_share"] == pytest.approx(moved.mean())
+    assert Counter(zip(rows["town"].to_pylist(), rows["sex"].to_pylist(), strict=True)) == Counter(
+        zip(town, sex, strict=True)
+    )
+
+
+def test_households_that_stand_out_are_moved_together():
+    # One household of two in town a is the only one with these ages there.
+    homes = [0, 0, 1, 1, 2, 2, 3, 3]
+    towns = list("aabbaabb")
+    people = hm.read(
+        {"home": homes, "town": towns, "age": [70, 71, 30, 31, 30, 31, 30, 31]},
+        schema={"columns": {"home": "identifier", "town": "quasi", "age": "quasi"}},
+    )
+    rows = hm.mask(people, M.RecordSwap("town", share=0, k=2, household="home"), seed=1).to_arrow()
+    found = dict(zip(rows["age"].to_pylist(), rows["town"].to_pylist(), strict=True))
+    assert found[70] == found[71] == "b"
+
+
+def test_massc_calibrates_its_weights():
+    people = table(sex=["f"] * 60 + ["m"] * 40, age=[i % 30 for i in range(100)])
+    rows = hm.mask(people, M.Massc(calibrate="sex", columns="age"), seed=1).to_arrow()
+    totals = Counter()
+    for sex, weight in zip(rows["sex"].to_pylist(), rows["weight"].to_pylist(), strict=True):
+        totals[sex] += weight
+    assert totals["f"] == pytest.approx(60)
+    assert totals["m"] == pytest.approx(40)
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(1, 4)),
+                min_size=4, max_size=60))  # fmt: skip
+def test_cells_hold_as_many_people_as_anybody_in_them_asks_for(places):
+    north, east, own = (list(one) for one in zip(*places, strict=True))
+    people = hm.read(
+        {"n": [v / 100 for v in north], "e": [v / 100 for v in east], "k_i": own},
+        schema={"policy": {"k": "k_i"}, "columns": {"n": "quasi", "e": "quasi"}},
+    )
+    release = hm.mask(people, M.Cloak("n", "e", k=2))
+    counts = Counter(release.to_arrow()["cell"].to_pylist())
+    assert min(counts.values()) >= 2
+    assert release.demands is not None
+    assert release.demands.kept
+    cells = release.tables["cells"]
+    assert cells["rows"].to_pylist() == [counts[c] for c in cells["cell"].to_pylist()]
