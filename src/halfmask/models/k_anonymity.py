@@ -9,7 +9,7 @@ import numpy as np
 
 from halfmask.errors import InternalError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.statistics import MISSING_NOTE, Missing, counted, occupied, pass_empty, reduce
 from halfmask.models.verdict import (
     KNOWN_ONLY,
     SOUGHT,
@@ -19,6 +19,7 @@ from halfmask.models.verdict import (
     Verdict,
     Words,
     judge,
+    missing_values,
     number,
     register,
     sensitive_column,
@@ -91,8 +92,8 @@ class KAnonymity(Model):
 class AlphaKAnonymity(Model):
     """Require ``k`` people in every class, and no value of ``column`` above the share ``alpha``.
 
-    Definition: |E| >= k, and the share of each value (or of one named value) in E <= alpha, for
-    every class E.
+    Definition: |E| >= k, and the share of each value (or of one named value) among the known ones
+    of E <= alpha, for every class E; a class of which no value is known has the share 1.
     Source: Wong, Li, Fu and Wang, "(alpha, k)-anonymity: an enhanced k-anonymity model for privacy
     preserving data publishing", 2006.
 
@@ -101,6 +102,8 @@ class AlphaKAnonymity(Model):
         k: how many people.
         column: the sensitive column.
         value: the one value to guard; ``None``: every value.
+        missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
+            count as one more value.
 
     Example:
         >>> AlphaKAnonymity(0.5, 5, "disease").columns
@@ -126,6 +129,7 @@ class AlphaKAnonymity(Model):
     k: int = field(metadata=whole_number(2, stronger=1, option="k"))
     column: str = field(metadata=sensitive_column())
     value: object = field(default=None, repr=False)
+    missing: Missing = field(default="unknown", metadata=missing_values())
 
     def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
         """As many rows."""
@@ -139,7 +143,7 @@ class AlphaKAnonymity(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it holds ``k`` people and no value prevails."""
-        rare = at_most(self._counts(classes), classes.rows, fraction(self.alpha))
+        rare = at_most(*self._shares(classes), fraction(self.alpha))
         return pass_empty(classes, rare & (classes.people >= self.k))
 
     def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
@@ -152,26 +156,31 @@ class AlphaKAnonymity(Model):
         small = classes.people < self.k
         lost = classes.rows[small].sum()
         if alpha < 1:
-            surplus = (self._counts(classes) - alpha * classes.rows)[~small] / (1 - alpha)
+            counts, rows = self._shares(classes)
+            surplus = (counts - alpha * rows)[~small] / (1 - alpha)
             lost += np.ceil(surplus[surplus > 0] - 1e-6).sum()
         return int(lost)
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest share."""
         live = occupied(classes)
+        counts, rows = self._shares(classes)
+        note = "" if self.missing == "unknown" else f" {MISSING_NOTE}"
         size = int(classes.people[live].min()) if live.any() else 0
         return judge(
             self,
             classes,
             self.passes(classes),
             required=self.alpha,
-            achieved=largest(self._counts(classes)[live], classes.rows[live]),
-            note=f"k = {self.k} required, {size} achieved.",
+            achieved=largest(counts[live], rows[live]),
+            note=f"k = {self.k} required, {size} achieved.{note}",
         )
 
-    def _counts(self, classes: Classes) -> NDArray[np.int64]:
-        """Per class, the count of the named value, or of the most frequent one."""
-        values = histogram(classes, self.column)
+    def _shares(self, classes: Classes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per class, the count of the named value, or of the most frequent one, and of all."""
+        values = counted(classes, self.column, self.missing)
+        silent = np.diff(values.starts) == 0
+        rows = np.where(silent, 1, reduce(np.add, values.counts, values.starts))
         counts = values.counts
         if self.value is not None:
             if values.labels is None:
@@ -179,7 +188,7 @@ class AlphaKAnonymity(Model):
             counts = np.where(
                 np.isin(values.values, positions(values.labels, self.value)), counts, 0
             )
-        return reduce(np.maximum, counts, values.starts)
+        return np.where(silent, 1, reduce(np.maximum, counts, values.starts)), rows
 
 
 def positions(values: pa.Array, value: object) -> list[int]:

@@ -130,11 +130,14 @@ class Form:
         return column, text, words
 
     def _words(self, words: Sequence[str], mark: str) -> dict[str, Any]:
-        stated = zip(self.choices.items(), words, strict=False)
-        return {
-            name: text if parameter.kind == "word" else self._number(text, mark)
-            for (name, parameter), text in stated
-        }
+        """What each text states: a word goes where it is one of the words, the others in order."""
+        found: dict[str, Any] = {}
+        for text in words:
+            free = {name: one for name, one in self.choices.items() if name not in found}
+            meant = (name for name, one in free.items() if text in one.words)
+            name = next(meant, next(iter(free)))
+            found[name] = text if free[name].kind == "word" else self._number(text, mark)
+        return found
 
     def _bounds(self, entry: str, mark: str) -> tuple[float, ...]:
         try:

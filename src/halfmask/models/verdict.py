@@ -142,6 +142,11 @@ def sensitive_column() -> dict[str, Parameter]:
     return {"parameter": Parameter("column")}
 
 
+def missing_values() -> dict[str, Parameter]:
+    """Whether a missing value of the sensitive column protects anybody; the controller decides."""
+    return word("Missing values", unknown="protect nobody", value="count as a value")
+
+
 def everybody() -> dict[str, Parameter]:
     """The table of a population."""
     return {"parameter": Parameter("population")}
@@ -199,12 +204,14 @@ class KernelDemand(NamedTuple):
         column: the sensitive column that the others are about.
         values: how many different values.
         distance: how far, at most, from the distribution of all rows; 1: any.
+        missing: whether a missing value counts as one of the values.
     """
 
     rows: Any = 1
     column: str | None = None
     values: Any = 0
     distance: Any = 1.0
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

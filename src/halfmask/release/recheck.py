@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.errors import InternalError
 from halfmask.models.needs import demand_keys
@@ -57,7 +58,36 @@ def verdicts(
     for model in models:
         classes, _ = regroup(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
+        if found[-1].holds:
+            _require_known_values(model, table, kept, alone[0])
     return found, alone[0]
+
+
+def _require_known_values(
+    model: Model, table: Table, kept: NDArray[np.int64], ids: NDArray[Any]
+) -> None:
+    """Demand as many values in each class as a model states, by Arrow's own count of known ones.
+
+    Raises:
+        InternalError: missing values were counted that protect nobody; nothing leaves.
+    """
+    demand = model.kernel_demand(table)
+    if demand is None or demand.column is None or not np.any(np.asarray(demand.values) > 1):
+        return
+    cells = table.arrow[demand.column].combine_chunks().take(pa.array(kept))
+    pairs = pa.table({_ID: ids, "value": cells})
+    if not demand.missing:
+        pairs = pairs.filter(pc.is_valid(pairs["value"]))
+    held = pairs.group_by([_ID, "value"]).aggregate([]).group_by(_ID).aggregate([([], "count_all")])
+    values = np.zeros(int(ids.max(initial=-1)) + 1, dtype=np.int64)
+    values[held[_ID].to_numpy()] = held["count_all"].to_numpy()
+    asked = np.broadcast_to(np.asarray(demand.values), len(table))[kept]
+    short = (values[ids] < asked) & (asked > 1)
+    if short.any():
+        raise InternalError(
+            f"Column {demand.column!r}: {int(short.sum())} rows would leave in classes of fewer "
+            "known values than promised; nothing was released."
+        )
 
 
 def regroup(

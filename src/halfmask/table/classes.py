@@ -67,6 +67,19 @@ class Histogram:
         """How often each value occurs in all classes together."""
         return np.bincount(self.values, weights=self.counts, minlength=self.domain).astype(np.int64)
 
+    def known(self) -> Histogram:
+        """The same without the missing value, which tells nobody apart and hides nobody."""
+        if self.labels is None or not self.labels.null_count:
+            return self
+        present = self.labels.is_valid().to_numpy(zero_copy_only=False)[self.values]
+        before = np.concatenate(([0], np.cumsum(present)))
+        return replace(
+            self,
+            starts=before[self.starts],
+            values=self.values[present],
+            counts=self.counts[present],
+        )
+
     def select(self, mask: NDArray[np.bool_]) -> Histogram:
         """The histograms of the classes in ``mask``."""
         lengths = np.diff(self.starts)
