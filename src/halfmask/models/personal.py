@@ -132,8 +132,8 @@ class PersonalKAnonymity(Model):
 class PersonalLDiversity(Model):
     """Require every class to hold as many values of ``column`` as each person in it demands.
 
-    Definition: |{s(j) : j in E, s(j) known}| >= max(l_i for i in E) for every class E where somebody
-    demands more than 1, s being the sensitive column.
+    Definition: |{s(j) : j in E, s(j) known}| >= max(l_i for i in E) for every class E in which
+    somebody demands more than 1, s being the sensitive column.
     Source: Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2007 (distinct
     l-diversity); a demand per person as a perspective in Michel, "Personalizing privacy constraints
     in generalization-based anonymization models", 2019.

@@ -46,8 +46,9 @@ class TCloseness(Model):
     """Require the distribution of ``column`` in every class to lie within ``t`` of the table's.
 
     Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution of known values in E
-    and Q that of all rows; a class of which no value is known is 1 apart. The distance between values is 1 (equal), their places apart (ordered), or the height of
-    their lowest common label (hierarchical), each divided by its maximum.
+    and Q that of all rows; a class of which no value is known is 1 apart. The distance between
+    values is 1 (equal), their places apart (ordered), or the height of their lowest common label
+    (hierarchical), each divided by its maximum.
     Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
     l-diversity", 2007.
 
