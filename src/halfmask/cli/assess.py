@@ -57,6 +57,7 @@ limit_option = click.option(
     help="proposed: from each column's values; auto: from how the columns go together.",
 )
 @click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
+@click.option("--details", "-v", is_flag=True, help="All that was seen of each column.")
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
 def describe_command(
@@ -67,6 +68,7 @@ def describe_command(
     table: str | None,
     hierarchies: str,
     intervals: str | None,
+    details: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -94,15 +96,42 @@ def describe_command(
     if as_json:
         show.document("describe", found.to_dict())
     elif output != STDOUT:
-        _show_description(found)
+        _show_description(found, details=details)
 
 
-def _show_description(found: Description) -> None:
-    columns = [(c.name, c.role, c.kind, c.distinct, c.missing, c.why) for c in found.columns]
-    headings = ("column", "role", "kind", "distinct", "missing", "why")
-    show.table(f"Proposed schema, from {found.rows:,} rows", headings, columns)
+_MANY = 20  # columns, from which on those of one role and reason share a line
+_NAMED = 8
+
+
+def _show_description(found: Description, *, details: bool) -> None:
+    title = f"Proposed schema, from {found.rows:,} rows and {len(found.columns):,} columns"
+    if details or len(found.columns) <= _MANY:
+        columns = [
+            (c.name, c.role, c.kind, c.distinct, c.missing, c.why if details else c.reason)
+            for c in found.columns
+        ]
+        headings = ("column", "role", "kind", "distinct", "missing", "why")
+        show.table(title, headings, columns)
+    else:
+        _show_roles(found, title)
     for note in found.notes:
         show.say(note)
+    if not details:
+        show.say("All that was seen of each column: --details.")
+
+
+def _show_roles(found: Description, title: str) -> None:
+    """Columns of one role and reason in one line, so that many fit on a screen."""
+    from halfmask.table.names import listed
+
+    shared: dict[tuple[str, str], list[str]] = {}
+    for column in found.columns:
+        shared.setdefault((column.role, column.reason), []).append(column.name)
+    rows = [
+        (role, len(names), reason, listed(names, _NAMED))
+        for (role, reason), names in sorted(shared.items(), key=lambda item: item[0])
+    ]
+    show.table(title, ("role", "columns", "why", "which"), rows)
 
 
 @click.command("assess")

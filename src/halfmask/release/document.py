@@ -187,9 +187,16 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
     if name == schema.person:
         return ColumnChange(name, "person", "removed: it says whose row it is", published=False)
+    if name == schema.household:
+        said = "removed: it says which rows are of one household"
+        return ColumnChange(name, "household", said, published=False)
+    if name not in schema.columns:
+        return ColumnChange(name, "weight", "removed: a sampling weight", published=False)
     role = schema.columns[name].role
     if role == "identifier":
         return ColumnChange(name, role, "removed: it names a person", published=False)
+    if role == "drop":
+        return ColumnChange(name, role, "removed: as the schema says", published=False)
     values = _distinct(published[name])
     return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
 

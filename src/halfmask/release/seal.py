@@ -112,17 +112,31 @@ def published_columns(table: Table) -> tuple[str, ...]:
         SchemaError: columns that are not declared or not there; all of them at once.
     """
     schema, names = table.schema, table.arrow.column_names
-    faults = [
-        f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a role "
-        "(identifier, quasi, sensitive or other) in the schema."
-        for name in schema.undeclared(names)
-    ]
+    faults = _undeclared_faults(schema.undeclared(names))
     faults += schema.unknown(names)
     if not schema.quasi:
         faults.append(NO_QUASI)
     if faults:
         raise SchemaError(*faults)
     return tuple(name for name in names if name not in schema.private)
+
+
+_LISTED = 5
+
+
+def _undeclared_faults(names: Sequence[str]) -> list[str]:
+    roles = "(identifier, quasi, sensitive, other or drop) in the schema"
+    if len(names) <= _LISTED:
+        return [
+            f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a "
+            f"role {roles}."
+            for name in names
+        ]
+    return [
+        f"{len(names)} columns are not declared, so nobody decided whether they may leave: give "
+        f'each a role {roles}, or all of them one by the entry [columns."*"], such as '
+        'role = "drop".'
+    ]
 
 
 def _seal_table(candidate: Candidate) -> Release:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
@@ -111,6 +112,7 @@ def value_facts(table: Table, name: str) -> ValueFacts:
 
 
 _COUNTERS = 1 << 23  # up to here a plain array of counters is faster than sorting
+_PER_SET = 4000  # what deciding a set costs beside its entries, in entries
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -135,7 +137,8 @@ def search(
     Args:
         columns: per name, the code of each row and the number of codes.
         limit: the largest size.
-        work: stop before a size that would look at more tuples than this, all sets together.
+        work: stop before a size whose sets would look at more tuples than this; a set costs some
+            thousand besides.
     """
     found: list[tuple[str, ...]] = []
     rows: Weights | None = None
@@ -143,12 +146,11 @@ def search(
         if size == 2:
             columns = {name: columns[name] for name in columns if (name,) not in found}
             columns, rows = _collapsed(columns)
-        open_sets = list(_open_sets(list(columns), found, size))
-        if not open_sets:
-            continue
-        work -= len(columns[open_sets[0][0]][0]) * len(open_sets)
+        entries = min((len(codes) for codes, _ in columns.values()), default=0)
+        work -= (entries + _PER_SET) * comb(len(columns), size)
         if work < 0:
             return QuasiIdentifiers(tuple(found), size - 1)
+        open_sets = list(_open_sets(list(columns), found, size))
         found += [names for names in open_sets if _singles_out([columns[n] for n in names], rows)]
     return QuasiIdentifiers(tuple(found), limit)
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.demands import KEY, key_values
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
+from halfmask.table.schema import REST
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ class Table:
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
     memo: dict[str, Table] = field(default_factory=dict, repr=False)
     found: frozenset[str] = field(default_factory=frozenset, repr=False)
+
+    def __post_init__(self) -> None:
+        if REST in self.schema.columns:
+            object.__setattr__(self, "schema", self.schema.over(self.column_names))
 
     @property
     def stored(self) -> StoredRows | None:
