@@ -61,7 +61,7 @@ def test_a_population_is_asked_for_only_where_it_is_needed():
         ({"t": ["disease=0.2:equal:value:more"]}, "--t takes COLUMN=NUMBER"),
         ({"beta": ["disease=x"]}, "--beta takes a number"),
         ({"alpha": ["disease=0.5"]}, "--alpha needs --k"),
-        ({"k_map": 3}, "need --population"),
+        ({"delta_presence": "0,0.5"}, "--population FILE"),
         ({"personal_t": ["disease:ordered:more"]}, "--personal-t takes COLUMN"),
         ({"personal_l": [""]}, "No promise is named"),
         ({"delta_disclosure": ["a=1:ignored:x"]}, "--delta-disclosure takes COLUMN=NUMBER"),

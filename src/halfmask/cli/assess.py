@@ -101,6 +101,7 @@ def describe_command(
 
 _MANY = 20  # columns, from which on those of one role and reason share a line
 _NAMED = 8
+_SHOWN = 30
 
 
 def _show_description(found: Description, *, details: bool) -> None:
@@ -184,13 +185,20 @@ def show_assessment(found: Assessment) -> None:
     show_criteria([one.to_dict() for one in found.criteria])
     sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
     show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
-    columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in found.columns]
+    most = sorted(found.columns, key=lambda c: -c.unique_share)[:_SHOWN]
+    shown = found.columns if len(found.columns) <= _SHOWN else most
+    columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in shown]
+    few = f", the {_SHOWN} that single out most of {len(found.columns)}"
+    few = few if len(found.columns) > _SHOWN else ""
     show.table(
-        "Quasi-identifiers",
+        f"Quasi-identifiers{few}",
         ("column", "distinct values", "missing", "rows alone by this column"),
         columns,
     )
-    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in found.advice]
+    advice = found.advice
+    if len(advice) > _SHOWN:
+        advice = sorted(advice, key=lambda a: a.removed)[:_SHOWN]
+    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in advice]
     show.table(
         "Rows alone in their class, if one column is",
         ("column", "as it is", "one level up", "removed"),

@@ -9,8 +9,17 @@ import numpy as np
 
 from halfmask.errors import InternalError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import MISSING_NOTE, Missing, counted, occupied, pass_empty, reduce
+from halfmask.models.statistics import (
+    MISSING_NOTE,
+    Missing,
+    counted,
+    histogram,
+    occupied,
+    pass_empty,
+    reduce,
+)
 from halfmask.models.verdict import (
+    KNOWN,
     KNOWN_ONLY,
     SOUGHT,
     KernelDemand,
@@ -25,6 +34,7 @@ from halfmask.models.verdict import (
     sensitive_column,
     whole_number,
 )
+from halfmask.table.demands import HOUSEHOLD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,6 +95,73 @@ class KAnonymity(Model):
             required=self.k,
             achieved=int(sizes.min()) if len(sizes) else 0,
         )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class HouseholdKAnonymity(Model):
+    """Require every class to hold people of at least ``k`` households.
+
+    Definition: min |{h(i) : i in E}| >= k over all classes E, where h(i) is the household of a row
+    that the schema names; rows without one count for nothing.
+    Source: Sweeney, "k-anonymity: a model for protecting privacy", 2002, with the household as the
+    unit, as in Hundepool et al., "Statistical disclosure control", 2012 (household risk).
+
+    Example:
+        >>> HouseholdKAnonymity(3).to_dict()
+        {'model': 'household k-anonymity', 'k': 3}
+    """
+
+    family: ClassVar[str] = "household k-anonymity"
+    monotone: ClassVar[bool] = True  # a merged class holds the households of each part
+    absorbing: ClassVar[bool] = True  # rows only add households
+    units: ClassVar[tuple[str, ...]] = (HOUSEHOLD,)
+    option: ClassVar[Option] = Option(
+        "k-households",
+        "Each class holds people of at least K households.",
+        "households that each class holds at least",
+    )
+    words: ClassVar[Words] = Words(
+        "Everybody shares all published quasi-identifiers with people of at least k - 1 other "
+        "households.",
+        f"{KNOWN}; people of one household know of each other.",
+        "If all rows of a class hold the same sensitive value, that value is known.",
+        "at least",
+    )
+
+    k: int = field(metadata=whole_number(2, stronger=1))
+
+    def faults(self, table: Table) -> list[str]:
+        """Say where no column names households."""
+        if table.schema.household is not None:
+            return []
+        return ['nothing says who lives with whom: add household = "<column>" under [table].']
+
+    def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
+        """As many different households."""
+        return KernelDemand(rows=self.k, column=HOUSEHOLD, values=self.k)
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it holds ``k`` households."""
+        return pass_empty(classes, self._households(classes) >= self.k)
+
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
+        """A lower bound of the rows that any finer grouping must lose: no part holds more."""
+        return int(classes.rows[self._households(classes) < self.k].sum())
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the fewest households of a class."""
+        held = self._households(classes)[occupied(classes)]
+        return judge(
+            self,
+            classes,
+            self.passes(classes),
+            required=self.k,
+            achieved=int(held.min()) if len(held) else 0,
+        )
+
+    def _households(self, classes: Classes) -> NDArray[np.int64]:
+        return np.diff(histogram(classes, HOUSEHOLD).known().starts)
 
 
 @register

@@ -35,6 +35,7 @@ class Form:
         shared: the numbers that another model's option states, and which.
         column: the model's name for the column that it speaks of.
         population: the model's name for the population that it compares with.
+        alone: whether it can do without a population.
     """
 
     model: type[Model]
@@ -44,6 +45,7 @@ class Form:
     shared: Mapping[str, str]
     column: str | None
     population: str | None
+    alone: bool
 
     @property
     def name(self) -> str:
@@ -185,7 +187,10 @@ def _form(model: type[Model], option: Option) -> Form:
         elif parameter.text:
             choices[one.name] = parameter
     column, population = (next(iter(found), None) for found in known.values())
-    return Form(model, option, numbers, choices, shared, column, population)
+    alone = all(
+        not is_required(one) for one, found in parameters(model) if found.kind == "population"
+    )
+    return Form(model, option, numbers, choices, shared, column, population, alone)
 
 
 def read_models(
@@ -280,8 +285,8 @@ def _population(
     if not any(form.population for form, _ in stated):
         return None
     table = population()
-    if table is None:
-        needing = " and ".join(f"{mark}{form.name}" for form in forms() if form.population)
+    if table is None and not all(form.alone for form, _ in stated):
+        needing = " and ".join(f"{mark}{form.name}" for form in forms() if not form.alone)
         raise InputError(f"{needing} need {mark}population FILE.")
     return table
 

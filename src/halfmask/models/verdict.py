@@ -325,6 +325,16 @@ class Model(Protocol):
         return ()
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """What it counts beside people, by the name under which a table encodes it."""
+        return ()
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it counts the people of a population whom rows stand for by their weights."""
+        return False
+
+    @property
     def population(self) -> Table | None:
         """The population table it compares with."""
         return None

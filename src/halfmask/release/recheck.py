@@ -5,7 +5,7 @@ Nothing here shares code with the search or its kernels; rows are grouped by Arr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from halfmask.errors import InternalError
 from halfmask.models.needs import demand_keys
 from halfmask.release.partition import Perturbation, RowPartition, as_text, label_texts
 from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.demands import HOUSEHOLD
 from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import ends, places
@@ -74,7 +75,8 @@ def _require_known_values(
     demand = model.kernel_demand(table)
     if demand is None or demand.column is None or not np.any(np.asarray(demand.values) > 1):
         return
-    cells = table.arrow[demand.column].combine_chunks().take(pa.array(kept))
+    name = str(table.schema.household if demand.column == HOUSEHOLD else demand.column)
+    cells = table.arrow[name].combine_chunks().take(pa.array(kept))
     pairs = pa.table({_ID: ids, "value": cells})
     if not demand.missing:
         pairs = pairs.filter(pc.is_valid(pairs["value"]))
@@ -85,7 +87,7 @@ def _require_known_values(
     short = (values[ids] < asked) & (asked > 1)
     if short.any():
         raise InternalError(
-            f"Column {demand.column!r}: {int(short.sum())} rows would leave in classes of fewer "
+            f"Column {name!r}: {int(short.sum())} rows would leave in classes of fewer "
             "known values than promised; nothing was released."
         )
 
@@ -125,7 +127,25 @@ def regroup(
         histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
         population=None if model.population is None else (everyone - rows).astype(np.int64),
     )
+    if model.weighted:
+        classes = replace(classes, population=_stood_for(table, kept, ids, count))
     return classes, ids
+
+
+def _stood_for(
+    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], count: int
+) -> NDArray[np.int64]:
+    """Per class, the whole people for whom its people stand by their weights, each once."""
+    schema = table.schema
+    weights = table.arrow[schema.weight].take(pa.array(kept))
+    whole = pc.floor(weights.cast(pa.string()).cast(pa.float64()))
+    person = pa.array(kept) if schema.person is None else table.encode(schema.person).codes[kept]
+    pairs = pa.table({_ID: ids, "person": person, "stands": whole})
+    once = pairs.group_by([_ID, "person"]).aggregate([("stands", "min")])
+    sums = once.group_by(_ID).aggregate([("stands_min", "sum")])
+    found = np.zeros(count, dtype=np.int64)
+    found[sums[_ID].to_numpy()] = sums["stands_min_sum"].to_numpy().astype(np.int64)
+    return found
 
 
 def require_cover(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.demands import KEY, key_values
+from halfmask.table.demands import HOUSEHOLD, KEY, key_values
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
 from halfmask.table.schema import REST
 from halfmask.table.values import dictionary_of
@@ -157,6 +157,9 @@ class Table:
         if name not in self._encoded:
             if name.startswith(KEY):
                 self._encoded[name] = encode(pa.chunked_array([key_values(self, name)]))
+                return self._encoded[name]
+            if name == HOUSEHOLD:
+                self._encoded[name] = encode(self.arrow[self.schema.household])
                 return self._encoded[name]
             encoded = encode(self.arrow[name])
             column = self.schema.columns.get(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -94,9 +95,20 @@ def design_of(facts: Sequence[Facts]) -> Design:
     return Design(
         None if person is None else person.name,
         None if household is None else household.name,
-        weights[0].name if weights else None,
+        next((one.name for one in weights if _counts_people(one, person)), None),
         roles,
     )
+
+
+def _counts_people(weight: Facts, person: Facts | None) -> bool:
+    """Whether weights say how many people somebody stands for, one weight each."""
+    numbers = weight.values.cast(pa.float64(), safe=False)
+    if weight.missing or not pc.all(pc.is_finite(numbers)).as_py() or pc.min(numbers).as_py() < 1:
+        return False
+    if person is None:
+        return True
+    pairs = person.codes.astype(np.int64) * weight.size + weight.codes
+    return len(np.unique(pairs)) == person.distinct
 
 
 def _design_role(facts: Facts) -> RoleFound | None:
