@@ -42,6 +42,7 @@ _HOMES = {
     "Verdict": "halfmask.models",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.assessment.assess",
+    "audit_releases": "halfmask.series.audit",
     "audit_table": "halfmask.tabulate.audit",
     "check": "halfmask.models.check",
     "compare": "halfmask.assessment.compare",
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from halfmask.release.release import SyntheticRelease as SyntheticRelease
     from halfmask.release.tabulation import TableRelease as TableRelease
     from halfmask.sample import policies as policies
+    from halfmask.series.audit import audit_releases as audit_releases
     from halfmask.synthesize.run import synthesize as synthesize
     from halfmask.table import hierarchies as hierarchies
     from halfmask.table.describe import describe as describe
