@@ -181,7 +181,8 @@ def narrowed_pairs(e: Any, pairs: Any, alike: Any, limits: Any, told: Any, marks
         pairs: boxes that meet; each also meets itself.
         alike: per box, the releases in which it meets another of the same release: skipped there.
         limits: (releases, releases) values below which it counts.
-        told: (releases, releases, 4) how often, people at most, fewest values, fewest people.
+        told: (releases, releases, 5) how often, people at most, fewest people, fewest values, and
+            people at most whose value is certain.
         marks: per box, whether it was found so.
     """
     releases, boxes = e.at.shape
@@ -204,8 +205,9 @@ def narrowed_pairs(e: Any, pairs: Any, alike: Any, limits: Any, told: Any, marks
                     cell = told[min(s, t), max(s, t)]
                     cell[0] += 1
                     cell[1] += people
-                    cell[2] = min(cell[2], values)
-                    cell[3] = min(cell[3], people)
+                    cell[2] = min(cell[2], people)
+                    cell[3] = min(cell[3], values)
+                    cell[4] += people if values == 1 else 0
                     marks[one] = marks[two] = True
 
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from halfmask.engines.read import read
 from halfmask.errors import InputError
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
+from halfmask.metrics.weighted import tally
 from halfmask.series.cuts import CutsFound, find_cuts
 from halfmask.series.regions import Regions, regions_of
 from halfmask.table.document import Result
@@ -36,6 +36,7 @@ from halfmask.table.read import as_schema
 from halfmask.table.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +67,7 @@ class Witness(Result):
         people: how many people in all; of intersections, at most so many.
         fewest: the fewest people in one place.
         values: the fewest values that are left in one place; 1: the value is certain.
+        certain: of how many people the value is certain; of intersections, at most so many.
     """
 
     kind: Literal["arrival", "departure", "intersection"]
@@ -75,6 +77,7 @@ class Witness(Result):
     people: int
     fewest: int
     values: int
+    certain: int
 
     @property
     def sentence(self) -> str:
@@ -178,16 +181,21 @@ def audit_releases(
     table = None if people is None else _people(people, schema)
     tables = [_release(one) for one in releases]
     held = _schema(schema, table, releases, tables)
-    rows = [one.arrow for one in tables]
     if suppressed is not None:
-        rows = [star_suppressed(one, held.quasi, suppressed) for one in rows]
-    return audit_regions(regions_of(rows, held, table), table)
+        tables = [
+            Table(star_suppressed(one.arrow, held.quasi, suppressed), one.schema) for one in tables
+        ]
+    looked = None if table is None else Tuples.of(table)
+    return audit_tuples([Tuples.of(one) for one in tables], held, looked)
 
 
-def audit_regions(found: Regions, people: Table | None = None) -> SeriesAudit:
-    """The same of releases that stand on common ground."""
+def audit_tuples(
+    releases: Sequence[Tuples], schema: Schema, people: Tuples | None = None
+) -> SeriesAudit:
+    """The same of releases that were read, or counted."""
     from halfmask.kernels.overlap import meeting_pairs
 
+    found = regions_of(releases, schema, people)
     pairs = np.empty((_room(found), 2), dtype=np.int32)
     count, alike = meeting_pairs(found.meeting, found.held, pairs, _STEPS)
     reasons = _doubts(found)
@@ -214,8 +222,8 @@ def audit_regions(found: Regions, people: Table | None = None) -> SeriesAudit:
             which = tuple(range(1, len(found.rows) + 1))
             if not any(w.kind == "intersection" and w.column == values.name for w in witnesses):
                 worst = 1 if told[1] else 2
-                one = Witness("intersection", values.name, which, told[2], told[0], 1, worst)
-                witnesses.append(one)
+                facts = (told[2], told[0], 1, worst, told[1] or 0)
+                witnesses.append(Witness("intersection", values.name, which, *facts))
     return _audit(found, witnesses, cuts, reasons, (narrowed, certain))
 
 
@@ -294,20 +302,17 @@ def _intersections(
     from halfmask.kernels.overlap import narrowed_pairs
 
     count, limits = len(found.rows), limits_of(values, len(found.rows))
-    told = np.zeros((count, count, 4), dtype=np.int64)
-    told[:, :, 2:] = np.iinfo(np.int64).max
+    told = np.zeros((count, count, 5), dtype=np.int64)
+    told[:, :, 2:4] = np.iinfo(np.int64).max
     marks = np.zeros(found.boxes, dtype=bool)
     narrowed_pairs(values.entries, pairs, alike, limits, told, marks)
     cuts.revealed[cuts.of_box[marks]] = True
     return [
-        Witness(
-            "intersection", values.name, (s + 1, t + 1),
-            int(told[s, t, 0]), int(told[s, t, 1]), int(told[s, t, 3]), int(told[s, t, 2]),
-        )
+        Witness("intersection", values.name, (s + 1, t + 1), *map(int, told[s, t]))
         for s in range(count)
         for t in range(s + 1, count)
         if told[s, t, 0]
-    ]  # fmt: skip
+    ]
 
 
 def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:
@@ -317,24 +322,23 @@ def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:
     return np.maximum(2, np.minimum(least[:, None], least[None, :]))
 
 
-def _told(
-    found: Regions, place: int, people: Table
-) -> tuple[int | None, int | None, int]:
+def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int | None, int]:
     """How many people are told further, how many for certain, and in how many places."""
     from halfmask.kernels.overlap import narrowed_targets
 
     values = found.values[place]
     leaves = found.leaves_of(people)
-    encoded = people.encode(values.name)
+    encoded = people.table.encode(values.name)
     numbers = found.texts[place]
     texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
     own = np.array([numbers.get(text, -2) for text in texts], dtype=np.int64)[encoded.codes]
     known = (leaves >= 0).all(axis=1) & (own >= 0)
-    rows, counts = np.unique(
-        np.column_stack([leaves[known], own[known]]), axis=0, return_counts=True
+    rows, turn = np.unique(
+        np.column_stack([leaves[known], own[known]]), axis=0, return_inverse=True
     )
     if not len(rows):
         return 0, 0, 0
+    counts = tally(turn.reshape(-1), len(rows), people.counts[known])
     left, lone = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     limit = int(limits_of(values, len(found.rows)).min())
     keys = np.ascontiguousarray(rows[:, :-1]).astype(np.int32)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.weighted import dense
+from halfmask.metrics.weighted import dense, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.series.regions import Regions, ValueRows
 
-    Facts = tuple[int, int, int, int]  # places, people, fewest people, fewest values
+    # places, people, fewest people in one, fewest values in one, people whose value is certain
+    Facts = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +25,8 @@ class ColumnDifferences:
     Attributes:
         name: the column.
         differences: per earlier and later release, and 0 (more) or 1 (fewer), in how many cuts few
-            rows are more or fewer; how many, the fewest in one cut, the fewest values in one.
+            rows are more or fewer; how many, the fewest in one cut, the fewest values in one, and
+            how many of the rows have one value in their cut.
     """
 
     name: str
@@ -52,7 +54,10 @@ class CutsFound:
     def undecided(self, found: Regions) -> int:
         """How many people stand in cuts that are neither, in the release that has most there."""
         open_ = ~self.proven & ~self.revealed
-        per = [np.bincount(self.of_box[ids], minlength=self.count) for ids in found.ids]
+        per = [
+            tally(self.of_box[ids], self.count, counts)
+            for ids, counts in zip(found.ids, found.counts, strict=True)
+        ]
         return int(np.max(per, axis=0)[open_].sum())
 
 
@@ -109,11 +114,11 @@ def _compare(
             cut, count = components(found.boxes, pairs[across])
             whole = np.empty(count, dtype=np.int64)
             whole[cut] = of_box
-            k, l = (max(2, int(min(held[s], held[t]))) for held in least)
+            few = tuple(max(2, int(min(held[s], held[t]))) for held in least)
             change = _change(values, (owner, release), cut, (s, t))
             both = _in_both(values, cut, count, (s, t))
             for side, sign in enumerate((1, -1)):
-                facts = _few(change, sign, count, both, (k, l))
+                facts = _few(change, sign, count, both, few)
                 if facts is not None:
                     places, told = facts
                     one.differences[s, t, side] = told
@@ -159,7 +164,7 @@ def _few(
     sign: int,
     count: int,
     both: NDArray[np.bool_],
-    least: tuple[int, int],
+    least: tuple[int, ...],
 ) -> tuple[NDArray[np.int64], Facts] | None:
     """The cuts where what came (or left) is less than any class, and how much that is."""
     cut, number = change
@@ -169,7 +174,13 @@ def _few(
     few = np.flatnonzero(both & (rows > 0) & ((rows < least[0]) | (distinct < least[1])))
     if not len(few):
         return None
-    facts = (len(few), int(rows[few].sum()), int(rows[few].min()), int(distinct[few].min()))
+    facts = (
+        len(few),
+        int(rows[few].sum()),
+        int(rows[few].min()),
+        int(distinct[few].min()),
+        int(rows[few][distinct[few] == 1].sum()),
+    )
     return few, facts
 
 
@@ -183,15 +194,14 @@ def _proven(
     cut = of_box[values.box]
     releases = np.unique(cut * len(least[0]) + values.release) // len(least[0])
     alone = np.bincount(releases, minlength=count) <= 1
-    l = max(2, int(least[1].min()))
-    k = max(2, int(least[0].min()))
-    return alone | _exchangeable(values, cut, count, l) | _grown(values, cut, count, (k, l))
+    few = (max(2, int(least[0].min())), max(2, int(least[1].min())))
+    return alone | _exchangeable(values, cut, count, few[1]) | _grown(values, cut, count, few)
 
 
 def _exchangeable(
-    values: ValueRows, cut: NDArray[np.int64], count: int, l: int
+    values: ValueRows, cut: NDArray[np.int64], count: int, orbit: int
 ) -> NDArray[np.bool_]:
-    """The cuts whose values each have l - 1 others that all classes hold equally often.
+    """The cuts whose values each have ``orbit`` - 1 others that all classes hold equally often.
 
     Exchanging two such values everywhere gives the same releases, so nobody can tell them apart.
     """
@@ -207,7 +217,7 @@ def _exchangeable(
         np.add.at(marks[:, side], place, counts * random[side][owner])
     rows = np.column_stack([held.astype(np.uint64), marks])
     alike, number = np.unique(rows, axis=0, return_counts=True)
-    few = alike[number < l, 0].astype(np.int64)
+    few = alike[number < orbit, 0].astype(np.int64)
     out = np.ones(count, dtype=bool)
     out[few] = False
     return out

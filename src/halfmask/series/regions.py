@@ -6,25 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from halfmask.errors import InputError
 from halfmask.metrics.weighted import joint, pairs
 from halfmask.series.leaves import column_leaves, label_numbers
 from halfmask.table.hierarchy import canonical
 from halfmask.table.table import encode
-from halfmask.table.tuples import ones
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from halfmask.kernels.overlap import Entries, Meeting
     from halfmask.series.leaves import ColumnLeaves, Label
     from halfmask.table.schema import Schema
-    from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
 MOST_RELEASES = 64  # a box remembers its releases in one word
 
@@ -67,7 +66,7 @@ class Regions:
         meeting: the boxes in lexicographic order, and which labels meet.
         held: per box, the releases that hold it, as bits.
         rows: per release, its rows.
-        ids: per release, the box of each row.
+        ids: per release, the box of each entry; ``counts`` the rows of each.
         values: the sensitive columns.
         texts: per sensitive column, its values as text.
     """
@@ -77,6 +76,7 @@ class Regions:
     held: NDArray[np.uint64]
     rows: tuple[int, ...]
     ids: tuple[NDArray[np.int64], ...]
+    counts: tuple[NDArray[np.int64], ...]
     values: tuple[ValueRows, ...]
     texts: tuple[dict[Label, int], ...]
 
@@ -94,26 +94,27 @@ class Regions:
         """The same boxes, met by leaves in place of labels."""
         return _meeting(self.meeting.boxes, [one.covered.T.tocsr() for one in self.columns])
 
-    def leaves_of(self, people: Table) -> NDArray[np.int32]:
-        """(rows, columns) the leaf of each person; -1 where a release knows no such value."""
+    def leaves_of(self, people: Tuples) -> NDArray[np.int32]:
+        """(entries, columns) the leaf of each person; -1 where a release knows no such value."""
         out = np.empty((len(people), len(self.columns)), dtype=np.int32)
         for place, column in enumerate(self.columns):
             number = {text: n for n, text in enumerate(column.leaves)}
-            texts, codes = _texts(people.arrow[column.name])
+            texts, codes = _texts(people.table.arrow[column.name])
             out[:, place] = np.array([number.get(text, -1) for text in texts], dtype=np.int32)[
                 codes
             ]
         return out
 
 
-def regions_of(releases: Sequence[pa.Table], schema: Schema, people: Table | None) -> Regions:
+def regions_of(releases: Sequence[Tuples], schema: Schema, people: Tuples | None) -> Regions:
     """Group the rows of each release, and put all classes on common leaves.
 
     Raises:
         InputError: there are fewer than two releases or too many, one is empty or lacks a column.
     """
     _require(releases, schema)
-    quasi = [[_texts(rows[name]) for name in schema.quasi] for rows in releases]
+    tables = [one.table.arrow for one in releases]
+    quasi = [[_texts(rows[name]) for name in schema.quasi] for rows in tables]
     columns = [_column(schema, name, [one[i] for one in quasi], people)
                for i, name in enumerate(schema.quasi)]  # fmt: skip
     order = sorted(range(len(columns)), key=lambda i: -len(columns[i].labels))
@@ -132,7 +133,7 @@ def regions_of(releases: Sequence[pa.Table], schema: Schema, people: Table | Non
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))
     boxes = np.column_stack([codes[first] for codes in stacked]).astype(np.int32)
-    ends = np.cumsum([rows.num_rows for rows in releases])
+    ends = np.cumsum([len(one) for one in releases])
     parts = np.split(ids, ends[:-1])
     held = np.zeros(count, dtype=np.uint64)
     for place, part in enumerate(parts):
@@ -142,20 +143,21 @@ def regions_of(releases: Sequence[pa.Table], schema: Schema, people: Table | Non
         tuple(columns),
         _meeting(boxes, [column.overlaps() for column in columns]),
         held,
-        tuple(rows.num_rows for rows in releases),
+        tuple(one.rows for one in releases),
         tuple(parts),
+        tuple(one.counts for one in releases),
         tuple(values for values, _ in found),
         tuple(texts for _, texts in found),
     )
 
 
-def _require(releases: Sequence[pa.Table], schema: Schema) -> None:
+def _require(releases: Sequence[Tuples], schema: Schema) -> None:
     if len(releases) < 2:
         raise InputError("Give two or more releases: one alone is checked by `halfmask check`.")
     if len(releases) > MOST_RELEASES:
         raise InputError(f"Give at most {MOST_RELEASES} releases at once.")
     schema.require_quasi()
-    for place, rows in enumerate(releases, 1):
+    for place, rows in enumerate((one.table.arrow for one in releases), 1):
         lacking = [
             name for name in (*schema.quasi, *schema.sensitive) if name not in rows.column_names
         ]
@@ -179,10 +181,10 @@ def _column(
     schema: Schema,
     name: str,
     parts: Sequence[tuple[list[Label], NDArray[np.int32]]],
-    people: Table | None,
+    people: Tuples | None,
 ) -> ColumnLeaves:
     labels = [text for texts, _ in parts for text in texts]
-    more = () if people is None else people.encode(name).values.to_pylist()
+    more = () if people is None else people.table.encode(name).values.to_pylist()
     return column_leaves(schema.columns.get(name), name, labels, more)
 
 
@@ -207,21 +209,21 @@ def _ascending(one: csr_array) -> NDArray[np.int32]:
 
 
 def _value_rows(
-    releases: Sequence[pa.Table], name: str, parts: Sequence[NDArray[np.int64]], boxes: int
+    releases: Sequence[Tuples], name: str, parts: Sequence[NDArray[np.int64]], boxes: int
 ) -> tuple[ValueRows, dict[Label, int]]:
     from halfmask.kernels.overlap import Entries
 
     place: dict[Label, int] = {}
     codes = []
-    for rows in releases:
-        texts, own = _texts(rows[name])
+    for one in releases:
+        texts, own = _texts(one.table.arrow[name])
         numbers = np.array([place.setdefault(text, len(place)) for text in texts], dtype=np.int32)
         codes.append(numbers[own])
     at = np.full((len(releases), boxes), -1, dtype=np.int32)
     release, box, widths, values, counts = [], [], [], [], []
     total = 0
     for t, (ids, held) in enumerate(zip(parts, codes, strict=True)):
-        owner, value, count = pairs(ids, held, len(place), boxes, ones(len(ids)))
+        owner, value, count = pairs(ids, held, len(place), boxes, releases[t].counts)
         present, width = np.unique(owner, return_counts=True)
         at[t, present] = total + np.arange(len(present))
         release.append(np.full(len(present), t, dtype=np.int32))
