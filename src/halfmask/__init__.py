@@ -22,6 +22,7 @@ _HOMES = {
     "KAnonymity": "halfmask.models",
     "KMap": "halfmask.models",
     "LDiversity": "halfmask.models",
+    "MInvariance": "halfmask.models",
     "Ledger": "halfmask.query.history.ledger",
     "MaskedRelease": "halfmask.release.masked",
     "Need": "halfmask.metrics.discrimination.need",
@@ -34,6 +35,7 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "SampleUniques": "halfmask.models",
+    "SeriesLedger": "halfmask.release.signatures",
     "Schema": "halfmask.table.schema",
     "SyntheticRelease": "halfmask.release.release",
     "TCloseness": "halfmask.models",
@@ -95,6 +97,7 @@ if TYPE_CHECKING:
     from halfmask.models import KAnonymity as KAnonymity
     from halfmask.models import KMap as KMap
     from halfmask.models import LDiversity as LDiversity
+    from halfmask.models import MInvariance as MInvariance
     from halfmask.models import PersonalKAnonymity as PersonalKAnonymity
     from halfmask.models import PersonalLDiversity as PersonalLDiversity
     from halfmask.models import PersonalTCloseness as PersonalTCloseness
@@ -112,6 +115,7 @@ if TYPE_CHECKING:
     from halfmask.release.release import Answer as Answer
     from halfmask.release.release import PrivateRelease as PrivateRelease
     from halfmask.release.release import SyntheticRelease as SyntheticRelease
+    from halfmask.release.signatures import SeriesLedger as SeriesLedger
     from halfmask.release.tabulation import TableRelease as TableRelease
     from halfmask.sample import policies as policies
     from halfmask.series.audit import audit_releases as audit_releases

@@ -332,7 +332,8 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "score", "cut", "block", "classes", "bins", "intervals", "link",
+    "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
+    "intervals", "link",
 )  # fmt: skip
 
 
@@ -363,6 +364,18 @@ _SETTINGS = (
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
+@click.option(
+    "--previous",
+    type=click.Path(),
+    metavar="LEDGER",
+    help="The next release of a series, with --m-invariance; its ledger.",
+)
+@click.option(
+    "--counterfeits",
+    type=float,
+    metavar="SHARE",
+    help="With --previous, the highest share of rows that stand for nobody.",
+)
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
