@@ -66,6 +66,7 @@ def anonymize(
     time_limit: float | None = None,
     policies: object = None,
     demands: DemandsChoice = "keep",
+    previous: object = None,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -89,6 +90,8 @@ def anonymize(
         time_limit: seconds; the best found by then is released with its proven gap.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
+        previous: the ledger of a series (a file, made where there is none, or a SeriesLedger): the
+            next release of a changing table, with ``MInvariance``; see docs/series.md.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -116,6 +119,8 @@ def anonymize(
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
+    if previous is not None:
+        return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     method = method or _default(models, metric, suppression)
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
@@ -139,6 +144,21 @@ def anonymize(
     unmet = options.get("on_infeasible", "error")
     found = search_remaining(table, models, search, suppression=suppression, unmet=unmet)
     return seal(replace(found, demands=demands))
+
+
+def _continue(
+    table: Table,
+    models: Sequence[Model],
+    previous: object,
+    named: tuple[str | None, str | Metric | None],
+    given: dict[str, Any],
+) -> Release:
+    """The next release of a series."""
+    from halfmask.series.invariance import publish  # loads the ledger and the door of series
+
+    if named != (None, None) and named != ("m-invariance", None):
+        raise ParameterError("method", named[0] or "metric", "none with previous=")
+    return publish(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
 
 
 def _perturb(
