@@ -323,11 +323,27 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
         ("rows that leave", len(release)),
         ("rows left out", release.suppressed),
         ("loss (0 to 1)", release.loss),
+        ("method", release.method),
     ]
     show.table("Release", ("", ""), facts, to=to)
+    if release.tried:
+        show.table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
     if release.levels:
         show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
     show.notes(release)
+
+
+def _attempts(release: Release) -> list[tuple[Any, ...]]:
+    """The methods that were looked at, for whoever holds the table."""
+    return [
+        (
+            one.method,
+            "" if one.loss is None else one.loss,
+            "" if one.seconds is None else f"{one.seconds:.1f}",
+            "released" if one.method == release.method else one.reason or "",
+        )
+        for one in release.tried
+    ]
 
 
 _SETTINGS = (
@@ -344,11 +360,13 @@ _SETTINGS = (
 @_suppression
 @click.option(
     "--method",
-    help="optimal (default), local; personal (default with people's own "
-    "demands), k-member, mdav, mondrian, exact; cocluster, cocluster-sets, cocluster-mode.",
+    help="auto (default): what loses least of those that follow; optimal (one level per column, "
+    "recodes new rows), local; personal, mondrian, k-member, mdav, exact; cocluster, "
+    "cocluster-sets, cocluster-mode.",
 )
 @click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
-@click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
+@click.option("--labels", type=click.Choice(["tight", "levels", "sets"]),
+              help="What classes publish: ranges and common labels, labels, or sets of values.")  # fmt: skip
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
 @click.option(
     "--on-infeasible",
@@ -394,6 +412,8 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+    if given["recoding"] and "method" not in settings:
+        settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
     deliver(release, output, given["report"])

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import plain as plain  # releases take it from here
 
@@ -122,7 +123,8 @@ def _quasi_change(
     if isinstance(recoding, RowPartition):
         levels = recoding.labels[name].levels(table, name)
         if levels is None:
-            return _range_change(table, published, step, loss, name)
+            what = "values" if isinstance(recoding.labels[name], Sets) else "range"
+            return _range_change(table, published, step, (loss, what), name)
     else:
         levels = np.array([s.levels[name] for s in recoding.steps])
     counts = np.bincount(levels[step[step >= 0]], minlength=height + 2)
@@ -143,14 +145,19 @@ def _quasi_change(
 
 
 def _range_change(
-    table: Table, published: pa.Table, step: NDArray[np.int32], loss: float, name: str
+    table: Table,
+    published: pa.Table,
+    step: NDArray[np.int32],
+    found: tuple[float, str],
+    name: str,
 ) -> ColumnChange:
+    loss, what = found
     before = len(np.unique(table.encode(name).codes[step >= 0]))
     after = _distinct(published[name])
     return ColumnChange(
         name=name,
         role="quasi",
-        action="replaced by the range of the class" if loss else AS_IT_WAS,
+        action=f"replaced by the {what} of the class" if loss else AS_IT_WAS,
         published=True,
         level=None if loss else 0,
         height=table.hierarchy(name).height,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.figures import ColumnBound
     from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.candidate import Attempt
     from halfmask.release.demands import DemandsStatement, NoisyDemands
     from halfmask.release.document import ColumnChange
     from halfmask.release.partition import ClassSizes
@@ -86,6 +87,8 @@ class Release:
         recoding: how new rows can be recoded in the same way; None where they cannot.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
+        tried: the methods that were looked at where none was named, with what each loses and how
+            long it took; documents say no time, and no loss of rows that do not leave.
     """
 
     kind: ClassVar[str] = "release"
@@ -107,6 +110,7 @@ class Release:
     recoding: Recoding | None = None
     metric: str = "none"
     gap: float | None = None
+    tried: tuple[Attempt, ...] = ()
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
@@ -251,6 +255,7 @@ class Release:
             "method": self.method,
             "metric": self.metric,
             "gap": self.gap,
+            **({"tried": [one.to_dict() for one in self.tried]} if self.tried else {}),
             "steps": len(self.recoding.steps) if self.recoding is not None else 0,
             "parameters": dict(self.parameters),
             **({"statement": dict(self.statement)} if self.statement else {}),

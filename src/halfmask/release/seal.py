@@ -31,7 +31,13 @@ from halfmask.release.partition import (
     label_texts,
     table_loss,
 )
-from halfmask.release.recheck import require_cover, require_own_values, truth, verdicts
+from halfmask.release.recheck import (
+    require_cover,
+    require_own_values,
+    require_round_bounds,
+    truth,
+    verdicts,
+)
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
@@ -150,6 +156,8 @@ def _seal_table(candidate: Candidate) -> Release:
         raise PrivacyError("Every row would be suppressed: relax a model or declare a hierarchy.")
     recoding, quasi = _labels(candidate, kept)
     require_own_values(recoding, table, quasi, kept, candidate.models)
+    if isinstance(recoding, RowPartition):
+        require_round_bounds(recoding, table, quasi, kept, candidate.models)
     found, ids = verdicts(candidate.models, quasi, table, kept, recoding)
     require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
@@ -178,6 +186,7 @@ def _seal_table(candidate: Candidate) -> Release:
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
         gap=candidate.gap,
+        tried=tuple(candidate.tried),
         origin=table.origin,
         given=table.given,
         _arrow=rows,
