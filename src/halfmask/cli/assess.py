@@ -139,17 +139,19 @@ def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -
 
 def show_assessment(found: Assessment) -> None:
     """Print an assessment for people."""
+    from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
     facts = [
         ("rows", found.rows),
         ("people", found.people),
         ("classes", found.classes),
-        ("smallest class, people", found.smallest),
+        (SMALLEST, found.smallest),
         (
             "rows alone in their class",
             f"{found.unique_rows:,} ({show.percent(found.unique_share)})",
         ),
-        ("highest risk (prosecutor)", show.percent(found.highest_risk)),
-        ("mean risk (marketer)", show.percent(found.mean_risk)),
+        (HIGHEST, show.percent(found.highest_risk)),
+        (MEAN, show.percent(found.mean_risk)),
     ]
     show.table("Risk", ("", ""), facts)
     show_criteria([one.to_dict() for one in found.criteria])

@@ -236,7 +236,7 @@ _SHOWN = 20  # people who are named; --failing and --json name all
 
 
 def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
-    """Print one line per promise, and the notes below."""
+    """Print one line per promise, what people demand and have, and the notes below."""
     headings = (
         "promise",
         "column",
@@ -251,8 +251,8 @@ def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
             verdict.model,
             verdict.column,
             verdict.holds,
-            verdict.required,
-            verdict.achieved,
+            "each own" if verdict.demands else verdict.required,
+            "by demand" if verdict.demands else verdict.achieved,
             verdict.failing_classes,
             verdict.failing_rows,
         )
@@ -260,8 +260,33 @@ def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
     ]
     table("Promises", headings, rows, to=to)
     for verdict in verdicts:
-        if verdict.note:
+        for line in demand_lines(verdict):
+            say(line)
+        if verdict.note and not (verdict.demands and verdict.holds):
             say(f"{verdict.model}: {verdict.note}")
+
+
+_LEVELS = 6  # demands that are printed; --json has all
+
+
+def demand_lines(verdict: Verdict) -> list[str]:
+    """What people demand and have, one line per promise."""
+    from halfmask.report.words import demands_text
+
+    if not verdict.demands:
+        return []
+    about = "" if verdict.column is None else f" of {verdict.column}"
+    levels = [one.to_dict() for one in verdict.demands]
+    return [f"{verdict.model}{about}: {demands_text(verdict.model, levels, _LEVELS)}."]
+
+
+def show_smallest(verdicts: Sequence[Verdict]) -> None:
+    """Print the smallest class and the risk that follows, under the names of all verbs."""
+    from halfmask.metrics.risk.reidentification import HIGHEST, SMALLEST
+
+    known = [one.smallest for one in verdicts if one.smallest]
+    if known:
+        say(f"{SMALLEST}: {known[0]:,}; {HIGHEST}: {percent(1 / known[0])}.")
 
 
 def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:
