@@ -41,6 +41,7 @@ def demand_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"policies": given["policies"], "demands": choice}
 
 
+verbose = click.option("-v", "--verbose", is_flag=True, help="Print every figure.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 _TEXT = (

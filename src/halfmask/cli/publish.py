@@ -309,16 +309,25 @@ def _beside(release: Release, output: str) -> str:
 
 
 def show_release(release: Release, *, to: str = "stdout") -> None:
-    """Print what was promised and what it cost."""
+    """Print what was promised, what it cost and what was done to each column."""
     show_verdicts(release.verdicts, to=to)
     facts: list[tuple[str, Any]] = [
         ("rows that leave", len(release)),
         ("rows left out", release.suppressed),
-        ("loss (0 to 1)", release.loss),
+        ("loss", show.percent(release.loss) if release.loss is not None else None),
     ]
+    if release.risk is not None:
+        from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+        facts += [
+            (SMALLEST, release.risk.smallest),
+            (HIGHEST, show.percent(release.risk.prosecutor)),
+            (MEAN, show.percent(release.risk.marketer)),
+        ]
     show.table("Release", ("", ""), facts, to=to)
-    if release.levels:
-        show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
+    done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
+    if done:
+        show.table("What was done", ("column", "now"), done, to=to)
     show.notes(release)
 
 

@@ -38,6 +38,7 @@ _ABOUT = (
     "A release, checked by halfmask before it left. Keep this file beside its rows:\n"
     "halfmask check FILE looks at both again."
 )
+ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom its rows cover."
 
 
 def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
@@ -63,10 +64,12 @@ class Record:
     Attributes:
         schema: the schema of the released rows.
         facts: how it was made, what was promised, what was done to each column.
+        about: what a reader of the file is told first.
     """
 
     schema: Schema
     facts: Mapping[str, Any]
+    about: str = _ABOUT
 
     @classmethod
     def of(
@@ -87,7 +90,9 @@ class Record:
 
     def text(self, digest: Mapping[str, str]) -> str:
         """The text of the schema file, with the hash of the rows that it belongs to."""
-        return f"{section('release', {**self.facts, **digest}, _ABOUT)}\n{self.schema.to_toml()}"
+        return (
+            f"{section('release', {**self.facts, **digest}, self.about)}\n{self.schema.to_toml()}"
+        )
 
 
 def _stated(model: Model) -> dict[str, Any]:

@@ -356,6 +356,24 @@ class Answer(Release):
         """The chain, with the number of rows published at each level."""
         return self.chain
 
+    @property
+    def coverage(self) -> tuple[str, ...]:
+        """How many people the rows cover, and why not the others, in sentences."""
+        out = [f"{len(self):,} rows; {self.people:,} people could be published."]
+        for reason, people in self.withheld.items():
+            many = "nobody, or too few to say" if people is None else f"{people:,} people"
+            out.append(f"Withheld, {reason}: {many}.")
+        return tuple(out)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the rows; whom they cover stands in the file, or beside a text file."""
+        from halfmask.release.record import ABOUT_ANSWER, Record, write_release
+        from halfmask.table.schema import Schema
+
+        facts = {"format": "halfmask.answer/1", "sql": self.sql, "people": self.people,
+                 "coverage": list(self.coverage)}  # fmt: skip
+        write_release(self.to_arrow(), path, Record(Schema(), facts, ABOUT_ANSWER))
+
     def _summary(self) -> str:
         used = ", ".join(f"level {x.level}: {x.rows}" for x in self.chain if x.rows)
         return f"{len(self):,} rows; {used or 'nothing could be published'}"

@@ -176,14 +176,14 @@ def comparison_outcome(document: dict[str, Any]) -> str:
 
 def _way(steps: list[dict[str, Any]]) -> str:
     """Several columns together, with the levels that they reach."""
-    levels = {one["column"]: one["level"] for one in steps}
+    levels = {one["column"]: one.get("words") or f"level {one['level']}" for one in steps}
     alone = steps[-1]["unique_rows"]
     if len(levels) > _NAMED:
         return (
             f"No step alone is enough. It takes {len(levels)} columns, generalized step by step as "
             f"listed below, to leave {rows_text(alone)} alone."
         )
-    said = ", ".join(f"{name} to level {level}" for name, level in levels.items())
+    said = ", ".join(f"{name} to {words}" for name, words in levels.items())
     first = "No step alone is enough. " if len(levels) > 1 else ""
     return f"{first}Generalizing {said} leaves {rows_text(alone)} alone."
 
