@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
+from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.release.candidate import (
     AnswerCandidate,
     Candidate,
@@ -38,6 +39,7 @@ from halfmask.release.recheck import (
     truth,
     verdicts,
 )
+from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Verdict
     from halfmask.release.masked import MaskedRelease
     from halfmask.release.recheck import CellTruth
@@ -182,16 +185,28 @@ def _seal_table(candidate: Candidate) -> Release:
         loss=_loss(candidate, facts.losses),
         suppressed=len(step) - len(kept) + candidate.left_out,
         classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
+        risk=_risk(table, kept, ids),
         columns=facts.columns,
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
         gap=candidate.gap,
         tried=tuple(candidate.tried),
+        schema=released_schema(table, facts.columns),
         origin=table.origin,
         given=table.given,
         _arrow=rows,
         door=DOOR,
     )
+
+
+def _risk(table: Table, kept: NDArray[np.int64], ids: NDArray[Any]) -> Reidentification:
+    """How likely people are found in the classes that leave."""
+    rows, person = np.bincount(ids).astype(np.int64), table.schema.person
+    if person is None:
+        return reidentification(rows, rows)
+    whose = table.encode(person).codes[kept].astype(np.int64)
+    pairs = np.unique(np.asarray(ids, dtype=np.int64) << 32 | whose)
+    return reidentification(rows, np.bincount(pairs >> 32, minlength=len(rows)))
 
 
 def _require_shape(candidate: Candidate) -> None:

@@ -184,6 +184,7 @@ class Schema:
             ascending; empty: halfmask's own.
         epsilon_shares: the public share of people at each level; empty: not known.
         mask: the steps of ``mask`` where none are named: texts or mappings, as ``[mask]`` has them.
+        release: what a release file says of itself (``release/record.py``); empty for others.
 
     Example:
         >>> Schema({"age": "quasi", "disease": "sensitive"}).quasi
@@ -207,6 +208,7 @@ class Schema:
     epsilon_levels: tuple[float, ...] = ()
     epsilon_shares: tuple[float, ...] = ()
     mask: tuple[object, ...] = ()
+    release: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = {
@@ -388,7 +390,7 @@ def _is_weight(weight: object) -> bool:
     )
 
 
-_SECTIONS = ("table", "policy", "query", "mask", "columns")
+_SECTIONS = ("table", "policy", "query", "mask", "columns", "release")
 _TABLE = ("person", "household", "weight", "missing", "delimiter", "encoding", "decimal")
 _QUERY = ("k", "single_people", "tables", "dominance")
 _COLUMN = (
@@ -423,6 +425,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     table = _table_section(sections["table"], faults)
     table["query"] = _query_section(sections["query"], faults)
     table["mask"] = _mask_section(sections["mask"], faults)
+    table["release"] = sections["release"]
     table |= _levels(sections["policy"], faults)
     table |= _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, folder)
