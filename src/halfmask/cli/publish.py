@@ -545,7 +545,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
-    "bins", "intervals", "strategy", "mode", "time_limit",
+    "bins", "intervals", "strategy", "mode", "labels", "time_limit",
 )  # fmt: skip
 
 
@@ -560,6 +560,8 @@ _OPTIONS = (
 @_intervals
 @click.option("--strategy", help="cocluster: how groups grow to k: climb (default) or targeted.")
 @click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
+@click.option("--labels", is_flag=True, default=None,
+              help="cocluster: numbers leave as the intervals that they lie in.")  # fmt: skip
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
