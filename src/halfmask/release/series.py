@@ -19,7 +19,8 @@ from halfmask.ledger import RELEASE
 from halfmask.models.verdict import Verdict
 from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
-from halfmask.release.partition import ClassSizes, RowPartition, as_text, column_loss, table_loss
+from halfmask.release.labels import as_text
+from halfmask.release.partition import ClassSizes, RowPartition, column_loss, table_loss
 from halfmask.release.recheck import require_cover, require_own_values, verdicts
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.release.signatures import SeriesLedger, pack, terms_of, unpack

@@ -25,7 +25,8 @@ from halfmask.models.l_diversity import LDiversity
 from halfmask.models.m_invariance import MInvariance
 from halfmask.models.needs import prepare
 from halfmask.models.statistics import own_demands
-from halfmask.release.partition import RowPartition, as_text
+from halfmask.release.labels import as_text
+from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns
 from halfmask.release.series import SeriesCandidate, seal_series
 from halfmask.release.signatures import SeriesLedger
