@@ -187,3 +187,14 @@ def test_dominance_does_not_fail_on_a_row(engine: str, k: int) -> None:
     assert seen[0] == seen[1]
     assert seen[0] is not None
     assert (seen[0][0]["s"] is None) == (k == 2)
+
+
+@pytest.mark.spark
+def test_spark_refuses_text_by_its_type_and_reads_large_demands(spark: Any) -> None:
+    rows = pa.table(make_rows(k=2**53 + 1))
+    words = pa.array(["lots" if age == AGE else None for age in rows["age"].to_pylist()])
+    frame = spark.createDataFrame(rows.append_column("k_text", words))
+    large = Asker(frame, {"schema": SCHEMA})
+    assert without_her(large)
+    with pytest.raises(SchemaError, match="holds no numbers"):
+        hm.query(frame, question(0), schema={**SCHEMA, "policy": {"k": "k_text"}})

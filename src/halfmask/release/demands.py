@@ -526,11 +526,12 @@ def _read(
     """
     from sqlglot import exp
 
-    if demand == "epsilon":
-        return column
+    kind = tables[alias][1][column.name]
+    if demand == "epsilon" or (demand != "t" and pa.types.is_integer(kind)):
+        return column  # the largest whole number comes back however large it is
     most, worst = ("1", "0") if demand == "t" else (_MOST, _MOST)  # below 1, no t is met
     number = column
-    if not pa.types.is_decimal256(tables[alias][1][column.name]):
+    if not pa.types.is_decimal256(kind):
         number = exp.cast(column.copy(), "double")
     known = exp.not_(column.copy().is_(exp.null()))
     fits = exp.and_(

@@ -206,12 +206,15 @@ def _expressions(
 
     if not isinstance(where, str):
         return [exp.convert(where)]
-    tables = plan.scope.tables
-    return [
-        stated_in(exp.column(where, table=a, quoted=True), tables[a].columns[where], demand)
-        for a in aliases
-        if where in tables[a].columns
-    ]
+    found: list[exp.Expr] = []
+    for alias in aliases:
+        source = plan.scope.tables[alias]
+        if where in source.columns:
+            column = exp.column(where, table=alias, quoted=True)
+            # Of a table that was read, demands were looked at then.
+            known = source.table is not None and where in source.table.schema.policy_names
+            found.append(column if known else stated_in(column, source.columns[where], demand))
+    return found
 
 
 def _of_rows(stated: exp.Expr) -> exp.Column | None:
