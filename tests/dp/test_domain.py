@@ -15,10 +15,9 @@ RANDOM = np.random.default_rng(1)
 def test_a_missing_domain_says_how_to_give_it_and_lists_all() -> None:
     with pytest.raises(SchemaError) as caught:
         public_domains(["age", "sex", "job"], {"sex": ["f", "m"]})
-    assert len(caught.value.faults) == 2
-    assert "domains={'age'" in caught.value.faults[0]
-    with pytest.raises(SchemaError, match="no column"):
-        public_domains(["sex"], {"sex": ["f"], "height": [1]})
+    assert len(caught.value.faults) == 1
+    for word in ("'age', 'job' have no public domain", "--domains", "describe FILE --public"):
+        assert word in str(caught.value)
 
 
 def test_values_outside_move_by_a_public_rule() -> None:

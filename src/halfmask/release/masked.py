@@ -430,7 +430,7 @@ def _changes(
             action = "replaced by pseudonyms: not anonymous"
         elif name not in names:
             action = "removed: it never leaves"
-            if role not in ("identifier", "person", "policy"):
+            if name not in table.schema.private:
                 action = f"removed by {steps or 'a step'}"
         else:
             action = f"masked: {steps}" if steps else AS_IT_WAS
@@ -453,6 +453,9 @@ def _role(table: Table, name: str) -> str:
     schema = table.schema
     if name in schema.policy_names:
         return "policy"
-    if name == schema.person:
-        return "person"
+    for what in ("person", "household"):
+        if name == getattr(schema, what):
+            return what
+    if name == schema.weight and name not in schema.columns:
+        return "weight"
     return schema.columns[name].role if name in schema.columns else "other"
