@@ -35,6 +35,7 @@ from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
 from halfmask.models.verdict import require_whole
+from halfmask.release.document import level_words
 from halfmask.table.classes import distinct
 from halfmask.table.document import Result
 from halfmask.table.values import HINT, are_comma_numbers, is_text
@@ -218,11 +219,15 @@ def advice(table: Table, classes: Classes) -> tuple[Advice, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step(Result):
-    """One step of a way to fewer unique people: which column goes up, and who is alone then."""
+    """One step of a way to fewer unique people: which column goes up, and who is alone then.
+
+    ``words`` say what the values of the column become.
+    """
 
     column: str
     level: int
     unique_rows: int
+    words: str = ""
 
 
 def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, ...]:
@@ -250,7 +255,8 @@ def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, .
             break
         alone, _, place, now = min(tries, key=lambda one: one[:3])
         levels[place] += 1
-        out.append(Step(quasi[place], levels[place], alone))
+        words = level_words(table, quasi[place], levels[place])
+        out.append(Step(quasi[place], levels[place], alone, words))
     return tuple(out)
 
 

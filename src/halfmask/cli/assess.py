@@ -22,6 +22,7 @@ from halfmask.cli.options import (
     report_option,
     show_criteria,
     source,
+    verbose,
     weights_option,
 )
 
@@ -180,6 +181,7 @@ def _show_roles(found: Description, title: str) -> None:
 @limit_option
 @engine_options
 @report_option
+@verbose
 @as_json
 def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Measure who stands out in FILE.
@@ -200,24 +202,59 @@ def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -
             size=given["size"],
             limit=given["limit"],
         )
-    show.outcome("assess", found, show_assessment, report=output, as_json=as_json)
+    write = show_assessment if given["verbose"] else show_short_assessment
+    show.outcome("assess", found, write, report=output, as_json=as_json)
+
+
+_STEPS = 5  # pieces of advice that are printed; -o writes all
+
+
+def show_short_assessment(found: Assessment) -> None:
+    """Print who stands out, whether attacks succeed, and what to do next."""
+    from halfmask.report.words import next_steps
+
+    _show_risk(found)
+    document = found.to_dict()
+    show.criteria(document)
+    _show_survey(found)
+    _show_population(found)
+    for note in found.notes:
+        show.say(note)
+    show.steps(next_steps(document)[:_STEPS])
 
 
 def show_assessment(found: Assessment) -> None:
     """Print an assessment for people."""
+    _show_risk(found)
+    _show_classes(found)
+    _show_secrets(found)
+    _show_survey(found)
+    _show_population(found)
+    _show_intrusion(found)
+    show.findings("Further measures", found.findings, "sizes", "classes", "use", "attacks")
+    for note in found.notes:
+        show.say(note)
+
+
+def _show_risk(found: Assessment) -> None:
+    from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
     facts = [
         ("rows", found.rows),
         ("people", found.people),
         ("classes", found.classes),
-        ("smallest class, people", found.smallest),
+        (SMALLEST, found.smallest),
         (
             "rows alone in their class",
             f"{found.unique_rows:,} ({show.percent(found.unique_share)})",
         ),
-        ("highest risk (prosecutor)", show.percent(found.highest_risk)),
-        ("mean risk (marketer)", show.percent(found.mean_risk)),
+        (HIGHEST, show.percent(found.highest_risk)),
+        (MEAN, show.percent(found.mean_risk)),
     ]
     show.table("Risk", ("", ""), facts)
+
+
+def _show_classes(found: Assessment) -> None:
     show_criteria([one.to_dict() for one in found.criteria])
     sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
     show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
@@ -240,13 +277,6 @@ def show_assessment(found: Assessment) -> None:
         ("column", "as it is", "one level up", "removed"),
         steps,
     )
-    _show_secrets(found)
-    _show_survey(found)
-    _show_population(found)
-    _show_intrusion(found)
-    show.findings("Further measures", found.findings, "sizes", "classes", "use", "attacks")
-    for note in found.notes:
-        show.say(note)
 
 
 def _show_secrets(found: Assessment) -> None:

@@ -3,6 +3,7 @@
 from halfmask.models.k_anonymity import AlphaKAnonymity, HouseholdKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
+from halfmask.models.m_invariance import MInvariance
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity, PersonalTCloseness
 from halfmask.models.population import (
     AverageRisk,
@@ -24,6 +25,7 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "MInvariance",
     "Model",
     "PersonalKAnonymity",
     "PersonalLDiversity",

@@ -10,6 +10,7 @@ import numpy as np
 from halfmask.models.exact import at_most, fraction, largest
 from halfmask.models.statistics import (
     demand_faults,
+    demand_levels,
     highest_demands,
     histogram,
     lowest_demands,
@@ -307,6 +308,7 @@ class PersonalTCloseness(Model):
             required=strictest,
             achieved=largest(moved[decisive], full[decisive]),
             note=f"{met} of {int(live.sum())} classes are as close as anybody in them demands.",
+            demands=demand_levels(classes, "t", self.default, _quotients(moved, full), self.column),
         )
 
     def unmet(
@@ -322,6 +324,12 @@ class PersonalTCloseness(Model):
 
     def _distance(self, classes: Classes) -> tuple[NDArray[Any], NDArray[Any]]:
         return distances(classes, self.column, self.distance, "unknown")
+
+
+def _quotients(moved: NDArray[Any], full: NDArray[Any]) -> NDArray[np.float64]:
+    """What is shown of distances that are decided exactly; 0 of an empty class."""
+    over = np.maximum(np.asarray(full, dtype=np.float64), 1.0)
+    return np.asarray(np.asarray(moved, dtype=np.float64) / over)
 
 
 def _sensitive(table: Table) -> list[str]:
@@ -347,6 +355,7 @@ def _judge_highest(
 ) -> Verdict:
     """The verdict on what is ``given`` per class against the highest demand inside it."""
     live = occupied(classes)
+    levels = demand_levels(classes, model.policy[0], model.default, given, *model.columns)
     demands = highest_demands(classes, model.policy[0], model.default, *model.columns)[live]
     given = given[live]
     highest = float(demands.max(initial=0.0))
@@ -360,4 +369,5 @@ def _judge_highest(
         required=int(np.ceil(highest)) if np.isfinite(highest) else highest,
         achieved=int(decisive.min()) if len(decisive) else 0,
         note=f"{met} of {len(given)} classes hold as many {what} as anybody in them demands.",
+        demands=levels,
     )

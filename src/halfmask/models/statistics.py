@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from halfmask.errors import InternalError, SchemaError
+from halfmask.models.verdict import DemandLevel
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -185,6 +186,38 @@ def lowest_demands(
         return np.full(len(classes), float(default or 0))
     demands, asked = stated
     return reduce(np.minimum, asked[demands.values], demands.starts)
+
+
+def demand_levels(
+    classes: Classes,
+    demand: str,
+    default: float | None,
+    given: NDArray[Any],
+    of: str = "",
+) -> tuple[DemandLevel, ...]:
+    """By what people demand, how many they are and the least that any of them is ``given``.
+
+    Of a distance the most; who demands nothing is not listed. The least demanding come first.
+    """
+    stated = _stated(classes, demand, default, of)
+    if stated is None:
+        return ()
+    held, asked = stated
+    each = asked[held.values]
+    theirs = np.repeat(np.asarray(given, dtype=np.float64), np.diff(held.starts))
+    distance = demand == "t"
+    out = []
+    for level in np.unique(each).tolist():
+        at = each == level
+        if level < 1 if distance else level > 1:
+            worst = theirs[at].max() if distance else theirs[at].min()
+            out.append(DemandLevel(_short(level), int(held.counts[at].sum()), _short(float(worst))))
+    return tuple(reversed(out)) if distance else tuple(out)
+
+
+def _short(number: float) -> float:
+    """A whole number as such."""
+    return int(number) if np.isfinite(number) and number == int(number) else number
 
 
 def rows_short(

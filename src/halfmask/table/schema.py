@@ -53,6 +53,8 @@ class Column:
         decimal: the decimal mark of its numbers where they are texts, ``","`` or ``"."``.
         format: how its dates are written, such as ``"%d.%m.%Y"``; ``"excel"``: days as numbers.
         missing: the texts that mean a missing value in this column, beside those of the table.
+        step: what the bounds of published ranges are rounded to: a number, or for dates ``"day"``,
+            ``"month"``, ``"quarter"``, ``"year"`` or ``"decade"``; ``None``: found from the rows.
     """
 
     role: Role
@@ -64,6 +66,7 @@ class Column:
     decimal: str | None = None
     format: str | None = None
     missing: tuple[str, ...] | None = None
+    step: float | str | None = None
 
     def faults(self, name: str) -> list[str]:
         """Everything that is wrong with this entry taken alone."""
@@ -101,6 +104,11 @@ class Column:
             found.append(f"Column '{name}': only a date column takes a format.")
         if self.missing is not None and not all(isinstance(text, str) for text in self.missing):
             found.append(f"Column '{name}': missing must be a list of texts, such as [\"-1\"].")
+        if self.step is not None and not _is_step(self.step):
+            found.append(
+                f"Column '{name}': step must be a number above 0, or for dates one of "
+                f"{', '.join(PERIODS)}."
+            )
         return found
 
 
@@ -176,6 +184,7 @@ class Schema:
             ascending; empty: halfmask's own.
         epsilon_shares: the public share of people at each level; empty: not known.
         mask: the steps of ``mask`` where none are named: texts or mappings, as ``[mask]`` has them.
+        release: what a release file says of itself (``release/record.py``); empty for others.
 
     Example:
         >>> Schema({"age": "quasi", "disease": "sensitive"}).quasi
@@ -199,6 +208,7 @@ class Schema:
     epsilon_levels: tuple[float, ...] = ()
     epsilon_shares: tuple[float, ...] = ()
     mask: tuple[object, ...] = ()
+    release: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = {
@@ -364,6 +374,13 @@ class Schema:
         return schema_to_toml(self)
 
 
+PERIODS = ("day", "month", "quarter", "year", "decade")
+
+
+def _is_step(step: object) -> bool:
+    return step in PERIODS if isinstance(step, str) else _is_weight(step) and step != 0
+
+
 def _is_weight(weight: object) -> bool:
     return (
         isinstance(weight, int | float)
@@ -373,11 +390,12 @@ def _is_weight(weight: object) -> bool:
     )
 
 
-_SECTIONS = ("table", "policy", "query", "mask", "columns")
+_SECTIONS = ("table", "policy", "query", "mask", "columns", "release")
 _TABLE = ("person", "household", "weight", "missing", "delimiter", "encoding", "decimal")
 _QUERY = ("k", "single_people", "tables", "dominance")
 _COLUMN = (
     "role", "kind", "hierarchy", "weight", "order", "domain", "decimal", "format", "missing",
+    "step",
 )  # fmt: skip
 
 
@@ -407,6 +425,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     table = _table_section(sections["table"], faults)
     table["query"] = _query_section(sections["query"], faults)
     table["mask"] = _mask_section(sections["mask"], faults)
+    table["release"] = sections["release"]
     table |= _levels(sections["policy"], faults)
     table |= _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, folder)
@@ -568,6 +587,7 @@ def _column(name: str, entry: object, folder: Path, faults: list[str]) -> Column
         entry.get("decimal"),
         entry.get("format"),
         _texts(entry.get("missing")),
+        entry.get("step"),
     )
 
 
@@ -654,7 +674,7 @@ def column_to_dict(column: Column) -> dict[str, object]:
         out["order"] = list(column.order)
     if column.domain is not None:
         out["domain"] = _domain_to_dict(column.domain)
-    for name in ("decimal", "format"):
+    for name in ("decimal", "format", "step"):
         if getattr(column, name) is not None:
             out[name] = getattr(column, name)
     if column.missing is not None:
