@@ -59,9 +59,9 @@ SPECIAL: dict[str, str] = {
         carcel reato reati condann* carcere misdrijf* strafblad veroordel* recidiv* delinquen*""",
     "money": """
         *income* inc hinc* *salary* *salaries* wage wages earning* *debt debts credit credits
-        creditscore balance wealth networth asset assets loan loans mortgage* poverty *einkommen* *gehalt
-        *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld* *vermogen* *kredit* revenu
-        revenus *salaire* dette* patrimoine* ingreso* *salario* sueldo* deuda* renta reddit*
+        creditscore balance wealth networth asset assets loan loans mortgage* poverty *einkommen*
+        *gehalt *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld* *vermogen* *kredit*
+        revenu revenus *salaire* dette* patrimoine* ingreso* *salario* sueldo* deuda* renta reddit*
         stipend* debit* patrimonio* *inkomen* *salaris* loon indfmpir indhhin*""",
     "performance": "score scores grade grades gpa result results note noten zeugnis* voto",
 }
