@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
@@ -12,7 +14,7 @@ from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.anonymize.remaining import search_remaining
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
     KEYWORDS,
@@ -26,6 +28,7 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_number, require_whole
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import refuse_diversity, statement
+from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
@@ -67,6 +70,7 @@ def anonymize(
     policies: object = None,
     demands: DemandsChoice = "keep",
     previous: object = None,
+    pseudonym: object = None,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -93,6 +97,8 @@ def anonymize(
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
         previous: the ledger of a series (a file, made where there is none, or a SeriesLedger): the
             next release of a changing table, with ``MInvariance``; see docs/series.md.
+        pseudonym: a secret key of 16 bytes or more, or the path of its file: the person column
+            leaves as keyed tokens, where the promises hold for a person's rows taken together.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -120,10 +126,13 @@ def anonymize(
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
+    if previous is not None and pseudonym is not None:
+        raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
     if previous is not None:
         return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
+    key = None if pseudonym is None else _key(table, pseudonym)
     _require(table, method, suppression, seed, time_limit)
     _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
@@ -138,11 +147,23 @@ def anonymize(
         return search_remaining(table, models, search, suppression=suppression, unmet=unmet)
 
     if method != AUTO:
-        return seal(replace(run(method, time_limit), demands=demands))
+        return seal(replace(run(method, time_limit), demands=demands, pseudonym=key))
     choice = Choice(models, metric, suppression, time_limit, options)
     found, tried = try_methods(table, choice, run)
     parameters = {**found.parameters, "time_limit": time_limit}
-    return seal(replace(found, demands=demands, tried=tried, parameters=parameters))
+    left = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
+    return seal(left)
+
+
+def _key(table: Table, given: object) -> bytes:
+    """The key of pseudonyms, as given or from its file; refused before the search."""
+    if table.schema.person is None:
+        raise SchemaError(
+            "Pseudonyms keep a person's rows together: name the person column under [table] person."
+        )
+    if isinstance(given, str | PathLike):
+        return key_bytes(None, Path(given))
+    return key_bytes(given, None)
 
 
 def _search(

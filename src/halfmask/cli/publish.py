@@ -429,7 +429,7 @@ def _attempts(release: Release) -> list[tuple[Any, ...]]:
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
     "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
-    "intervals", "link",
+    "intervals", "link", "pseudonym",
 )  # fmt: skip
 
 
@@ -462,6 +462,12 @@ _SETTINGS = (
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
+@click.option(
+    "--pseudonym",
+    type=click.Path(),
+    metavar="KEYFILE",
+    help="Keep a person's rows together by keyed tokens, if the promises then hold.",
+)
 @click.option(
     "--previous",
     type=click.Path(),

@@ -7,8 +7,10 @@ the missing value where it is declared, else to the first declared value.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.names import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,11 +87,13 @@ class Bins:
         edges: ascending; one more than intervals.
         missing: whether the missing value is possible; it is the last code.
         integer: whether the values are whole numbers, so that drawn ones are too.
+        date: whether edges are days since 1970, of a column of dates or times.
     """
 
     edges: tuple[float, ...]
     missing: bool = False
     integer: bool = False
+    date: bool = False
 
     def __post_init__(self) -> None:
         pairs = zip(self.edges, self.edges[1:], strict=False)
@@ -105,6 +110,7 @@ class Bins:
         *,
         missing: bool = False,
         integer: bool = False,
+        date: bool = False,
     ) -> Bins:
         """``count`` intervals of equal width from ``low`` to ``high``."""
         if count > MOST_VALUES:
@@ -112,7 +118,9 @@ class Bins:
         if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
             raise ParameterError("bounds", f"{low} to {high}", "low below high, 1 or more bins")
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
-        return cls(edges, missing, integer)
+        if date:  # whole days
+            edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
+        return cls(edges, missing, integer, date)
 
     def __len__(self) -> int:
         return len(self.edges) - 1 + self.missing
@@ -120,15 +128,20 @@ class Bins:
     @property
     def labels(self) -> list[str | None]:
         """The intervals as text, such as ``[20, 40)``."""
-        pairs = list(zip(self.edges, self.edges[1:], strict=False))
-        found: list[str | None] = [f"[{low:g}, {high:g})" for low, high in pairs[:-1]]
-        found.append("[{:g}, {:g}]".format(*pairs[-1]))
+        edges = [_day(edge) if self.date else f"{edge:g}" for edge in self.edges]
+        pairs = list(pairwise(edges))
+        found: list[str | None] = [f"[{low}, {high})" for low, high in pairs[:-1]]
+        found.append("[{}, {}]".format(*pairs[-1]))
         return [*found, None] if self.missing else found
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code; what is no number counts as missing."""
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             raise SchemaError("A column with bounds holds text: declare its values instead.")
+        if self.date != bool(pa.types.is_temporal(column.type)):
+            raise SchemaError("Bounds of dates are for columns of dates, and numbers for numbers.")
+        if self.date:
+            column = pc.cast(pc.cast(column, pa.date32(), safe=False), pa.int32())
         # Not safe: a whole number beyond 2**53 would fail, and so tell that such a row exists.
         plain = pc.cast(column, pa.float64(), safe=False)
         numbers = pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False)
@@ -144,6 +157,9 @@ class Bins:
         at = np.where(absent, 0, codes)
         edges = np.asarray(self.edges)
         low, high = edges[at], edges[at + 1]
+        if self.date:
+            days = random.integers(low.astype(np.int64), np.maximum(high, low + 1).astype(np.int64))
+            return pa.array(days.astype(np.int32), mask=absent).cast(pa.date32()).cast(kind)
         if self.integer or pa.types.is_integer(kind):
             first = np.ceil(low).astype(np.int64)
             stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))
@@ -183,34 +199,77 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
             parts["values"] = (*parts["values"], *extra)
             return Values(**parts)
         if "edges" in parts:
-            parts["edges"] = tuple(float(edge) for edge in parts["edges"])
-            return Bins(**parts)
-        count = parts.pop("bins")
-        return Bins.even(parts.pop("low"), parts.pop("high"), count, **parts)
+            dated = any(_is_date(edge) for edge in parts["edges"])
+            parts["edges"] = tuple(_number(edge) for edge in parts["edges"])
+            return Bins(date=dated, **parts)
+        count, low, high = parts.pop("bins"), parts.pop("low"), parts.pop("high")
+        if _is_date(low) or _is_date(high):
+            return Bins.even(_number(low), _number(high), count, date=True, **parts)
+        return Bins.even(low, high, count, **parts)
     except ParameterError:
         raise
     except (KeyError, TypeError, ValueError):
         raise SchemaError(
-            f"The domain of column {name!r} lacks something: give values (of dates too), or edges, "
-            "or low, high and bins, all of them numbers."
+            f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
+            "and bins, all of them numbers, or dates such as 2000-12-31."
         ) from None
+
+
+def _is_date(bound: object) -> bool:
+    """Whether a bound is a date, or a text that writes one."""
+    if isinstance(bound, str):
+        try:
+            datetime.date.fromisoformat(bound)
+        except ValueError:
+            return False
+        return True
+    return isinstance(bound, datetime.date)
+
+
+def _number(bound: Any) -> float:
+    """A bound as a number; a date as days since 1970."""
+    if not _is_date(bound):
+        return float(bound)
+    day = datetime.date.fromisoformat(bound) if isinstance(bound, str) else bound
+    if isinstance(day, datetime.datetime):
+        day = day.date()
+    return float((day - _FIRST_DAY).days)
+
+
+def _day(days: float) -> str:
+    return str(_FIRST_DAY + datetime.timedelta(days))
+
+
+_FIRST_DAY = datetime.date(1970, 1, 1)
+_BINS = 20  # of a range for which nobody says how many
+
+
+def _with_bins(declared: object) -> object:
+    """The same, where a range without a number of intervals has the usual one."""
+    if not isinstance(declared, Mapping) or not {"low", "high"} <= set(declared):
+        return declared
+    return {"bins": _BINS, **declared}
 
 
 def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> dict[str, Domain]:
     """The domain of each column; a missing one is an error that says how to give it."""
-    faults = [
-        f"Column {name!r} has no public domain: give domains={{{name!r}: [values ...]}} or "
-        f'{{{name!r}: {{"low": ..., "high": ..., "bins": ...}}}}, or declare domain in the schema. '
-        "It must be known without looking at the rows."
-        for name in columns
-        if name not in declared
-    ]
+    silent = [name for name in columns if name not in declared]
+    faults = []
+    if silent:
+        one = len(silent) == 1
+        faults.append(
+            f"Column{'' if one else 's'} {listed([repr(name) for name in silent])} "
+            f"{'has' if one else 'have'} no public domain, that is values or bounds known without "
+            "looking at the rows. Give a codebook (--domains codebook.csv or .toml; domains= in "
+            "Python), or domain in the schema: `halfmask describe FILE --public` writes one that "
+            "asks for what it cannot know."
+        )
     faults += [
         f"Domain {name!r} is no column of the table." for name in declared if name not in columns
     ]
     if faults:
         raise SchemaError(*faults)
-    return {name: domain_of(name, declared[name]) for name in columns}
+    return {name: domain_of(name, _with_bins(declared[name])) for name in columns}
 
 
 def require_fitting(
@@ -227,7 +286,7 @@ def require_fitting(
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaError):
             faults.append(
                 f"The domain of column {name!r} does not fit its type {kind}: list values of that "
-                "type, or give bounds for numbers only."
+                "type, or give bounds for numbers and dates only."
             )
     if faults:
         raise SchemaError(*faults)

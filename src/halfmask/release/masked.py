@@ -8,7 +8,7 @@ groups of Anatomy, tokens in place of identifiers), by code that the steps do no
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,7 @@ from halfmask.release.demands import enforce_demands, order_notes, refuse_divers
 from halfmask.release.document import AS_IT_WAS, ColumnChange
 from halfmask.release.files import write_table
 from halfmask.release.partition import Perturbation, as_text
+from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import verdicts
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.table import encode
@@ -347,6 +348,12 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     broken = [v for v in found if not v.holds or v.rows != len(rows)]
     if broken:
         raise InternalError(f"The rows that would leave break {broken[0].model}.")
+    for token in tokens:  # each ties the rows together that share it
+        columns = {n: one for n, one in held.schema.columns.items() if n != token}
+        tied = held.with_schema(replace(held.schema, person=token, columns=columns))
+        whose = tied.encode(token).codes
+        more, ids = verdicts(candidate.models, quasi, tied, places, none, tied=whose)
+        require_tied(more)
     own = enforce_demands(held, places, ids, candidate.models, candidate.demands)
     true = with_true_values(table, held, source, candidate.models)
     if not all(v.holds for v in verdicts(candidate.models, quasi, true, places, none)[0]):
@@ -458,7 +465,7 @@ def _changes(
             action = "replaced by pseudonyms: not anonymous"
         elif name not in names:
             action = "removed: it never leaves"
-            if role not in ("identifier", "person", "policy"):
+            if name not in table.schema.private:
                 action = f"removed by {steps or 'a step'}"
         else:
             action = f"masked: {steps}" if steps else AS_IT_WAS
@@ -481,6 +488,9 @@ def _role(table: Table, name: str) -> str:
     schema = table.schema
     if name in schema.policy_names:
         return "policy"
-    if name == schema.person:
-        return "person"
+    for what in ("person", "household"):
+        if name == getattr(schema, what):
+            return what
+    if name == schema.weight and name not in schema.columns:
+        return "weight"
     return schema.columns[name].role if name in schema.columns else "other"
