@@ -25,6 +25,7 @@ from halfmask.models.l_diversity import LDiversity
 from halfmask.models.m_invariance import MInvariance
 from halfmask.models.needs import prepare
 from halfmask.models.statistics import own_demands
+from halfmask.models.verdict import require_number
 from halfmask.release.partition import RowPartition, as_text
 from halfmask.release.seal import published_columns
 from halfmask.release.series import SeriesCandidate, seal_series
@@ -76,6 +77,8 @@ def publish(
     names = _columns(table, invariance)
     ledger.require(table, invariance.column)
     drop = options.get("on_infeasible") == "suppress"
+    share = options.get("counterfeits", MOST)
+    require_number("counterfeits", share, 0)
     work = _Work.of(table, invariance, others, ledger, drop=drop)
     while True:
         work.divide()
@@ -83,7 +86,6 @@ def publish(
         if not short.any():
             break
         work = work.without(short, ledger, drop=drop)
-    share = options.get("counterfeits", MOST)
     fake = len(work.counterfeits)
     if fake > share * len(work.table):
         raise PrivacyError(
