@@ -1,10 +1,12 @@
 """How long a series of releases and the audit of several take, in processor time.
 
-``series``: 12 monthly releases of 100,000 people, 3 in 100 leave and 5 in 100 come a month;
-``audit``: ten releases of a million rows, of which a few people come and leave between two. The
-loss of the last release stands beside that of a release that knows no earlier one.
+``series``: 12 monthly releases of 100,000 people, 3 in 100 leave and 5 in 100 come a month; the
+loss of the last release stands beside that of a release that knows no earlier one. ``classes``: the
+loss of a series of 2,000 people whose classes stay together, and of one whose classes are made anew
+of the signatures each time. ``audit``: ten releases of a million rows, of which a few people come
+and leave between two.
 
-Run: python benchmarks/series_speed.py [series|audit] [--people N] [--releases N]
+Run: python benchmarks/series_speed.py [series|classes|audit] [--people N] [--releases N]
 """
 
 from __future__ import annotations
@@ -89,6 +91,34 @@ def series(people: int, releases: int) -> None:
         print(f"loss of the last release {lost:.4f}, of one that knows no other {anew.loss:.4f}")
 
 
+class Forgetful(hm.SeriesLedger):
+    """A ledger that knows signatures, and not who stood in a class with whom."""
+
+    def latest(self, people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signatures alone."""
+        signature, classes = super().latest(people)
+        return signature, np.full_like(classes, -1)
+
+
+def classes(people: int, releases: int) -> None:
+    """Publish a series twice, keeping classes together and not."""
+    world = Population(3 * people)
+    for name, kind in (("kept", hm.SeriesLedger), ("made anew", Forgetful)):
+        rng, ids, next_ = np.random.default_rng(1), np.arange(people), people
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(releases):
+                ledger = kind.open(Path(folder) / "series.ledger")
+                table = hm.read(world.rows(ids), SCHEMA)
+                release = hm.anonymize(table, hm.MInvariance(3, "ill"), previous=ledger)
+                stay = ids[rng.random(len(ids)) >= 0.03]
+                come = people // 20
+                ids, next_ = np.concatenate([stay, np.arange(next_, next_ + come)]), next_ + come
+        print(
+            f"classes {name}: loss {release.loss:.4f}, {release.counterfeits} counterfeits in "
+            f"release {releases}"
+        )
+
+
 def audit(rows: int, releases: int) -> None:
     """Audit releases of one changing table."""
     world = Population(rows + 100 * releases)
@@ -104,12 +134,14 @@ def audit(rows: int, releases: int) -> None:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="?", choices=["series", "audit"])
+    parser.add_argument("what", nargs="?", choices=["series", "classes", "audit"])
     parser.add_argument("--people", type=int)
     parser.add_argument("--releases", type=int)
     given = parser.parse_args()
     if given.what in (None, "series"):
         series(given.people or 100_000, given.releases or 12)
+    if given.what in (None, "classes"):
+        classes(given.people or 2_000, given.releases or 4)
     if given.what in (None, "audit"):
         audit(given.people or 1_000_000, given.releases or 10)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -120,6 +120,8 @@ def anonymize(
     if demands == "keep":
         models = demanded(table, models)
     if previous is not None:
+        if suppression:
+            raise ParameterError("suppression", suppression, "0 with previous=")
         return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     method = method or _default(models, metric, suppression)
     if method == "exact" and demands == "keep":
