@@ -21,6 +21,8 @@ _HOMES = {
     "HalfmaskError": "halfmask.errors",
     "KAnonymity": "halfmask.models",
     "KMap": "halfmask.models",
+    "HouseholdKAnonymity": "halfmask.models",
+    "PopulationRisk": "halfmask.models",
     "LDiversity": "halfmask.models",
     "MInvariance": "halfmask.models",
     "Ledger": "halfmask.query.history.ledger",
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from halfmask.models import BetaLikeness as BetaLikeness
     from halfmask.models import DeltaDisclosure as DeltaDisclosure
     from halfmask.models import DeltaPresence as DeltaPresence
+    from halfmask.models import HouseholdKAnonymity as HouseholdKAnonymity
     from halfmask.models import KAnonymity as KAnonymity
     from halfmask.models import KMap as KMap
     from halfmask.models import LDiversity as LDiversity
@@ -101,6 +104,7 @@ if TYPE_CHECKING:
     from halfmask.models import PersonalKAnonymity as PersonalKAnonymity
     from halfmask.models import PersonalLDiversity as PersonalLDiversity
     from halfmask.models import PersonalTCloseness as PersonalTCloseness
+    from halfmask.models import PopulationRisk as PopulationRisk
     from halfmask.models import SampleUniques as SampleUniques
     from halfmask.models import TCloseness as TCloseness
     from halfmask.models import Verdict as Verdict

@@ -21,8 +21,13 @@ from halfmask.metrics.risk.differencing import singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure, minimality
 from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
-from halfmask.metrics.risk.linkage import chance_of_people, linkage, released_people
-from halfmask.metrics.risk.reidentification import reidentification
+from halfmask.metrics.risk.linkage import (
+    chance_of_people,
+    linkage,
+    released_people,
+    rows_per_person,
+)
+from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST, reidentification
 from halfmask.metrics.risk.singling_out import same_people, singling_out
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import prediction
@@ -34,6 +39,7 @@ from halfmask.metrics.utility.distributions import (
 )
 from halfmask.metrics.utility.prediction import predict, regress
 from halfmask.metrics.utility.queries import counting_queries, sql_queries
+from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
 from halfmask.report.words import percent_text
@@ -61,6 +67,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.utility.distributions import Likeness
     from halfmask.metrics.utility.prediction import Prediction, Regression
     from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
+    from halfmask.metrics.utility.summary import LeftOut
     from halfmask.metrics.utility.tables import ClassUtility, GeneralizedColumn
     from halfmask.table.classes import Classes
 
@@ -124,6 +131,7 @@ class Options:
     attacks: int
     seed: int
     limit: float
+    weights: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +199,18 @@ class Comparing:
         """The classes of the release."""
         return self._classes(Tuples(self.released, self.sides.released_counts))
 
+    @cached_property
+    def several_rows(self) -> bool:
+        """Whether somebody has several rows, so that rows of a class are not as many people."""
+        people = self.targets.people
+        return people is not None and rows_per_person(people, self.sides.original_counts) > 1
+
+    @property
+    def own_risk(self) -> Reidentification | None:
+        """The risk that the door counted, if the release itself is given."""
+        found: Reidentification | None = getattr(self.tables.release, "risk", None)
+        return found
+
     def _classes(self, tuples: Tuples) -> Classes:
         quasi = [column.name for column in self.sides.quasi]
         secret = [column.name for column in self.sides.sensitive]
@@ -201,6 +221,12 @@ class Comparing:
         """What a reader should know."""
         before, after = self.sides.before, self.sides.after
         out = [*self.tables.notes, *self.doubts.all, *self.sides.notes]
+        if self.several_rows and self.own_risk is None:
+            out.append(
+                "People have several rows, and the released rows do not say whose they are: for "
+                "the people of a class each original row is taken to stand in the tightest class "
+                "that fits it. Give the release itself in place of its rows to have them counted."
+            )
         if before != after:
             out.append(
                 f"The release holds {after:,} rows and the original {before:,}: figures of "
@@ -222,14 +248,14 @@ class Comparison(Measured):
     format: ClassVar[str] = "halfmask.comparison/1"
     derived: ClassVar[tuple[str, ...]] = (
         "made_up", "loss", "classes", "classes_released", "mean_class", "mean_class_released",
-        "generalized", "kept", "score",
+        "generalized", "kept", "score", "smallest", "highest_risk", "mean_risk",
     )  # fmt: skip
 
     def __repr__(self) -> str:
         loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
         return (
             f"Comparison({self.rows:,} rows, {self.rows_released:,} released; {loss}"
-            f"queries off by {self.counting.error.value:.1%})"
+            f"random counts off by {self.counting.error.value:.1%} (mean))"
         )
 
     @property
@@ -252,6 +278,21 @@ class Comparison(Measured):
         """Information loss and disclosure risk by linkage, half each; None where one is unknown."""
         risk = self.linkage.risk
         return None if self.loss is None or risk is None else (self.loss + risk) / 2
+
+    @property
+    def smallest(self) -> int:
+        """People in the smallest class of the release."""
+        return int(self.after.smallest)
+
+    @property
+    def highest_risk(self) -> float:
+        """The prosecutor's risk in the release, 1 / smallest."""
+        return float(self.after.prosecutor)
+
+    @property
+    def mean_risk(self) -> float:
+        """The marketer's risk in the release, the expected share found by guessing."""
+        return float(self.after.marketer)
 
     @property
     def generalized(self) -> tuple[GeneralizedColumn, ...]:
@@ -326,11 +367,11 @@ def _regressions(case: Comparing) -> tuple[Regression, ...]:
 
 
 def _risk_after(case: Comparing) -> Reidentification:
-    """By people where the original says whose rows are whose."""
+    """By the rows of each class, or by its people where somebody has several rows."""
     people = case.targets.people
-    if people is None:
+    if people is None or not case.several_rows:
         return reidentification(case.after.rows, case.after.people)
-    return reidentification(*released_people(case.sides, people))
+    return case.own_risk or reidentification(*released_people(case.sides, people))
 
 
 def _people_found(case: Comparing) -> PeopleFound:
@@ -406,7 +447,7 @@ _LOSSES = (
 
 
 def _show_partition(one: PartitionMeasures, found: Comparison) -> Iterator[Finding]:
-    yield Finding("smallest class", after=counted(one.k), meaning="rows", form="count")
+    yield Finding("smallest class, rows", after=counted(one.k), form="count")
     yield Finding(
         "C_AVG",
         after=counted(one.average_class),
@@ -445,7 +486,9 @@ def _show_class_means(one: tuple[tuple[str, Estimate], ...], _: Comparison) -> I
 
 
 def _show_counting(one: CountingQueries, _: Comparison) -> Iterator[Finding]:
-    yield Finding("random counts", after=one.error, meaning="mean relative error")
+    yield Finding("random counts, mean error", after=one.error, meaning="of the true count")
+    yield Finding("random counts, median error", after=counted(one.median, one.queries))
+    yield Finding("random counts, 95 % quantile of errors", after=counted(one.q95, one.queries))
 
 
 def _show_queries(one: tuple[QueryDeviation, ...], _: Comparison) -> Iterator[Finding]:
@@ -482,10 +525,23 @@ def _show_likeness(one: Likeness | None, _: Comparison) -> Iterator[Finding]:
 
 def _show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
     """Risks by the release's own classes, where they hold the original's people."""
-    for words, name in (("highest risk (prosecutor)", "prosecutor"),
-                        ("mean risk (marketer)", "marketer")):  # fmt: skip
+    known = None if found.made_up else counted(one.smallest)
+    yield Finding(SMALLEST, found.before.smallest, known, form="count")
+    for words, name in ((HIGHEST, "prosecutor"), (MEAN, "marketer")):
         known = None if found.made_up else counted(getattr(one, name))
         yield Finding(words, getattr(found.before, name), known)
+
+
+def _show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:
+    if one is None:
+        return
+    yield Finding("rows left out", after=counted(one.share), meaning="of all rows")
+    for group in one.most():
+        yield Finding(
+            f"rows left out, {group.column}: {group.group}",
+            after=counted(group.share, group.before),
+            meaning=f"of {group.before:,} rows",
+        )
 
 
 _KNOWS = "knows the quasi-identifiers of a person"
@@ -589,6 +645,10 @@ COMPARED: tuple[Measure, ...] = (
         lambda case: max(0, case.sides.before - case.sides.after),
     ),
     Measure(
+        "left_out", "Whose rows are missing, by group?", lambda case: left_out(case.sides),
+        _show_left_out, "use",
+    ),
+    Measure(
         "utility", "What is left of classes and labels?",
         lambda case: class_utility(case.sides), _show_utility, "classes",
     ),
@@ -613,6 +673,10 @@ COMPARED: tuple[Measure, ...] = (
     Measure(
         "moments", "How far are means, covariances and correlations off?",
         lambda case: moments(case.sides),
+    ),
+    Measure(
+        "summaries", "What are means, deviations, quantiles and correlations before and after?",
+        lambda case: summaries(case.sides, case.options.weights),
     ),
     Measure(
         "class_means", "How far are class means of sensitive numbers from people's own?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,10 @@ from halfmask.cli.show import show_failing, show_verdicts, write_failing
 from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from halfmask.coclustering.grid import Grid
+    from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
 
 
@@ -80,29 +84,37 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
 
     Example: halfmask check --against may.parquet june.parquet --schema people.toml
     """
-    from halfmask.models.check import check
+    from halfmask.models.check import check, recorded
 
     if given["against"]:
         return _check_series(file, given, json_too=as_json)
     if file is None:
         raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
-    wanted = models(given, table.schema)
+    facts = table.schema.release
+    wanted = models(given, table.schema, stated=bool(recorded(table.schema)))
+    standing = record_standing(file, facts)
     with show.working("Checking"):
         verdicts = check(table, *wanted, **demand_settings(given))
-    holds = all(verdict.holds for verdict in verdicts)
+    holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
     if given["ignore_demands"]:
         show.say("What people demand for themselves was not checked: it was set aside.")
     if as_json:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
-        show.document("check", {"holds": holds, **choice, "verdicts": found})
+        more = {"release": standing} if standing else {}
+        figures = smallest_figures(verdicts)
+        show.document("check", {"holds": holds, **figures, **choice, **more, "verdicts": found})
     else:
         show_verdicts(verdicts)
+        show.show_smallest(verdicts)
         show_failing(verdicts)
+        show_standing(standing)
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
+    if not as_json and not holds:
+        show.say(next_step(verdicts, standing))
     return 0 if holds else PrivacyError.exit_code
 
 
@@ -121,9 +133,10 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
     if people is None:
         first = tables[0].collect()
         declared = as_schema(given["schema"]) if given["schema"] else first.schema
-        held = with_roles(first.with_schema(declared), given).schema
+        tables[0] = with_roles(first.with_schema(declared), given)
+        held = tables[0].schema if given["schema"] else None
     with show.working("Looking at the releases together"):
-        found = audit_releases(*tables, schema=held if held and held.quasi else None, people=people)
+        found = audit_releases(*tables, schema=held, people=people)
     if json_too:
         show.document("check", found.to_dict())
     else:
@@ -147,6 +160,53 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
         for text in (*(one.sentence for one in found.witnesses), *found.reasons):
             show.say(text)
     return 0 if found.holds else PrivacyError.exit_code
+
+
+def smallest_figures(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """The smallest class and the highest risk, as other verbs name them."""
+    known = [one.smallest for one in verdicts if one.smallest]
+    return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
+
+
+def record_standing(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a release file says of itself, and whether its rows are those that were released."""
+    from halfmask.release.record import unchanged
+
+    if not facts:
+        return {}
+    promises = [dict(one) for one in facts.get("promises", ())]
+    found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
+    same = unchanged(file, facts)
+    return found if same is None else {**found, "unchanged": same}
+
+
+def show_standing(standing: Mapping[str, Any]) -> None:
+    """Say what a release file says of itself."""
+    if not standing:
+        return
+    if standing.get("unchanged"):
+        show.say("The rows are those that were released: their hash is the one in the record.")
+    personal = [one["model"] for one in standing["promises"] if "personal" in one["model"]]
+    if personal:
+        show.say(
+            f"{', '.join(dict.fromkeys(personal))}: kept when it was released. What people "
+            "demanded did not leave with the rows, so it cannot be looked at again here."
+        )
+
+
+def next_step(verdicts: Sequence[Verdict], standing: Mapping[str, Any]) -> str:
+    """What to do where something does not hold."""
+    if standing.get("unchanged") is False:
+        return (
+            "The rows are not those that were released: the file was changed afterwards. Take the "
+            "released file again, or release the changed rows with halfmask anonymize."
+        )
+    broken = ", ".join(dict.fromkeys(one.model for one in verdicts if not one.holds))
+    return (
+        f"Not kept: {broken}. Do not publish this table as it is: halfmask anonymize with the same "
+        "promises releases it with them kept; halfmask assess says which columns make people stand "
+        "out."
+    )
 
 
 _NAMED = 8  # values of a group that are printed
@@ -308,7 +368,7 @@ def deliver(
         show.csv(release.to_arrow())
     elif output:
         release.write(output)
-        show.say(f"The release is in {output}.")
+        show.say(f"The release is in {output}{_beside(release, output)}.")
     if report:
         release.report(report)
         show.say(f"The report is in {report}.")
@@ -316,18 +376,55 @@ def deliver(
         show.say("Nothing was written: give -o FILE to keep the release.")
 
 
+def _beside(release: Release, output: str) -> str:
+    """Where the release says what it is."""
+    from halfmask.release.files import holds_metadata
+    from halfmask.table.read import schema_beside
+
+    if release.schema is None:
+        return ""
+    if holds_metadata(output):
+        return ", with its schema and promises in it"
+    return f", its schema and promises in {schema_beside(Path(output))}"
+
+
 def show_release(release: Release, *, to: str = "stdout") -> None:
-    """Print what was promised and what it cost."""
+    """Print what was promised, what it cost and what was done to each column."""
     show_verdicts(release.verdicts, to=to)
     facts: list[tuple[str, Any]] = [
         ("rows that leave", len(release)),
         ("rows left out", release.suppressed),
-        ("loss (0 to 1)", release.loss),
+        ("loss", show.percent(release.loss) if release.loss is not None else None),
+        ("method", release.method),
     ]
+    if release.risk is not None:
+        from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+        facts += [
+            (SMALLEST, release.risk.smallest),
+            (HIGHEST, show.percent(release.risk.prosecutor)),
+            (MEAN, show.percent(release.risk.marketer)),
+        ]
     show.table("Release", ("", ""), facts, to=to)
-    if release.levels:
-        show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
+    if release.tried:
+        show.table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
+    done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
+    if done:
+        show.table("What was done", ("column", "now"), done, to=to)
     show.notes(release)
+
+
+def _attempts(release: Release) -> list[tuple[Any, ...]]:
+    """The methods that were looked at, for whoever holds the table."""
+    return [
+        (
+            one.method,
+            "" if one.loss is None else one.loss,
+            "" if one.seconds is None else f"{one.seconds:.1f}",
+            "released" if one.method == release.method else one.reason or "",
+        )
+        for one in release.tried
+    ]
 
 
 _SETTINGS = (
@@ -344,11 +441,13 @@ _SETTINGS = (
 @_suppression
 @click.option(
     "--method",
-    help="optimal (default), local; personal (default with people's own "
-    "demands), k-member, mdav, mondrian, exact; cocluster, cocluster-sets, cocluster-mode.",
+    help="auto (default): what loses least of those that follow; optimal (one level per column, "
+    "recodes new rows), local; personal, mondrian, k-member, mdav, exact; cocluster, "
+    "cocluster-sets, cocluster-mode.",
 )
 @click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
-@click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
+@click.option("--labels", type=click.Choice(["tight", "levels", "sets"]),
+              help="What classes publish: ranges and common labels, labels, or sets of values.")  # fmt: skip
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
 @click.option(
     "--on-infeasible",
@@ -390,10 +489,12 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"], given["recoding"])
+    refuse_bad_outputs(file, output, given["report"], given["recoding"], beside=True)
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+    if given["recoding"] and "method" not in settings:
+        settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
     deliver(release, output, given["report"])
@@ -429,7 +530,7 @@ def recode_command(
     from halfmask.release.recoding import Recoding
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"])
+    refuse_bad_outputs(file, output, given["report"], beside=True)
     saved = Recoding.load(recoding)
     table = load(file, given)
     wanted = models(given, table.schema)
@@ -445,7 +546,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
-    "bins", "intervals", "strategy", "mode", "time_limit",
+    "bins", "intervals", "strategy", "mode", "labels", "time_limit",
 )  # fmt: skip
 
 
@@ -460,6 +561,8 @@ _OPTIONS = (
 @_intervals
 @click.option("--strategy", help="cocluster: how groups grow to k: climb (default) or targeted.")
 @click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
+@click.option("--labels", is_flag=True, default=None,
+              help="cocluster: numbers leave as the intervals that they lie in.")  # fmt: skip
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.table.read import INSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -121,10 +122,16 @@ def write_table(
     table: pa.Table,
     path: str | PathLike[str],
     file: Callable[[str | PathLike[str]], AbstractContextManager[Path]] = whole_file,
+    inside: bytes | None = None,
 ) -> None:
-    """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``."""
+    """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``.
+
+    ``inside`` is what a file that can hold it says of itself.
+    """
     kind = table_kind(path)
     table = _each(table, _without_runs)
+    if inside is not None:
+        table = table.replace_schema_metadata({INSIDE: inside})
     with file(path) as temporary:
         if kind == ".parquet":
             import pyarrow.parquet as pq
@@ -154,6 +161,11 @@ def _without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _each(table: pa.Table, change: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> pa.Table:
     return pa.table([change(column) for column in table.columns], names=table.column_names)
+
+
+def holds_metadata(path: str | PathLike[str]) -> bool:
+    """Whether a file of this kind can say something of itself."""
+    return table_kind(path) in (".parquet", ".feather", ".arrow")
 
 
 def table_kind(path: str | PathLike[str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import PrivacyError
-from halfmask.release.document import AS_IT_WAS, plain, versions
+from halfmask.release.document import AS_IT_WAS, plain, published_verdict, risk_figures, versions
 from halfmask.release.files import (
     duckdb_relation,
     pandas_frame,
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.figures import ColumnBound
+    from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.candidate import Attempt
     from halfmask.release.demands import DemandsStatement, NoisyDemands
     from halfmask.release.document import ColumnChange
     from halfmask.release.partition import ClassSizes
     from halfmask.release.recoding import Recoding
     from halfmask.table.rows import Incoming
+    from halfmask.table.schema import Schema
 
 DOOR = object()
 
@@ -82,10 +85,14 @@ class Release:
         levels: the level per column where every row got the same, else None.
         suppressed: how many rows do not leave.
         classes: the sizes of the published classes, in bins.
+        risk: how likely people are found in these classes, counted by the door.
         columns: what was done to each column of the original table.
         recoding: how new rows can be recoded in the same way; None where they cannot.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
+        tried: the methods that were looked at where none was named, with what each loses and how
+            long it took; documents say no time, and no loss of rows that do not leave.
+        schema: what the released columns are, for whoever reads the rows; None where no roles are.
     """
 
     kind: ClassVar[str] = "release"
@@ -103,10 +110,13 @@ class Release:
     loss: float | None = None
     suppressed: int = 0
     classes: ClassSizes | None = None
+    risk: Reidentification | None = None
     columns: tuple[ColumnChange, ...] = ()
     recoding: Recoding | None = None
     metric: str = "none"
     gap: float | None = None
+    tried: tuple[Attempt, ...] = ()
+    schema: Schema | None = None
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
@@ -178,8 +188,26 @@ class Release:
         return convert()
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the released rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self.to_arrow(), path)
+        """Write the released rows to a file whose suffix says the kind, whole or not at all.
+
+        A release of a table says in the file, or in a ``.toml`` beside a text file, what its
+        columns are, what was promised and which rows these are: ``halfmask check`` reads it.
+        """
+        if self.schema is None:
+            write_table(self.to_arrow(), path)
+            return
+        from halfmask.release.record import Record, write_release
+
+        facts = {
+            "made_with": f"halfmask {self.versions.get('halfmask', 'unknown')}",
+            "method": self.method,
+            "rows": self.rows,
+            "suppressed": self.suppressed,
+            "loss": self.loss,
+            **({} if self.risk is None else risk_figures(self.risk)),
+        }
+        record = Record.of(self.schema, self.models, self.columns, facts)
+        write_release(self.to_arrow(), path, record)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""
@@ -231,7 +259,6 @@ class Release:
     def _facts(self) -> dict[str, Any]:
         """What the document of this kind of release says, in its order."""
         total = self.rows + self.suppressed
-        hidden = {"required": None, "achieved": None}
         return {
             "outcome": self._outcome(),
             "rows": {
@@ -242,15 +269,17 @@ class Release:
             },
             "models": [model.to_dict() for model in self.models],
             "verdicts": [
-                v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
+                published_verdict(v, personal=v.model in self._personal()) for v in self.verdicts
             ],
             "loss": self.loss,
             "levels": self.levels,
             "columns": [column.to_dict() for column in self.columns],
             "classes": None if self.classes is None else self.classes.to_dict(),
+            "risk": None if self.risk is None else risk_figures(self.risk),
             "method": self.method,
             "metric": self.metric,
             "gap": self.gap,
+            **({"tried": [one.to_dict() for one in self.tried]} if self.tried else {}),
             "steps": len(self.recoding.steps) if self.recoding is not None else 0,
             "parameters": dict(self.parameters),
             **({"statement": dict(self.statement)} if self.statement else {}),
@@ -331,6 +360,24 @@ class Answer(Release):
     def levels(self) -> tuple[AnswerLevel, ...]:  # type: ignore[override] # of rows, not of columns
         """The chain, with the number of rows published at each level."""
         return self.chain
+
+    @property
+    def coverage(self) -> tuple[str, ...]:
+        """How many people the rows cover, and why not the others, in sentences."""
+        out = [f"{len(self):,} rows; {self.people:,} people could be published."]
+        for reason, people in self.withheld.items():
+            many = "nobody, or too few to say" if people is None else f"{people:,} people"
+            out.append(f"Withheld, {reason}: {many}.")
+        return tuple(out)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the rows; whom they cover stands in the file, or beside a text file."""
+        from halfmask.release.record import ABOUT_ANSWER, Record, write_release
+        from halfmask.table.schema import Schema
+
+        facts = {"format": "halfmask.answer/1", "sql": self.sql, "people": self.people,
+                 "coverage": list(self.coverage)}  # fmt: skip
+        write_release(self.to_arrow(), path, Record(Schema(), facts, ABOUT_ANSWER))
 
     def _summary(self) -> str:
         used = ", ".join(f"level {x.level}: {x.rows}" for x in self.chain if x.rows)

@@ -26,7 +26,8 @@ from halfmask.models.m_invariance import MInvariance
 from halfmask.models.needs import prepare
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
-from halfmask.release.partition import RowPartition, as_text
+from halfmask.release.labels import as_text
+from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns
 from halfmask.release.series import SeriesCandidate, seal_series
 from halfmask.release.signatures import SeriesLedger
@@ -136,6 +137,11 @@ def _columns(table: Table, invariance: MInvariance) -> tuple[str, ...]:
             f"Column {more[0]!r} would leave beside {invariance.column!r}: a series publishes the "
             "quasi-identifiers and one sensitive column. Give it the role identifier, so that it "
             "stays."
+        )
+    if table.encode(invariance.column).values.null_count:
+        raise InputError(
+            f"Column {invariance.column!r} has missing values, among which nobody can hide in a "
+            "series: fill them in, or leave these people out."
         )
     people = table.encode(schema.person)
     if people.values.null_count or len(people.values) < len(table):
