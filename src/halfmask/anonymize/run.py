@@ -129,6 +129,8 @@ def anonymize(
     if previous is not None and pseudonym is not None:
         raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
     if previous is not None:
+        if suppression:
+            raise ParameterError("suppression", suppression, "0 with previous=")
         return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")

@@ -133,9 +133,10 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
     if people is None:
         first = tables[0].collect()
         declared = as_schema(given["schema"]) if given["schema"] else first.schema
-        held = with_roles(first.with_schema(declared), given).schema
+        tables[0] = with_roles(first.with_schema(declared), given)
+        held = tables[0].schema if given["schema"] else None
     with show.working("Looking at the releases together"):
-        found = audit_releases(*tables, schema=held if held and held.quasi else None, people=people)
+        found = audit_releases(*tables, schema=held, people=people)
     if json_too:
         show.document("check", found.to_dict())
     else:
