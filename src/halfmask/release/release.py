@@ -5,19 +5,24 @@ The token ``DOOR`` is known to the sealing code only: without it no release come
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import PrivacyError
-from halfmask.release.document import AS_IT_WAS, plain, published_verdict, risk_figures, versions
+from halfmask.release.document import (
+    AS_IT_WAS,
+    certificate_facts,
+    plain,
+    published_verdict,
+    risk_figures,
+    versions,
+)
 from halfmask.release.files import (
     duckdb_relation,
     pandas_frame,
     polars_frame,
-    report_kind,
     restore,
-    whole_file,
+    write_report,
     write_table,
 )
 
@@ -220,14 +225,16 @@ class Release:
         )
         return found
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            text = self._page()
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def report(self, path: str | PathLike[str], **about: Any) -> None:
+        """Write the report as ``.json``, or as a self-contained ``.html`` or ``.pdf`` page.
+
+        The page of a table is a certificate to be signed; ``about`` says what only whoever releases
+        it knows: ``title``, ``by`` (who releases it), ``original`` (the name of the table),
+        ``file`` (the released file, whose hash is then told), ``command`` (how it was made).
+        """
+        facts = certificate_facts(**about)
+        document = self.to_dict() | ({"certificate": facts} if about else {})
+        write_report(path, document, lambda: self._page(facts))
 
     def _untouched(self) -> dict[str, Incoming]:
         """What columns were whose values leave as they are; text stays text in any case."""
@@ -302,11 +309,11 @@ class Release:
             return ""
         return f" {self.statement['measured']['true_cells']:.1%} of the published cells are true."
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:
         """The report as a self-contained page."""
         from halfmask.report import render
 
-        return render(self.to_dict())
+        return render({**self.to_dict(), "certificate": dict(facts)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +399,7 @@ class Answer(Release):
             "sql": self.sql,
         }
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_answer
 
         rows = [list(row.values()) for row in self._arrow.to_pylist()]
@@ -452,7 +459,7 @@ class PrivateRelease(Release):
             f"at most {member.after:.1%} instead of {member.before:.0%}."
         )
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import rendered
 
         return rendered("private.html", document=self.to_dict())
@@ -492,7 +499,7 @@ class SyntheticRelease(Release):
             "interval)."
         )
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_page
 
         return render_page(self.to_dict())

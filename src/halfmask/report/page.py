@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 _HOME = resources.files("halfmask.report")
 
 
+_UNSIGNED: dict[str, Any] = dict.fromkeys(("title", "by", "original", "file", "command"), "") | {
+    "date": "(see the signature)"
+}
+
+
 def render(document: dict[str, Any]) -> str:
     """The page for the document of a release (see docs/release.md for its shape).
 
@@ -55,6 +60,8 @@ def render(document: dict[str, Any]) -> str:
     return rendered(
         "release.html",
         document=document,
+        certificate={**_UNSIGNED, **document.get("certificate", {})},
+        say=sentences,
         quasi=quasi(document),
         plots=plots(document),
         bin_label=bin_label,
