@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InternalError
 from halfmask.release import Candidate, RowPartition, seal
-from halfmask.release.partition import Nodes, Ranges
+from halfmask.release.labels import Nodes, Ranges
 
 PEOPLE = pa.table(
     {

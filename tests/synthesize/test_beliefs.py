@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from halfmask.synthesize.cocluster import draw, draw_values
+from halfmask.synthesize.draw import draw, draw_values
 from halfmask.synthesize.inference import Beliefs, junction_tree, spread
 from halfmask.synthesize.marginals import Target, fit_beliefs
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
-from halfmask.anonymize.partition.methods import METRIC
+from halfmask.anonymize.auto import AUTO, Choice, try_methods
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
-from halfmask.anonymize.partition.run import Settings
+from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.anonymize.remaining import search_remaining
@@ -52,20 +52,21 @@ if TYPE_CHECKING:
 RECODINGS = {"optimal": optimal.solve, "local": local.solve}
 # Labels of a perturbing method may be false for some rows.
 PERTURBING = ("cocluster", "cocluster-sets", "cocluster-mode")
-METHODS = (*RECODINGS, *PARTITIONS, *PERTURBING)
+METHODS = (AUTO, *RECODINGS, *PARTITIONS, *PERTURBING)
 _EFFORT = ("suppression", "seed", "time_limit")
 
 
 def anonymize(
     table: Table,
     *models: Model,
-    method: str | None = None,
+    method: str = AUTO,
     suppression: float = 0.0,
     metric: str | Metric | None = None,
     seed: int | None = None,
     time_limit: float | None = None,
     policies: object = None,
     demands: DemandsChoice = "keep",
+    previous: object = None,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -76,19 +77,22 @@ def anonymize(
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared.
         models: the promises to keep, all at once.
-        method: ``"optimal"`` (one level per column, proven best; the default), ``"local"`` (levels
-            differ between classes, which loses less), or a division of the rows into classes with
-            tight labels: ``"personal"`` (the default where people state own demands),
-            ``"k-member"``, ``"mdav"``, ``"mondrian"`` or ``"exact"`` (small tables); for many
-            columns and at the price of some false cells, ``"cocluster"``, ``"cocluster-sets"`` or
-            ``"cocluster-mode"``.
+        method: ``"auto"`` tries the methods that can keep the promises, cheapest first, and
+            releases what loses least (``release.tried`` says which). ``"optimal"``: one level per
+            column, proven best of these, which recodes new rows in the same way; ``"local"``:
+            levels differ between classes; or a division of the rows into classes:
+            ``"personal"``, ``"mondrian"``, ``"k-member"``, ``"mdav"``, ``"exact"`` (small
+            tables); for many columns and at the price of some false cells, ``"cocluster"``,
+            ``"cocluster-sets"`` or ``"cocluster-mode"``.
         suppression: the share of rows that may be left out, 0 to 1; divisions leave none out.
-        metric: what to minimize, by name or as a metric; default ``"loss"``, for divisions
-            ``"dbil"``.
+        metric: what to minimize, by name or as a metric; default ``"loss"``. Divisions know
+            ``"dbil"`` too: the distances of the rows of a class.
         seed: for methods that draw at random; the others ignore it.
-        time_limit: seconds; the best found by then is released with its proven gap.
+        time_limit: seconds for all searches together; the best found by then is released.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
+        previous: the ledger of a series (a file, made where there is none, or a SeriesLedger): the
+            next release of a changing table, with ``MInvariance``; see docs/series.md.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -105,7 +109,7 @@ def anonymize(
         ...     pa.table({"age": [31, 34, 52, 58], "sex": ["f", "f", "m", "m"]}),
         ...     schema={"age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}},
         ...             "sex": "quasi"})
-        >>> hm.anonymize(people, hm.KAnonymity(2)).levels
+        >>> hm.anonymize(people, hm.KAnonymity(2), method="optimal").levels
         {'age': 1, 'sex': 0}
     """
     refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
@@ -116,29 +120,93 @@ def anonymize(
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
-    method = method or _default(models, metric, suppression)
+    if previous is not None:
+        return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
     _require(table, method, suppression, seed, time_limit)
-    if options and method in RECODINGS:
-        name, value = next(iter(options.items()))
-        raise ParameterError(name, value, "it only with " + ", ".join((*PARTITIONS, *PERTURBING)))
-    effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
-
-    def search(rows: Table, share: float | Fraction) -> Candidate:
-        given = {**effort, "suppression": share}
-        if method in PERTURBING:
-            return _perturb(rows, models, method, metric, {**given, **options})
-        rows = prepare(settled(rows), models)
-        check_hierarchies(rows)
-        if method in PARTITIONS:
-            name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
-            return divided(rows, models, Settings(method, name, seed, time_limit, options))
-        return _recode(rows, models, method, "loss" if metric is None else metric, given)
-
+    _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
-    found = search_remaining(table, models, search, suppression=suppression, unmet=unmet)
-    return seal(replace(found, demands=demands))
+
+    def run(name: str, limit: float | None) -> Candidate:
+        given = options if method != AUTO else _fitting(name, options)
+        effort = {"suppression": suppression, "seed": seed, "time_limit": limit}
+
+        def search(rows: Table, share: float | Fraction) -> Candidate:
+            return _search(rows, models, name, metric, {**effort, "suppression": share, **given})
+
+        return search_remaining(table, models, search, suppression=suppression, unmet=unmet)
+
+    if method != AUTO:
+        return seal(replace(run(method, time_limit), demands=demands))
+    choice = Choice(models, metric, suppression, time_limit, options)
+    found, tried = try_methods(table, choice, run)
+    parameters = {**found.parameters, "time_limit": time_limit}
+    return seal(replace(found, demands=demands, tried=tried, parameters=parameters))
+
+
+def _search(
+    rows: Table,
+    models: Sequence[Model],
+    method: str,
+    metric: str | Metric | None,
+    given: dict[str, Any],
+) -> Candidate:
+    """The candidate of one method; ``given`` is its effort and its options."""
+    if method in PERTURBING:
+        return _perturb(rows, models, method, metric, given)
+    rows = prepare(settled(rows), models)
+    check_hierarchies(rows)
+    effort = {name: given[name] for name in _EFFORT}
+    options = {name: value for name, value in given.items() if name not in _EFFORT}
+    if method == "local" and options:  # its classes, with labels of their own
+        settings = Settings("personal", "loss", effort["seed"], effort["time_limit"], options)
+        return replace(divided(rows, models, settings), method=method)
+    if method in PARTITIONS:
+        own = PARTITIONS[method].metrics[0]
+        name = own if metric is None else metric if isinstance(metric, str) else metric.name
+        settings = Settings(method, name, effort["seed"], effort["time_limit"], options)
+        return divided(rows, models, settings)
+    return _recode(rows, models, method, "loss" if metric is None else metric, effort)
+
+
+def _fitting(method: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that a method knows of those given to all."""
+    if method in RECODINGS:
+        sets = method == "local" and options.get("labels") == "sets"
+        return {"labels": "sets"} if sets else {}
+    known = (*OPTIONS, *PARTITIONS[method].options)
+    return {name: value for name, value in options.items() if name in known}
+
+
+def _refuse_options(method: str, options: dict[str, Any]) -> None:
+    """Refuse options that the method does not know."""
+    if method == AUTO:
+        known = {name for one in PARTITIONS.values() for name in one.options} | set(OPTIONS)
+        unknown = [name for name in options if name not in known]
+    else:
+        known = {"labels"} if method == "local" and options.get("labels") == "sets" else set()
+        unknown = [name for name in options if name not in known] if method in RECODINGS else []
+    if unknown:
+        name = unknown[0]
+        raise ParameterError(
+            name, options[name], "it only with " + ", ".join((*PARTITIONS, *PERTURBING))
+        )
+
+
+def _continue(
+    table: Table,
+    models: Sequence[Model],
+    previous: object,
+    named: tuple[str, str | Metric | None],
+    given: dict[str, Any],
+) -> Release:
+    """The next release of a series."""
+    from halfmask.series.invariance import publish  # loads the ledger and the door of series
+
+    if named not in ((AUTO, None), ("m-invariance", None)):
+        raise ParameterError("method", named[0], "none with previous=, and no metric")
+    return publish(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
 
 
 def _perturb(
@@ -162,13 +230,6 @@ def _perturb(
         )
     settings = coclustering.GroupingSettings(method, **given)
     return coclustering.group(table, models, settings)
-
-
-def _default(models: Sequence[Model], metric: str | Metric | None, suppression: float) -> str:
-    """The method where none is named: people's own demands are best met by a division."""
-    own = any(model.policy for model in models if isinstance(model, Model))
-    fits = own and metric in (None, METRIC) and not suppression
-    return "personal" if fits and not any(m.whole or m.population for m in models) else "optimal"
 
 
 def _recode(

@@ -377,7 +377,8 @@ def assess(
             ``read``); or the name of a file with a schema beside it.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
-        weights: a column that says how many people of the population each row stands for.
+        weights: a column that says how many people of the population each row stands for; unless a
+            population or fraction is given, that of the schema.
         size: the largest column sets that are looked at.
         k: fewer people than this are too few in the population.
         limit: the highest acceptable risk.
@@ -392,7 +393,10 @@ def assess(
     require_fraction(fraction)
     require_whole("size", size, 1)
     require_whole("k", k, 1)
-    held = count_tuples(as_table(table), _read, weights=weights)
+    rows = as_table(table)
+    if weights is None and population is None and fraction is None:
+        weights = rows.schema.weight
+    held = count_tuples(rows, _read, weights=weights)
     held.table.schema.require_quasi()
     if not len(held.table):
         raise InputError("The table has no rows: there is nothing to assess.")

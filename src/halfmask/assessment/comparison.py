@@ -17,7 +17,7 @@ from halfmask.metrics.discrimination.release_rates import (
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.attack import Doubts, doubts
 from halfmask.metrics.risk.attack import targets as whom
-from halfmask.metrics.risk.differencing import differencing, singling_out_together
+from halfmask.metrics.risk.differencing import singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure, minimality
 from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
@@ -43,6 +43,7 @@ from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
 from halfmask.report.words import percent_text
+from halfmask.series.compared import differencing_audited
 from halfmask.table.classes import classes_of
 from halfmask.table.document import Result
 from halfmask.table.schema import Column, Schema
@@ -166,7 +167,7 @@ class Comparing:
     @cached_property
     def differencing(self) -> Differencing | None:
         """What both releases tell together."""
-        return None if self.earlier is None else differencing(self.sides, self.earlier)
+        return None if self.earlier is None else differencing_audited(self.sides, self.earlier)
 
     @cached_property
     def linkage(self) -> Linkage:
@@ -623,6 +624,8 @@ def _show_differencing(one: Differencing | None, _: Comparison) -> Iterator[Find
         said = "not measured: give the earlier release (--earlier), if there is one"
         yield Finding("differencing", sentence=said)
         return
+    for sentence in one.witnesses:
+        yield Finding("differencing, who came and left", sentence=sentence)
     yield Finding("differencing", after=one.alone, meaning="people left alone")
     smaller = "people in smaller classes than in either release"
     yield Finding("differencing", after=one.smaller, meaning=smaller)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.anonymize import local, optimal
+from halfmask.anonymize.auto import AUTO
 from halfmask.anonymize.groupings import SharedGroupings
 from halfmask.anonymize.optimal import LatticeBounds
 from halfmask.anonymize.partition.run import Settings, candidate
@@ -23,6 +24,7 @@ from halfmask.assessment.points import (
     Figures,
     Frontier,
     Point,
+    keep_least_lost,
     level_map,
     mark_best,
     require_axes,
@@ -37,6 +39,7 @@ from halfmask.assessment.settings import (
     require_people,
     require_tables,
     sort_tuples,
+    spread_auto,
 )
 from halfmask.engines.read import as_table
 from halfmask.engines.tuples import add_policies, count_tuples
@@ -60,6 +63,7 @@ from halfmask.release.partition import RowPartition, table_loss
 from halfmask.table.classes import classes_of, distinct
 from halfmask.table.hierarchies.parse import settled
 from halfmask.table.hierarchies.tree import check_hierarchies
+from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
@@ -78,7 +82,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice
     from halfmask.table.classes import Classes
-    from halfmask.table.table import Table
 
     Progress = Callable[[int, int], None]
 
@@ -112,13 +115,14 @@ def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Po
                 time_limit=effort.time_limit,
                 demands=effort.demands,
             )
-            return Point.of(setting, finished_figures(table, made), made.gap)
+            return Point.of(setting, finished_figures(table, made), made.gap, effort.seed)
         how = Settings(setting.method, seed=effort.seed, time_limit=effort.time_limit)
         found = candidate(table, setting.models, how)
     except UnsatisfiableError:
         return None
     assert isinstance(found.recoding, RowPartition)  # noqa: S101 - divisions make nothing else
-    return Point.of(setting, measure.of_classes(found.recoding, found.step), found.gap)
+    figures = measure.of_classes(found.recoding, found.step)
+    return Point.of(setting, figures, found.gap, effort.seed)
 
 
 def given_point(table: Table, name: str, release: ReleasedRows | Table) -> Point:
@@ -386,7 +390,7 @@ DRAWS = 5
 def frontier(
     table: Table | str | PathLike[str],
     *models: Model | Sequence[Model],
-    methods: Sequence[str] = ("optimal",),
+    methods: Sequence[str] = (AUTO,),
     suppression: Sequence[float] = SUPPRESSION,
     metric: str = "loss",
     risk: str = "mean",
@@ -412,8 +416,9 @@ def frontier(
             elsewhere, recodings are tried on what an engine counts of them; what needs the rows
             themselves has them collected.
         models: promises; a list means alternatives, and one of each list is combined.
-        methods: as for ``anonymize``: recodings (``"optimal"``, ``"local"``), divisions
-            (``"mondrian"``, ``"mdav"``, ``"k-member"``, ``"personal"``), ``"cocluster"``.
+        methods: as for ``anonymize``: ``"auto"`` (what loses least of those that it would try),
+            recodings (``"optimal"``, ``"local"``), divisions (``"mondrian"``, ``"mdav"``,
+            ``"k-member"``, ``"personal"``), ``"cocluster"``.
         suppression: shares of rows that recodings may leave out.
         metric: what each recoding minimizes.
         risk: the risk by which settings are compared: ``"mean"``, ``"highest"`` or ``"inference"``.
@@ -450,6 +455,7 @@ def frontier(
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     refuse_contradiction(promised, demands)
     stated = add_policies(as_table(table), policies)
+    at_hand = isinstance(stated, Table)
     if needs_rows(stated.schema, wanted) or epsilons or releases:
         stated = stated.collect()
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
@@ -461,21 +467,23 @@ def frontier(
             [replace(one, models=demanded(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
+    wanted = spread_auto(wanted, held.table, metric, rows=at_hand)
     done = _Outcomes(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
     _promises(held, wanted, metric, Effort(seed, time_limit, demands), done)
     for epsilon in epsilons:
         done.add(private_point(held.table, epsilon, synthesizer, domains, draws))
     for name, made in (releases or {}).items():
         done.add(given_point(held.table, name, made))
-    compared = utility or utility_of(done.points)
+    points = keep_least_lost(done.points)
+    compared = utility or utility_of(points)
     return Frontier(
         held.rows,
-        tuple(mark_best(done.points, risk, compared)),
-        tuple(done.impossible),
-        tuple(done.undecided),
+        tuple(mark_best(points, risk, compared)),
+        _names(done.impossible, points),
+        _names(done.undecided, points),
         risk,
         compared,
-        order_notes(own, _notes(held, done.points, compared)),
+        order_notes(own, _notes(held, points, compared)),
         own,
     )
 
@@ -485,8 +493,8 @@ class _Outcomes:
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.points: list[Point] = []
-        self.impossible: list[str] = []
-        self.undecided: list[str] = []
+        self.impossible: list[Setting] = []
+        self.undecided: list[Setting] = []
         self._total, self._progress, self._count = total, progress, 0
         if progress is not None:
             progress(0, total)
@@ -496,10 +504,21 @@ class _Outcomes:
         if point is not None:
             self.points.append(point)
         elif setting is not None:
-            (self.undecided if gap == inf else self.impossible).append(setting.name)
+            (self.undecided if gap == inf else self.impossible).append(setting)
         self._count += 1
         if self._progress is not None:
             self._progress(self._count, self._total)
+
+
+def _names(failed: Sequence[Setting], points: Sequence[Point]) -> tuple[str, ...]:
+    """The settings that gave nothing; of methods tried for ``"auto"``, where none gave anything."""
+    promised = {repr(point.models) for point in points}
+    lacking = [
+        one if not one.auto else replace(one, method=AUTO)
+        for one in failed
+        if not one.auto or repr(tuple(m.to_dict() for m in one.models)) not in promised
+    ]
+    return tuple(dict.fromkeys(one.name for one in lacking))
 
 
 def _promises(

@@ -58,6 +58,7 @@ limit_option = click.option(
     help="proposed: from each column's values; auto: from how the columns go together.",
 )
 @click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
+@click.option("--details", "-v", is_flag=True, help="All that was seen of each column.")
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
 def describe_command(
@@ -68,6 +69,7 @@ def describe_command(
     table: str | None,
     hierarchies: str,
     intervals: str | None,
+    details: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -95,15 +97,43 @@ def describe_command(
     if as_json:
         show.document("describe", found.to_dict())
     elif output != STDOUT:
-        _show_description(found)
+        _show_description(found, details=details)
 
 
-def _show_description(found: Description) -> None:
-    columns = [(c.name, c.role, c.kind, c.distinct, c.missing, c.why) for c in found.columns]
-    headings = ("column", "role", "kind", "distinct", "missing", "why")
-    show.table(f"Proposed schema, from {found.rows:,} rows", headings, columns)
+_MANY = 20  # columns, from which on those of one role and reason share a line
+_NAMED = 8
+_SHOWN = 30
+
+
+def _show_description(found: Description, *, details: bool) -> None:
+    title = f"Proposed schema, from {found.rows:,} rows and {len(found.columns):,} columns"
+    if details or len(found.columns) <= _MANY:
+        columns = [
+            (c.name, c.role, c.kind, c.distinct, c.missing, c.why if details else c.reason)
+            for c in found.columns
+        ]
+        headings = ("column", "role", "kind", "distinct", "missing", "why")
+        show.table(title, headings, columns)
+    else:
+        _show_roles(found, title)
     for note in found.notes:
         show.say(note)
+    if not details:
+        show.say("All that was seen of each column: --details.")
+
+
+def _show_roles(found: Description, title: str) -> None:
+    """Columns of one role and reason in one line, so that many fit on a screen."""
+    from halfmask.table.names import listed
+
+    shared: dict[tuple[str, str], list[str]] = {}
+    for column in found.columns:
+        shared.setdefault((column.role, column.reason), []).append(column.name)
+    rows = [
+        (role, len(names), reason, listed(names, _NAMED))
+        for (role, reason), names in sorted(shared.items(), key=lambda item: item[0])
+    ]
+    show.table(title, ("role", "columns", "why", "which"), rows)
 
 
 @click.command("assess")
@@ -192,13 +222,20 @@ def _show_classes(found: Assessment) -> None:
     show_criteria([one.to_dict() for one in found.criteria])
     sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
     show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
-    columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in found.columns]
+    most = sorted(found.columns, key=lambda c: -c.unique_share)[:_SHOWN]
+    shown = found.columns if len(found.columns) <= _SHOWN else most
+    columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in shown]
+    few = f", the {_SHOWN} that single out most of {len(found.columns)}"
+    few = few if len(found.columns) > _SHOWN else ""
     show.table(
-        "Quasi-identifiers",
+        f"Quasi-identifiers{few}",
         ("column", "distinct values", "missing", "rows alone by this column"),
         columns,
     )
-    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in found.advice]
+    advice = found.advice
+    if len(advice) > _SHOWN:
+        advice = sorted(advice, key=lambda a: a.removed)[:_SHOWN]
+    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in advice]
     show.table(
         "Rows alone in their class, if one column is",
         ("column", "as it is", "one level up", "removed"),

@@ -175,7 +175,7 @@ _SHOWN = 40  # settings that are printed; --json and -o hold all
 @source
 @POPULATION
 @demand_options
-@click.option("--method", default="optimal", show_default=True, metavar="A,B", help="Methods.")
+@click.option("--method", default="auto", show_default=True, metavar="A,B", help="Methods.")
 @click.option(
     "--suppression", default="0,0.02,0.05", show_default=True, help="Shares of rows left out."
 )

@@ -25,6 +25,7 @@ from halfmask.cli.options import (
     refuse_two_documents,
     show_criteria,
     source,
+    with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
 from halfmask.errors import PrivacyError
@@ -37,23 +38,58 @@ if TYPE_CHECKING:
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
 
 
-@click.command("check", cls=PromiseCommand)
+class CheckCommand(PromiseCommand):
+    """``check``, whose option ``--against`` takes all names that follow it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give each of the names its own option."""
+        if "--against" in args:
+            at = args.index("--against")
+            end = next((i for i in range(at + 1, len(args)) if args[i][:1] == "-"), len(args))
+            each = [word for name in args[at + 1 : end] for word in ("--against", name)]
+            args = [*args[:at], *each, *args[end:]]
+            if not each:
+                raise click.UsageError("--against needs the files of two or more releases.", ctx)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """FILE may be left out where releases are looked at."""
+        found = super().get_params(ctx)
+        for one in found:
+            if one.name == "file":
+                one.required = False
+        return found
+
+
+@click.command("check", cls=CheckCommand)
 @source
 @POPULATION
 @demand_options
 @click.option("--failing", type=click.Path(), help="Write whose own demand is not met: .csv.")
+@click.option("--against", multiple=True, type=click.Path(), metavar="R1 R2 ...",
+              help="What these releases reveal together, in their order.")  # fmt: skip
 @engine_options
 @as_json
-def check_command(file: str, as_json: bool, **given: Any) -> int:
+def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     """Check promises on FILE as it stands, and what its people demand for themselves.
 
     The exit code is 2 where one of them does not hold. Who has less than they demand is named, for
     whoever holds the table.
 
+    With --against the releases named behind it are looked at together: what a reader of all of
+    them learns that none tells alone. FILE, if given, is the table of the people who are looked
+    for. The exit code is 2 where something is revealed, and where that is not known.
+
     Example: halfmask check people.csv --k 5 --l disease=3
+
+    Example: halfmask check --against may.parquet june.parquet --schema people.toml
     """
     from halfmask.models.check import check, recorded
 
+    if given["against"]:
+        return _check_series(file, given, json_too=as_json)
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
     facts = table.schema.release
     wanted = models(given, table.schema, stated=bool(recorded(table.schema)))
@@ -80,6 +116,49 @@ def check_command(file: str, as_json: bool, **given: Any) -> int:
     if not as_json and not holds:
         show.say(next_step(verdicts, standing))
     return 0 if holds else PrivacyError.exit_code
+
+
+def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) -> int:
+    """Print what releases reveal together."""
+    from halfmask.engines.read import read
+    from halfmask.models.options import read_models
+    from halfmask.series.audit import audit_releases
+    from halfmask.table.read import as_schema
+
+    if read_models(given, mark="--", population=lambda: None, needed=False):
+        raise click.UsageError("--against looks at releases: check promises in another call.")
+    people = load(file, given) if file else None
+    tables = [read(one) for one in given["against"]]
+    held = None if people is None else people.schema
+    if people is None:
+        first = tables[0].collect()
+        declared = as_schema(given["schema"]) if given["schema"] else first.schema
+        held = with_roles(first.with_schema(declared), given).schema
+    with show.working("Looking at the releases together"):
+        found = audit_releases(*tables, schema=held if held and held.quasi else None, people=people)
+    if json_too:
+        show.document("check", found.to_dict())
+    else:
+        rows = [
+            (one.kind, one.column, " and ".join(map(str, one.releases)), one.places, one.people,
+             one.fewest, one.values)
+            for one in found.witnesses
+        ]  # fmt: skip
+        headings = ("kind", "column", "releases", "places", "people", "fewest", "values left")
+        if rows:
+            show.table("Revealed together", headings, rows)
+        show.table("Releases", ("", ""), [
+            ("rows", ", ".join(f"{n:,}" for n in found.rows)),
+            ("cuts", found.cuts),
+            ("cuts proven to reveal nothing more", found.proven),
+            ("people where it is not known", found.undecided),
+            *((f"people told further: {name}", n) for name, n in found.narrowed.items()
+              if n is not None),
+        ])  # fmt: skip
+        show.say(found.sentence)
+        for text in (*(one.sentence for one in found.witnesses), *found.reasons):
+            show.say(text)
+    return 0 if found.holds else PrivacyError.exit_code
 
 
 def smallest_figures(verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -335,6 +414,7 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
         ("rows that leave", len(release)),
         ("rows left out", release.suppressed),
         ("loss", show.percent(release.loss) if release.loss is not None else None),
+        ("method", release.method),
     ]
     if release.risk is not None:
         from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
@@ -345,15 +425,31 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
             (MEAN, show.percent(release.risk.marketer)),
         ]
     show.table("Release", ("", ""), facts, to=to)
+    if release.tried:
+        show.table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
     done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
     if done:
         show.table("What was done", ("column", "now"), done, to=to)
     show.notes(release)
 
 
+def _attempts(release: Release) -> list[tuple[Any, ...]]:
+    """The methods that were looked at, for whoever holds the table."""
+    return [
+        (
+            one.method,
+            "" if one.loss is None else one.loss,
+            "" if one.seconds is None else f"{one.seconds:.1f}",
+            "released" if one.method == release.method else one.reason or "",
+        )
+        for one in release.tried
+    ]
+
+
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "score", "cut", "block", "classes", "bins", "intervals", "link",
+    "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
+    "intervals", "link",
 )  # fmt: skip
 
 
@@ -364,11 +460,13 @@ _SETTINGS = (
 @_suppression
 @click.option(
     "--method",
-    help="optimal (default), local; personal (default with people's own "
-    "demands), k-member, mdav, mondrian, exact; cocluster, cocluster-sets, cocluster-mode.",
+    help="auto (default): what loses least of those that follow; optimal (one level per column, "
+    "recodes new rows), local; personal, mondrian, k-member, mdav, exact; cocluster, "
+    "cocluster-sets, cocluster-mode.",
 )
 @click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
-@click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
+@click.option("--labels", type=click.Choice(["tight", "levels", "sets"]),
+              help="What classes publish: ranges and common labels, labels, or sets of values.")  # fmt: skip
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
 @click.option(
     "--on-infeasible",
@@ -384,6 +482,18 @@ _SETTINGS = (
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
+@click.option(
+    "--previous",
+    type=click.Path(),
+    metavar="LEDGER",
+    help="The next release of a series, with --m-invariance; its ledger.",
+)
+@click.option(
+    "--counterfeits",
+    type=float,
+    metavar="SHARE",
+    help="With --previous, the highest share of rows that stand for nobody.",
+)
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
 @_by
@@ -403,6 +513,8 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+    if given["recoding"] and "method" not in settings:
+        settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
     deliver(release, output, given["report"], _certificate(file, given))
@@ -455,7 +567,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
-    "bins", "intervals", "strategy", "mode", "time_limit",
+    "bins", "intervals", "strategy", "mode", "labels", "time_limit",
 )  # fmt: skip
 
 
@@ -470,6 +582,8 @@ _OPTIONS = (
 @_intervals
 @click.option("--strategy", help="cocluster: how groups grow to k: climb (default) or targeted.")
 @click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
+@click.option("--labels", is_flag=True, default=None,
+              help="cocluster: numbers leave as the intervals that they lie in.")  # fmt: skip
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")

@@ -169,7 +169,9 @@ def _write(release: Release, folder: Path) -> dict[str, str]:
         "report": folder / "report.html",
     }
     release.write(files["release"])
-    if release.recoding is not None:
+    if release.recoding is None:
+        del files["recoding"]
+    else:
         release.recoding.save(files["recoding"])
     release.report(
         files["report"],

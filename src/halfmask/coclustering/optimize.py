@@ -258,6 +258,7 @@ _LARGE: tuple[tuple[Move, Move], ...] = (
     (resplit, resplit),
 )
 _GAIN = 1e-9
+ROUNDS = 1  # the effort of every caller that does not say another
 
 
 def cocluster(
@@ -265,7 +266,7 @@ def cocluster(
     *,
     criterion: CriterionForm = "published",
     seed: int = 0,
-    rounds: int = 8,
+    rounds: int = ROUNDS,
     time_limit: float | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Grid:

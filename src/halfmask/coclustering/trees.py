@@ -261,7 +261,6 @@ def thin(tree: ColumnTree, limit: int) -> ColumnTree:
 
 
 MAX_VALUES = 500  # a nominal column with more values gets no groups
-_ROUNDS = 0  # the starts alone: trees change little after them
 
 
 def build_automatic(table: Table) -> Table:
@@ -300,9 +299,7 @@ def find_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBu
     if open_columns:
         _require_two(usable, open_columns)
         again = [name for name in open_columns if wanted[name].intervals == "modl"]
-        melted, grid = cocluster_melted(
-            table, melt_columns(list(usable.values())), again=again, rounds=_ROUNDS
-        )
+        melted, grid = cocluster_melted(table, melt_columns(list(usable.values())), again=again)
         if not grid.informative:
             raise HierarchyError(_no_structure(open_columns, len(table)))
         trees = column_trees(hierarchy(grid), melted)

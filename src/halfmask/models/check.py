@@ -124,6 +124,10 @@ def columns_counted(schema: Schema, models: Sequence[Model], *, demands: str = "
     """The columns that the statistics of ``models`` are counted from, demands among them."""
     schema.require_quasi()
     names = [*schema.quasi, *(name for model in models for name in model.columns)]
+    if schema.household is not None and any(model.units for model in models):
+        names.append(schema.household)
+    if schema.weight is not None and any(model.weighted for model in models):
+        names.append(schema.weight)
     if demands == "keep":
         if any(states(schema, demand) for demand in ("l", "t")):
             names += schema.sensitive

@@ -19,7 +19,7 @@ from halfmask.models.statistics import (
     pass_empty,
     rows_short,
 )
-from halfmask.models.t_closeness import DISTANCE_WORDS, DISTANCES, TCloseness
+from halfmask.models.t_closeness import DISTANCE_WORDS, TCloseness, distances
 from halfmask.models.verdict import (
     KNOWN_ONLY,
     SOUGHT,
@@ -133,8 +133,8 @@ class PersonalKAnonymity(Model):
 class PersonalLDiversity(Model):
     """Require every class to hold as many values of ``column`` as each person in it demands.
 
-    Definition: |{s(j) : j in E}| >= max(l_i for i in E) for every class E, s being the sensitive
-    column.
+    Definition: |{s(j) : j in E, s(j) known}| >= max(l_i for i in E) for every class E in which
+    somebody demands more than 1, s being the sensitive column.
     Source: Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2007 (distinct
     l-diversity); a demand per person as a perspective in Michel, "Personalizing privacy constraints
     in generalization-based anonymization models", 2019.
@@ -205,7 +205,8 @@ class PersonalLDiversity(Model):
         return np.asarray(self._values(classes)[ids] < asked)
 
     def _values(self, classes: Classes) -> NDArray[np.int64]:
-        return np.diff(histogram(classes, self.column).starts)
+        held = np.diff(histogram(classes, self.column).known().starts)
+        return np.maximum(held, 1)  # a demand of 1 asks for nothing
 
 
 @register
@@ -214,7 +215,7 @@ class PersonalTCloseness(Model):
     """Require the distribution of ``column`` in a class within the ``t`` of everybody in it.
 
     Definition: EMD(P_E, Q) <= min(t_i for i in E) for every class E, with P_E the distribution of
-    the sensitive column in E and Q that of all rows; distances as in t-closeness.
+    the sensitive column's known values in E and Q that of all rows; distances as in t-closeness.
     Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
     l-diversity", 2007; a demand per person as a perspective in Michel, "Personalizing privacy
     constraints in generalization-based anonymization models", 2019.
@@ -322,7 +323,7 @@ class PersonalTCloseness(Model):
         return short
 
     def _distance(self, classes: Classes) -> tuple[NDArray[Any], NDArray[Any]]:
-        return DISTANCES[self.distance](histogram(classes, self.column), self.column)
+        return distances(classes, self.column, self.distance, "unknown")
 
 
 def _quotients(moved: NDArray[Any], full: NDArray[Any]) -> NDArray[np.float64]:

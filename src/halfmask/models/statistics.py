@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,16 @@ def histogram(classes: Classes, column: str) -> Histogram:
     if column not in classes.histograms:
         raise InternalError(f"The class statistics lack column {column!r}.")
     return classes.histograms[column]
+
+
+Missing = Literal["unknown", "value"]
+MISSING_NOTE = "Missing values count as a value."
+
+
+def counted(classes: Classes, column: str, missing: Missing) -> Histogram:
+    """The histogram of ``column``, in which a missing value counts only where that is said."""
+    found = histogram(classes, column)
+    return found if missing == "value" else found.known()
 
 
 def reduce(operation: np.ufunc, entries: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
@@ -256,6 +266,8 @@ def effective_values(values: Histogram) -> float:
     """The lowest exp(H) of all classes: the l that they satisfy."""
     counts, starts = values.counts, values.starts
     n = reduce(np.add, counts, starts).astype(np.float64)
+    if not n.all():
+        return 0.0  # a class of which nothing is known
     h = np.log(n) - reduce(np.add, counts * np.log(counts), starts) / n
     lowest = int(np.argmin(h))
     inside = counts[starts[lowest] : starts[lowest + 1]]

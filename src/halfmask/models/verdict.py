@@ -142,6 +142,11 @@ def sensitive_column() -> dict[str, Parameter]:
     return {"parameter": Parameter("column")}
 
 
+def missing_values() -> dict[str, Parameter]:
+    """Whether a missing value of the sensitive column protects anybody; the controller decides."""
+    return word("Missing values", unknown="protect nobody", value="count as a value")
+
+
 def everybody() -> dict[str, Parameter]:
     """The table of a population."""
     return {"parameter": Parameter("population")}
@@ -199,12 +204,14 @@ class KernelDemand(NamedTuple):
         column: the sensitive column that the others are about.
         values: how many different values.
         distance: how far, at most, from the distribution of all rows; 1: any.
+        missing: whether a missing value counts as one of the values.
     """
 
     rows: Any = 1
     column: str | None = None
     values: Any = 0
     distance: Any = 1.0
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +352,16 @@ class Model(Protocol):
     def policy(self) -> tuple[str, ...]:
         """The personal demands (``"k"`` ...) whose histograms it reads."""
         return ()
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What it counts beside people, by the name under which a table encodes it."""
+        return ()
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it counts the people of a population whom rows stand for by their weights."""
+        return False
 
     @property
     def population(self) -> Table | None:

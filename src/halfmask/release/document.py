@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
+from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import plain as plain  # releases take it from here
 from halfmask.table.hierarchy import TOP
@@ -180,7 +181,8 @@ def _quasi_change(
     if isinstance(recoding, RowPartition):
         levels = recoding.labels[name].levels(table, name)
         if levels is None:
-            return _range_change(table, published, step, loss, name)
+            what = "values" if isinstance(recoding.labels[name], Sets) else "range"
+            return _range_change(table, published, step, (loss, what), name)
     else:
         levels = np.array([s.levels[name] for s in recoding.steps])
     counts = np.bincount(levels[step[step >= 0]], minlength=height + 2)
@@ -202,11 +204,16 @@ def _quasi_change(
 
 
 def _range_change(
-    table: Table, published: pa.Table, step: NDArray[np.int32], loss: float, name: str
+    table: Table,
+    published: pa.Table,
+    step: NDArray[np.int32],
+    found: tuple[float, str],
+    name: str,
 ) -> ColumnChange:
+    loss, what = found
     before = len(np.unique(table.encode(name).codes[step >= 0]))
     after = _distinct(published[name])
-    ranges = f"the range of each class{_example(published[name])}"
+    ranges = f"the {what} of each class{_example(published[name])}"
     return ColumnChange(
         name=name,
         role="quasi",
@@ -326,9 +333,16 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
     if name == schema.person:
         return ColumnChange(name, "person", "removed: it says whose row it is", published=False)
+    if name == schema.household:
+        said = "removed: it says which rows are of one household"
+        return ColumnChange(name, "household", said, published=False)
+    if name not in schema.columns:
+        return ColumnChange(name, "weight", "removed: a sampling weight", published=False)
     role = schema.columns[name].role
     if role == "identifier":
         return ColumnChange(name, role, "removed: it names a person", published=False)
+    if role == "drop":
+        return ColumnChange(name, role, "removed: as the schema says", published=False)
     values = _distinct(published[name])
     return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
 

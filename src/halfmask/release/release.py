@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from halfmask.dp.figures import ColumnBound
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
+    from halfmask.release.candidate import Attempt
     from halfmask.release.demands import DemandsStatement, NoisyDemands
     from halfmask.release.document import ColumnChange
     from halfmask.release.partition import ClassSizes
@@ -94,6 +95,8 @@ class Release:
         recoding: how new rows can be recoded in the same way; None where they cannot.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
+        tried: the methods that were looked at where none was named, with what each loses and how
+            long it took; documents say no time, and no loss of rows that do not leave.
         schema: what the released columns are, for whoever reads the rows; None where no roles are.
     """
 
@@ -117,6 +120,7 @@ class Release:
     recoding: Recoding | None = None
     metric: str = "none"
     gap: float | None = None
+    tried: tuple[Attempt, ...] = ()
     schema: Schema | None = None
 
     def __post_init__(self, door: object) -> None:
@@ -282,6 +286,7 @@ class Release:
             "method": self.method,
             "metric": self.metric,
             "gap": self.gap,
+            **({"tried": [one.to_dict() for one in self.tried]} if self.tried else {}),
             "steps": len(self.recoding.steps) if self.recoding is not None else 0,
             "parameters": dict(self.parameters),
             **({"statement": dict(self.statement)} if self.statement else {}),

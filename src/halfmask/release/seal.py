@@ -32,7 +32,13 @@ from halfmask.release.partition import (
     label_texts,
     table_loss,
 )
-from halfmask.release.recheck import require_cover, require_own_values, truth, verdicts
+from halfmask.release.recheck import (
+    require_cover,
+    require_own_values,
+    require_round_bounds,
+    truth,
+    verdicts,
+)
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
@@ -115,17 +121,31 @@ def published_columns(table: Table) -> tuple[str, ...]:
         SchemaError: columns that are not declared or not there; all of them at once.
     """
     schema, names = table.schema, table.arrow.column_names
-    faults = [
-        f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a role "
-        "(identifier, quasi, sensitive or other) in the schema."
-        for name in schema.undeclared(names)
-    ]
+    faults = _undeclared_faults(schema.undeclared(names))
     faults += schema.unknown(names)
     if not schema.quasi:
         faults.append(NO_QUASI)
     if faults:
         raise SchemaError(*faults)
     return tuple(name for name in names if name not in schema.private)
+
+
+_LISTED = 5
+
+
+def _undeclared_faults(names: Sequence[str]) -> list[str]:
+    roles = "(identifier, quasi, sensitive, other or drop) in the schema"
+    if len(names) <= _LISTED:
+        return [
+            f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a "
+            f"role {roles}."
+            for name in names
+        ]
+    return [
+        f"{len(names)} columns are not declared, so nobody decided whether they may leave: give "
+        f'each a role {roles}, or all of them one by the entry [columns."*"], such as '
+        'role = "drop".'
+    ]
 
 
 def _seal_table(candidate: Candidate) -> Release:
@@ -139,6 +159,8 @@ def _seal_table(candidate: Candidate) -> Release:
         raise PrivacyError("Every row would be suppressed: relax a model or declare a hierarchy.")
     recoding, quasi = _labels(candidate, kept)
     require_own_values(recoding, table, quasi, kept, candidate.models)
+    if isinstance(recoding, RowPartition):
+        require_round_bounds(recoding, table, quasi, kept, candidate.models)
     found, ids = verdicts(candidate.models, quasi, table, kept, recoding)
     require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
@@ -168,6 +190,7 @@ def _seal_table(candidate: Candidate) -> Release:
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
         gap=candidate.gap,
+        tried=tuple(candidate.tried),
         schema=released_schema(table, facts.columns),
         origin=table.origin,
         given=table.given,

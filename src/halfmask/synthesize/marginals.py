@@ -36,7 +36,7 @@ import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
 from halfmask.dp.views import Guess, noise
-from halfmask.synthesize.cocluster import draw, draw_values
+from halfmask.synthesize.draw import draw, draw_values
 from halfmask.synthesize.inference import Beliefs, junction_tree, spread, sum_to
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize import dp_cocluster, marginals, privbayes
-from halfmask.synthesize.cocluster import draw_values
+from halfmask.synthesize.draw import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table

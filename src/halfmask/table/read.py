@@ -64,6 +64,7 @@ def bind(
         SchemaError: with every fault.
     """
     arrow, schema = _with_policy_file(arrow, schema)
+    schema = schema.over(arrow.column_names)
     faults = schema.unknown(arrow.column_names)
     for source in schema.policies:
         faults += source.unknown(arrow.column_names)
@@ -335,6 +336,7 @@ def read_rows(
         missing=texts,
         table=table,
     )
+    declared = declared.over(arrow.column_names)
     if origin == "csv":
         return bind(typed(arrow, declared), declared, origin)
     return bind(normalize(arrow, texts or ()), declared, origin, given)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.demands import KEY, key_values
+from halfmask.table.demands import HOUSEHOLD, KEY, key_values
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
+from halfmask.table.schema import REST
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
@@ -102,6 +103,10 @@ class Table:
     memo: dict[str, Table] = field(default_factory=dict, repr=False)
     found: frozenset[str] = field(default_factory=frozenset, repr=False)
 
+    def __post_init__(self) -> None:
+        if REST in self.schema.columns:
+            object.__setattr__(self, "schema", self.schema.over(self.column_names))
+
     @property
     def stored(self) -> StoredRows | None:
         """Where the rows stay; None where they are in memory."""
@@ -152,6 +157,9 @@ class Table:
         if name not in self._encoded:
             if name.startswith(KEY):
                 self._encoded[name] = encode(pa.chunked_array([key_values(self, name)]))
+                return self._encoded[name]
+            if name == HOUSEHOLD:
+                self._encoded[name] = encode(self.arrow[self.schema.household])
                 return self._encoded[name]
             encoded = encode(self.arrow[name])
             column = self.schema.columns.get(name)
