@@ -40,6 +40,13 @@ class Document(Result):
         values = self.to_dict()
         write_report(path, values, lambda: self._page(values), private_file)
 
+    def _repr_html_(self) -> str:
+        """What the report says first: the outcome, the figures, what to do next."""
+        from halfmask.report.page import notebook_parts
+        from halfmask.table.notebook import view
+
+        return view(type(self).__name__, *notebook_parts(self.to_dict()))
+
     def _page(self, values: dict[str, Any]) -> str:
         from halfmask.report.page import render_page
 

@@ -137,6 +137,23 @@ class Release:
         aside = "DEMANDS SET ASIDE; " if self.guarantee.aside else ""
         return f"{type(self).__name__}({aside}{self._summary()})"
 
+    def _repr_html_(self) -> str:
+        """The outcome, the promises, the columns, and the first of the released rows."""
+        from halfmask.table.notebook import MOST, grid, lines, view
+
+        document = self.to_dict()
+        kept = [(v.model, v.column, v.holds) for v in self.verdicts]
+        done = [(c.name, c.role, c.action) for c in self.columns if c.published]
+        shown = self.to_arrow().slice(0, MOST // 2)
+        return view(
+            type(self).__name__,
+            lines([document.get("outcome", repr(self))]),
+            grid(("promise", "column", "kept"), kept) if kept else "",
+            grid(("column", "role", "what was done"), done, len(done)) if done else "",
+            lines([f"Released rows, the first of {len(self):,}:"]),
+            grid(shown.column_names, [list(row.values()) for row in shown.to_pylist()]),
+        )
+
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What was found on the very rows that leave."""
@@ -367,6 +384,13 @@ class Answer(Release):
     def levels(self) -> tuple[AnswerLevel, ...]:  # type: ignore[override] # of rows, not of columns
         """The chain, with the number of rows published at each level."""
         return self.chain
+
+    def _repr_html_(self) -> str:
+        """The rows, and whom they cover."""
+        from halfmask.table.notebook import grid, lines, view
+
+        rows = [list(row.values()) for row in self._arrow.to_pylist()]
+        return view("Answer", grid(self._arrow.column_names, rows), lines(self.coverage))
 
     @property
     def coverage(self) -> tuple[str, ...]:
