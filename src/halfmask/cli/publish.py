@@ -345,7 +345,10 @@ def _groups(grid: Grid, values: tuple[Any, ...]) -> list[tuple[int, str]]:
     return out
 
 
-_report = click.option("--report", type=click.Path(), help="A report: .html or .json.")
+_report = click.option(
+    "--report", type=click.Path(), help="The certificate: .html, .pdf (by chromium) or .json."
+)
+_by = click.option("--by", metavar="NAME", help="Who releases it, for the certificate.")
 _bins = click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
 _intervals = click.option(
     "--intervals", help="cocluster: equal-frequency (default), equal-width or modl."
@@ -360,9 +363,12 @@ _suppression = click.option(
 
 
 def deliver(
-    release: Release | SyntheticRelease | PrivateRelease, output: str | None, report: str | None
+    release: Release | SyntheticRelease | PrivateRelease,
+    output: str | None,
+    report: str | None,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the rows and the report where the user wants them."""
+    """Write the rows and the report where the user wants them; ``about`` is for a certificate."""
     show.set_aside(release)
     if output == STDOUT:
         show.csv(release.to_arrow())
@@ -370,10 +376,24 @@ def deliver(
         release.write(output)
         show.say(f"The release is in {output}{_beside(release, output)}.")
     if report:
-        release.report(report)
+        file = output if output != STDOUT else None
+        release.report(report, **({} if about is None else {"file": file, **about}))
         show.say(f"The report is in {report}.")
     if not output and not report:
         show.say("Nothing was written: give -o FILE to keep the release.")
+
+
+def _certificate(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the certificate of a release says of the act: of which table, by whom, how."""
+    import shlex
+
+    from halfmask.errors import mask_passwords
+
+    words = click.get_current_context().find_root().obj or []
+    # The name of a file is enough to repeat it; where it lies on a machine is nobody's business.
+    named = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    command = mask_passwords(f"halfmask {shlex.join(named)}") if words else None
+    return {"original": Path(file).name, "by": given["by"], "command": command}
 
 
 def _beside(release: Release, output: str) -> str:
@@ -483,6 +503,7 @@ _SETTINGS = (
 )
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
+@_by
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
 @as_json
 def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -503,7 +524,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
         settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
-    deliver(release, output, given["report"])
+    deliver(release, output, given["report"], _certificate(file, given))
     if given["recoding"] and release.recoding is None:
         show.say("This method has no recoding for new rows: none was saved.")
     elif given["recoding"] and release.recoding is not None:
@@ -523,6 +544,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
 @_suppression
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
+@_by
 @as_json
 def recode_command(
     file: str, recoding: str, output: str | None, as_json: bool, **given: Any
@@ -543,7 +565,7 @@ def recode_command(
     with show.working("Recoding"):
         settings = {"suppression": given["suppression"], **demand_settings(given)}
         release = saved.apply(table, *wanted, **settings)
-    deliver(release, output, given["report"])
+    deliver(release, output, given["report"], _certificate(file, given))
     if as_json:
         show.document("recode", release.to_dict())
     else:

@@ -309,7 +309,7 @@ class MaskedRelease(Release):
             kept = "no formal promise was asked for, and none is made"
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import rendered
 
         return rendered("masked.html", document=self.to_dict(), plots={})
