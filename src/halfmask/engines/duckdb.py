@@ -259,7 +259,8 @@ def _plain_columns(query: exp.Expr) -> list[tuple[str, str]] | None:
     from sqlglot import exp
 
     more = {name for name, part in query.args.items() if part} - {"expressions", "from_", "order"}
-    order = [part.this.name for part in query.args["order"].expressions]
+    ordered = query.args.get("order")
+    order = [part.this.name for part in ordered.expressions] if ordered is not None else []
     chosen = [(item.unalias(), item.alias_or_name) for item in query.expressions]
     if more or order != ["hm_order"] or any(type(node) is not exp.Column for node, _ in chosen):
         return None
