@@ -28,7 +28,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     ),
     "frontier_speed": (HIERARCHIES, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
     "mask_speed": (ADULT, ["--rows", "300"], {}),
-    "noninterference": (NOTHING, ["--count", "8", "--workers", "1"], {}),
+    "noninterference": (NOTHING, ["--count", "8", "--workers", "1"], {"PER_WORLD": 1}),
     "optimal_search": (HIERARCHIES, ["--rows", "500", "--json"], {}),
     "personal_methods": (ADULT, ["--rows", "400"], {}),
     "population_models": (NOTHING, ["--repeats", "1"], {"FRACTIONS": (0.1,)}),
