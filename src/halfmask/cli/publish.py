@@ -466,9 +466,12 @@ _SETTINGS = (
     "recodes new rows), local; personal, mondrian, k-member, mdav, exact; cocluster, "
     "cocluster-sets, cocluster-mode.",
 )
-@click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
-@click.option("--labels", type=click.Choice(["tight", "levels", "sets"]),
-              help="What classes publish: ranges and common labels, labels, or sets of values.")  # fmt: skip
+@click.option("--metric", help="What the search minimizes; default: loss.")
+@click.option(
+    "--labels",
+    type=click.Choice(["tight", "levels", "sets"]),
+    help="What classes publish: ranges and common labels, labels alone, or sets of values.",
+)
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
 @click.option(
     "--on-infeasible",
