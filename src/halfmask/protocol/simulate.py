@@ -251,10 +251,11 @@ def _demands(made: Blueprint, people: pa.Table) -> Any:
 
     alias = made.plan.scope.main
     one = exp.Literal.number(1)
-    k, diversity = (
+    stated: list[exp.Expr] = [
         exp.column(name, table=alias, quoted=True) if name in people.column_names else one.copy()
         for name in ("k", "l")
-    )
+    ]
+    k, diversity = stated
     if made.sensitive:  # of a column that only decides who is read, no row gives an l
         owed = exp.GT(this=diversity.copy(), expression=one.copy())
         k = exp.Case().when(owed, exp.Literal.number(LARGEST)).else_(k)
