@@ -186,9 +186,9 @@ class TotalRows:
             fail(
                 self.scope.text,
                 node,
-                "intervals, lists, types of the database's own and texts that are equal without "
-                "being the same are not read here: make a view that CASTs the column to TEXT or "
-                'DOUBLE, or to a text COLLATE "C", or prepare it beforehand.',
+                "intervals, lists and types of the database's own are not read here, nor texts "
+                "that are equal without being the same: make a view that CASTs the column to TEXT "
+                'COLLATE "C" or to DOUBLE, or prepare it beforehand.',
             )
         return self(node)
 
