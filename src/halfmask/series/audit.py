@@ -19,7 +19,7 @@ Source: Byun et al., "Secure anonymization for incremental datasets", 2006; Xiao
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from halfmask.errors import InputError
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
 from halfmask.metrics.weighted import tally
 from halfmask.release.document import AS_IT_WAS
+from halfmask.release.signatures import SeriesLedger
 from halfmask.series.cuts import CutsFound, find_cuts
 from halfmask.series.regions import Regions, regions_of
 from halfmask.table.document import Result
@@ -156,6 +157,7 @@ def audit_releases(
     schema: Schema | Mapping[str, object] | str | PathLike[str] | None = None,
     people: Table | str | PathLike[str] | None = None,
     suppressed: str | None = None,
+    previous: str | PathLike[str] | SeriesLedger | None = None,
 ) -> SeriesAudit:
     """Measure what releases of one changing table reveal together, in the order they were made.
 
@@ -167,6 +169,8 @@ def audit_releases(
         people: a table of people with their true values, whom an attacker may look for; then it is
             counted how many of them are told further.
         suppressed: what stands for a suppressed quasi-identifier, if it is not ``*``.
+        previous: the ledger of the series that they are releases of, which may prove what cannot
+            be told from outside.
 
     Raises:
         InputError: there are fewer than two releases, or one lacks a column.
@@ -189,7 +193,23 @@ def audit_releases(
         ]
     looked = None if table is None else Tuples.of(table)
     sure = None if schema is not None or table is not None else _unchanged(held, tables)
-    return audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
+    found = audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
+    if previous is None or found.outcome == "nothing":
+        return found
+    return _with_ledger(found, SeriesLedger.open(previous), tables, held)
+
+
+def _with_ledger(
+    found: SeriesAudit, ledger: SeriesLedger, tables: Sequence[Table], schema: Schema
+) -> SeriesAudit:
+    """The same where a ledger may prove what cannot be told from outside."""
+    if not ledger.proves([one.arrow for one in tables]):
+        note = "The ledger proves nothing here: it does not know these rows, or signatures changed."
+        return replace(found, reasons=(*found.reasons, note))
+    note = "The ledger proves it: these are its releases, and everybody's values stayed the same."
+    if list(schema.sensitive) != [ledger.terms["sensitive column"]]:
+        return replace(found, reasons=(*found.reasons, "The ledger is about another column."))
+    return replace(found, outcome="nothing", witnesses=(), undecided=0, reasons=(note,))
 
 
 def audit_tuples(
