@@ -131,7 +131,7 @@ def test_published_rows_are_those_of_people_and_counterfeits(tmp_path):
         assert sum(counted[v] - own[v] for v in ILLS) == release.counterfeits
         assert min(counted[v] - own[v] for v in ILLS) >= 0
         assert release.to_dict()["rows"]["original"] == len(there)
-        assert any("counterfeits" in note for note in release.notes)
+        assert any("counterfeit" in note for note in release.notes)
 
 
 def test_the_ledger_holds_no_row_and_tells_who_was_where(tmp_path):

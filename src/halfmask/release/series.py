@@ -140,7 +140,9 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         f"This is release {number} of a series: everybody in it hides among the same values as in "
         "all releases before.",
         f"{fake:,} of the {len(rows):,} rows are counterfeits, which stand for nobody: counts are "
-        "higher by as many.",
+        "higher by as many."
+        if fake
+        else "No row is a counterfeit: each stands for a person.",
         *candidate.notes,
     )
     verdict = Verdict(

@@ -87,16 +87,18 @@ class Witness(Result):
         which = _listed(self.releases)
         left = "the value is certain" if self.values == 1 else f"{self.values} values are left"
         if self.kind == "intersection":
-            most = f", at most {self.people:,} people" if self.people else ""
+            where = _many(self.places, "place", "places")
+            most = f", at most {_many(self.people, 'person', 'people')}" if self.people else ""
             return (
-                f"{self.column}: classes of releases {which} that meet in {self.places:,} places "
-                f"leave fewer values together than each alone{most}; in one of them {left}."
+                f"{self.column}: classes of releases {which} that meet in {where} leave fewer "
+                f"values together than each alone{most}; in one of them {left}."
             )
         verb = "came" if self.kind == "arrival" else "left"
+        who, where = _many(self.people, "person", "people"), _many(self.places, "cut", "cuts")
+        fewest = f", in one of them {self.fewest:,}" if self.places > 1 else ""
         return (
-            f"{self.column}: between releases {which} {self.people:,} people {verb} in "
-            f"{self.places:,} cuts, in one of them {self.fewest:,}: whoever knows who {verb} reads "
-            f"what they hold, and {left}."
+            f"{self.column}: between releases {which} {who} {verb} in {where}{fewest}: whoever "
+            f"knows who {verb} reads what they hold, and {left}."
         )
 
 
@@ -413,6 +415,10 @@ def _unchanged(schema: Schema, tables: Sequence[Table]) -> list[str]:
     """The columns that all release files say they hold as they were."""
     said = [one.schema.release.get("recoding", {}) for one in tables]
     return [name for name in schema.quasi if all(one.get(name) == AS_IT_WAS for one in said)]
+
+
+def _many(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _listed(numbers: Sequence[int]) -> str:
