@@ -27,7 +27,7 @@ import numpy as np
 from halfmask.engines.read import read
 from halfmask.errors import InputError
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.weighted import joint, tally
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.signatures import SeriesLedger
 from halfmask.series.cuts import CutsFound, find_cuts
@@ -362,12 +362,16 @@ def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int |
     texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
     own = np.array([numbers.get(text, -2) for text in texts], dtype=np.int64)[encoded.codes]
     known = (leaves >= 0).all(axis=1) & (own >= 0)
-    rows, turn = np.unique(
-        np.column_stack([leaves[known], own[known]]), axis=0, return_inverse=True
-    )
-    if not len(rows):
+    if not known.any():
         return 0, 0, 0
-    counts = tally(turn.reshape(-1), len(rows), people.counts[known])
+    leaves, own = leaves[known], own[known]
+    sizes = [len(column.leaves) for column in found.columns]
+    coded = [(leaves[:, place], size) for place, size in enumerate(sizes)]
+    ids, count = joint([*coded, (own.astype(np.int32), values.known)])
+    first = np.empty(count, dtype=np.int64)
+    first[ids] = np.arange(len(ids))
+    rows = np.column_stack([leaves[first], own[first]])
+    counts = tally(ids, count, people.counts[known])
     left, lone = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     limit = int(limits_of(values, len(found.rows)).min())
     keys = np.ascontiguousarray(rows[:, :-1]).astype(np.int32)
