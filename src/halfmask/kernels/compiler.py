@@ -192,6 +192,32 @@ def reals(size: int, value: float) -> Any:
 
 
 @kernel
+def integer_rows(rows: int, columns: int, value: int) -> Any:
+    """A table of int64 of one value."""
+    out = np.empty((rows, columns), np.int64)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = value
+    return out
+
+
+@kernel
+def real_rows(rows: int, columns: int, value: float) -> Any:
+    """A table of float64 of one value."""
+    out = np.empty((rows, columns), np.float64)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = value
+    return out
+
+
+@kernel
+def word_rows(rows: int, columns: int) -> Any:
+    """Room for a table of uint64."""
+    return np.empty((rows, columns), np.uint64)
+
+
+@kernel
 def clear(array: Any) -> None:
     """Set everything to 0."""
     for i in range(len(array)):
