@@ -39,10 +39,10 @@ class Demands(NamedTuple):
 
     Attributes:
         k: (rows) how many rows.
-        values: (rows, columns) codes of sensitive values.
+        values: (rows, columns) codes of sensitive values; -1: missing, and counts for nothing.
         l: (rows, columns) how many different values; 0 demands nothing.
         t: (rows, columns) the largest distance to the distribution of all rows; 1 demands nothing.
-        shares: (columns, values) the distribution of all rows.
+        shares: (columns, values) the distribution of all rows whose value counts.
     """
 
     k: NDArray[np.int64]
@@ -62,17 +62,19 @@ def satisfied(
         if d.k[order[i]] > size:
             return False
     for s in range(d.values.shape[1]):
-        most, close, distinct = 0, 1.0, 0
+        most, close, distinct, known = 0, 1.0, 0, 0
         for i in range(begin, end):
             row = order[i]
             most, close = max(most, d.l[row, s]), min(close, d.t[row, s])
-            counts[d.values[row, s]] += 1
-            distinct += counts[d.values[row, s]] == 1
-        moved = 0.0
+            if d.values[row, s] >= 0:
+                known += 1
+                counts[d.values[row, s]] += 1
+                distinct += counts[d.values[row, s]] == 1
+        moved = 1.0 if known == 0 else 0.0
         for i in range(begin, end):
             value = d.values[order[i], s]
-            if counts[value] > 0:
-                moved += max(counts[value] / size - d.shares[s, value], 0.0)
+            if value >= 0 and counts[value] > 0:
+                moved += max(counts[value] / known - d.shares[s, value], 0.0)
                 counts[value] = 0
         if distinct < most or (close < 1.0 and moved > close):
             return False
@@ -185,7 +187,7 @@ def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: 
     """Take note of a new member's sensitive values; whether the class still lacks some."""
     short = False
     for s in range(d.values.shape[1]):
-        if seen[s, d.values[row, s]] != number:
+        if d.values[row, s] >= 0 and seen[s, d.values[row, s]] != number:
             seen[s, d.values[row, s]] = number
             distinct[s] += 1
         most[s] = max(most[s], d.l[row, s])
@@ -197,7 +199,8 @@ def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: 
 def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Whether a row brings a value that the class lacks where it lacks some."""
     for s in range(d.values.shape[1]):
-        if distinct[s] < most[s] and seen[s, d.values[row, s]] != number:
+        value = d.values[row, s]
+        if distinct[s] < most[s] and value >= 0 and seen[s, value] != number:
             return True
     return False
 

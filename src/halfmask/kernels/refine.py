@@ -253,7 +253,7 @@ def leaves(
 @kernel
 def minimal(
     lone: NDArray[np.int32],
-    mask: int,
+    mask: NDArray[np.int64],
     heads: NDArray[np.int64],
     links: NDArray[np.int64],
     masks: NDArray[np.int64],
@@ -261,13 +261,19 @@ def minimal(
 ) -> int:
     """Note column set ``mask`` for each unit of ``lone`` that no noted subset singles out.
 
-    The sets of a unit form a list: ``heads[unit]`` is its newest entry and ``links`` the one
-    before. Returns how many entries are in use; the caller leaves room for ``len(lone)`` more.
+    A set is a row of words with a bit per column, as wide as ``masks``. The sets of a unit form a
+    list: ``heads[unit]`` is its newest entry and ``links`` the one before. Returns how many entries
+    are in use; the caller leaves room for ``len(lone)`` more.
     """
     for i in range(len(lone)):
         unit = lone[i]
         entry = heads[unit]
-        while entry >= 0 and (masks[entry] & mask) != masks[entry]:
+        while entry >= 0:
+            inside = True
+            for w in range(len(mask)):
+                inside &= (masks[entry, w] & mask[w]) == masks[entry, w]
+            if inside:
+                break
             entry = links[entry]
         if entry < 0:
             masks[used] = mask
