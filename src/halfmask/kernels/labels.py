@@ -84,7 +84,7 @@ def _join(box: Any, held: Any, other: Any, more: Any, out: Any, union: Any) -> N
 
 
 @kernel
-def _width(w: Any, box: Any, held: Any) -> float:
+def _width(w: Any, box: Any, held: Any) -> Any:
     """How wide the labels of a class are, all columns together."""
     total = -w.alone
     for c in range(box.shape[0]):
@@ -150,7 +150,7 @@ def _best_cut(
             if refused[c]:
                 continue
             low, wide = np.int64(box[c, 0]), np.int64(box[c, 1]) - np.int64(box[c, 0]) + 1
-            buckets = min(wide, most)
+            buckets = int(min(wide, most))
             for b in range(buckets + 1):
                 first[b] = 0
             for i in range(begin, end):
@@ -190,7 +190,7 @@ def _best_cut(
             return -1, np.inf
         c, low = best_column, np.int64(box[best_column, 0])
         wide = np.int64(box[c, 1]) - low + 1
-        buckets = min(wide, most)
+        buckets = int(min(wide, most))
         at, behind = 0, n
         for i in range(begin, end):
             row = rows[i]
