@@ -10,8 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from halfmask.kernels.compiler import (
+    clear,
+    constants,
+    integer_rows,
+    integers,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
@@ -48,15 +56,15 @@ class Widths(NamedTuple):
     alone: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open(box: Any, held: Any) -> None:
     """An empty class."""
     for c in range(box.shape[0]):
         box[c, 0], box[c, 1] = 2147483647, -1
-    held[:] = 0
+    clear(held)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(w: Any, row: int, box: Any, held: Any) -> None:
     for c in range(box.shape[0]):
         x = w.places[row, c]
@@ -66,7 +74,7 @@ def _add(w: Any, row: int, box: Any, held: Any) -> None:
         held[i] |= w.bits[row, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join(box: Any, held: Any, other: Any, more: Any, out: Any, union: Any) -> None:
     for c in range(box.shape[0]):
         out[c, 0] = min(box[c, 0], other[c, 0])
@@ -75,8 +83,8 @@ def _join(box: Any, held: Any, other: Any, more: Any, out: Any, union: Any) -> N
         union[i] = held[i] | more[i]
 
 
-@njit(cache=True, nogil=True)
-def _width(w: Any, box: Any, held: Any) -> float:
+@kernel
+def _width(w: Any, box: Any, held: Any) -> Any:
     """How wide the labels of a class are, all columns together."""
     total = -w.alone
     for c in range(box.shape[0]):
@@ -99,7 +107,7 @@ def _width(w: Any, box: Any, held: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_cut(
     w: Any, d: Any, rows: Any, begin: int, end: int, columns: int, share: float, spare: Any,
     counts: Any,
@@ -114,32 +122,37 @@ def _best_cut(
     _open(box, held)
     for i in range(begin, end):
         _add(w, rows[i], box, held)
-    span = np.empty(m, np.float64)
+    span = reals(m, 0.0)
     for c in range(m):
         span[c] = (box[c, 1] - box[c, 0]) / max(w.sizes[c] - 1, 1)
     tried = min(columns, m)
     most = min(4 * n + 64, 4096)
-    left = np.empty(most, np.float64)
-    size, need = np.empty(most, np.int64), np.empty(most, np.int64)
-    first = np.empty(most + 1, np.int64)
+    left = reals(most, 0.0)
+    size, need, first = integers(most), integers(most), integers(most + 1)
     part, some = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
     best, best_column, best_limit, buckets = np.inf, -1, 0, 0
     least = max(int(share * n), 1)
     strict = d.values.shape[1] > 0
-    refused = np.zeros(m, np.bool_)
+    refused = zeros(m)
     while True:
-        order = span.copy()
+        order = reals(m, 0.0)
+        for c in range(m):
+            order[c] = span[c]
         best, best_column = np.inf, -1
         for _ in range(tried):
-            c = int(np.argmax(order))
+            c = 0
+            for x in range(1, m):
+                if order[x] > order[c]:
+                    c = x
             if order[c] <= 0.0:
                 break
             order[c] = -1.0
             if refused[c]:
                 continue
             low, wide = np.int64(box[c, 0]), np.int64(box[c, 1]) - np.int64(box[c, 0]) + 1
-            buckets = min(wide, most)
-            first[: buckets + 1] = 0
+            buckets = int(min(wide, most))
+            for b in range(buckets + 1):
+                first[b] = 0
             for i in range(begin, end):
                 first[(w.places[rows[i], c] - low) * buckets // wide + 1] += 1
             for b in range(buckets):
@@ -177,7 +190,7 @@ def _best_cut(
             return -1, np.inf
         c, low = best_column, np.int64(box[best_column, 0])
         wide = np.int64(box[c, 1]) - low + 1
-        buckets = min(wide, most)
+        buckets = int(min(wide, most))
         at, behind = 0, n
         for i in range(begin, end):
             row = rows[i]
@@ -190,9 +203,10 @@ def _best_cut(
         if strict and not (
             satisfied(d, spare, 0, at, counts) and satisfied(d, spare, at, n, counts)
         ):
-            refused[c] = True
+            refused[c] = 1
             continue
-        rows[begin:end] = spare[:n]
+        for i in range(n):
+            rows[begin + i] = spare[i]
         return begin + at, best
 
 
@@ -200,7 +214,7 @@ _LARGE = 5_000
 _SHARE = 0.02
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut_classes(
     w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, columns: int, work: int
 ) -> None:
@@ -210,8 +224,8 @@ def cut_classes(
     looked at.
     """
     n = len(rows)
-    spare = np.empty(n, np.int64)
-    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    spare = integers(n)
+    counts = zeros(max(d.shares.shape[1], 1))
     while state[0] > 0 and work > 0:
         state[0] -= 1
         begin, end = stack[state[0], 0], stack[state[0], 1]
@@ -257,7 +271,7 @@ class ClassLists(NamedTuple):
     changed: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(w: Any, s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None:
     """Let class ``c`` hold ``rows[begin:end]``."""
     s.head[c] = -1
@@ -273,7 +287,7 @@ def settle(w: Any, s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) 
     s.changed[c] = sweep
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(w: Any, s: Any, order: Any, count: int) -> None:
     """Let the first ``count`` classes hold the rows that ``ids`` states, in their ``order``."""
     begin = 0
@@ -285,7 +299,7 @@ def fill(w: Any, s: Any, order: Any, count: int) -> None:
         begin = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _members(s: Any, c: int, out: Any, at: int) -> int:
     row = s.head[c]
     while row >= 0:
@@ -299,7 +313,7 @@ _POOL = 512  # rows up to which two classes are looked at together
 _EPS = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve_classes(
     w: Any, d: Any, s: Any, near: Any, state: Any, columns: int, sweep: int, work: int
 ) -> float:
@@ -309,11 +323,9 @@ def improve_classes(
     what was gained.
     """
     m, words, classes = w.places.shape[1], w.bits.shape[1], len(s.head)
-    rows, spare = np.empty(2 * _POOL, np.int64), np.empty(2 * _POOL, np.int64)
-    kept = np.empty(2 * _POOL, np.int64)
-    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
-    seen = np.full(classes, -1, np.int64)
-    stack, found = np.empty((2 * _POOL, 2), np.int64), np.empty(2 * _POOL, np.int64)
+    rows, spare, kept = integers(2 * _POOL), integers(2 * _POOL), integers(2 * _POOL)
+    counts, seen = zeros(max(d.shares.shape[1], 1)), constants(classes, -1)
+    stack, found = integer_rows(2 * _POOL, 2, 0), integers(2 * _POOL)
     box, held = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
     gained = 0.0
     while state[0] < classes and work > 0:
