@@ -104,7 +104,7 @@ def test_unknown_kinds_and_folders_are_refused_without_a_trace(release, tmp_path
     with pytest.raises(InputError, match="folder"):
         release.report(tmp_path / "no" / "a.html")
     with pytest.raises(InputError, match=r"\.html"):
-        release.report(tmp_path / "a.pdf")
+        release.report(tmp_path / "a.docx")
     (tmp_path / "b.csv").mkdir()
     with pytest.raises(InputError, match="is a folder"):
         release.write(tmp_path / "b.csv")
@@ -158,6 +158,7 @@ def test_the_document_is_plain_and_complete(release, tmp_path):
         "after": 2,
         "loss": 0.4,
         "cells": [{"level": 1, "rows": 4}],
+        "steps": ["10-year groups", "50-year groups", "nothing left"],
     }
     assert document["versions"]["numpy"]
     assert document["outcome"].startswith("4 of 5 rows may leave: the one promise")

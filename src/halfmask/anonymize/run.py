@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -26,7 +27,7 @@ from halfmask.models.needs import (
     statistics,
 )
 from halfmask.models.verdict import Model, require_number, require_whole
-from halfmask.release.candidate import Candidate
+from halfmask.release.candidate import Attempt, Candidate
 from halfmask.release.demands import refuse_diversity, statement
 from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
@@ -118,6 +119,7 @@ def anonymize(
         >>> hm.anonymize(people, hm.KAnonymity(2), method="optimal").levels
         {'age': 1, 'sex': 0}
     """
+    began = time.monotonic()
     refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
     if models:
         require_models(models)
@@ -129,6 +131,8 @@ def anonymize(
     if previous is not None and pseudonym is not None:
         raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
     if previous is not None:
+        if suppression:
+            raise ParameterError("suppression", suppression, "0 with previous=")
         return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
@@ -139,18 +143,24 @@ def anonymize(
 
     def run(name: str, limit: float | None) -> Candidate:
         given = options if method != AUTO else _fitting(name, options)
-        effort = {"suppression": suppression, "seed": seed, "time_limit": limit}
+        end = None if limit is None else time.monotonic() + limit
 
         def search(rows: Table, share: float | Fraction) -> Candidate:
-            return _search(rows, models, name, metric, {**effort, "suppression": share, **given})
+            seconds = None if end is None else max(end - time.monotonic(), 0.01)
+            effort = {"suppression": share, "seed": seed, "time_limit": seconds}
+            return _search(rows, models, name, metric, {**effort, **given})
 
         return search_remaining(table, models, search, suppression=suppression, unmet=unmet)
 
+    tried: tuple[Attempt, ...] = ()
     if method != AUTO:
-        return seal(replace(run(method, time_limit), demands=demands, pseudonym=key))
-    choice = Choice(models, metric, suppression, time_limit, options)
-    found, tried = try_methods(table, choice, run)
-    parameters = {**found.parameters, "time_limit": time_limit}
+        found = run(method, _left(time_limit, began))
+    else:
+        choice = Choice(models, metric, suppression, _left(time_limit, began), options)
+        found, tried = try_methods(table, choice, run)
+    parameters = dict(found.parameters)
+    if "time_limit" in parameters:
+        parameters["time_limit"] = time_limit
     left = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
     return seal(left)
 
@@ -164,6 +174,16 @@ def _key(table: Table, given: object) -> bytes:
     if isinstance(given, str | PathLike):
         return key_bytes(None, Path(given))
     return key_bytes(given, None)
+
+
+_SEARCH = 0.92  # of the time limit; the rest is for labels and for the door
+
+
+def _left(time_limit: float | None, began: float) -> float | None:
+    """The seconds that searches have, of a limit that counts from the start."""
+    if time_limit is None:
+        return None
+    return max(_SEARCH * time_limit - (time.monotonic() - began), 0.01)
 
 
 def _search(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from halfmask.assessment.measure import Finding, Measure, Measured, counted
+from halfmask.assessment.measure import Finding, Form, Measure, Measured, counted
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
     meaning_of,
@@ -51,9 +51,9 @@ from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from halfmask.metrics.discrimination.need import Need
+    from halfmask.assessment.options import ComparedTables, ComparisonOptions
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.partition_measures import PartitionMeasures
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.inference import Membership
     from halfmask.metrics.risk.linkage import Linkage
     from halfmask.metrics.risk.reidentification import Reidentification
-    from halfmask.metrics.sides import ReleasedRows, Sides
+    from halfmask.metrics.sides import Sides
     from halfmask.metrics.utility.distributions import Likeness
     from halfmask.metrics.utility.prediction import Prediction, Regression
     from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
@@ -99,47 +99,12 @@ class PeopleFound(Result):
     uncovered: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedTables:
-    """What is compared.
-
-    Attributes:
-        original: the rows or tuples it was made from.
-        release: its rows or tuples; ``earlier`` another release, ``control`` other people.
-        weaker: a release under a weaker promise.
-        notes: who counted what, and which columns were left out.
-    """
-
-    original: Tuples
-    release: ReleasedRows | Tuples
-    control: Tuples | None
-    earlier: ReleasedRows | Tuples | None
-    weaker: ReleasedRows | Tuples | None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How it is compared; the attributes are explained where ``compare`` takes them."""
-
-    same_order: bool
-    targets: tuple[str, ...] | None
-    needs: tuple[Need, ...]
-    meanings: Mapping[str, object]
-    queries: tuple[str, ...]
-    learn: bool | None
-    attacks: int
-    seed: int
-    limit: float
-    weights: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Comparing:
     """An original and its release while they are compared; what several measures need once."""
 
     tables: ComparedTables
-    options: Options
+    options: ComparisonOptions
 
     @cached_property
     def sides(self) -> Sides:
@@ -208,8 +173,7 @@ class Comparing:
     @property
     def own_risk(self) -> Reidentification | None:
         """The risk that the door counted, if the release itself is given."""
-        found: Reidentification | None = getattr(self.tables.release, "risk", None)
-        return found
+        return getattr(self.tables.release, "risk", None)
 
     def _classes(self, tuples: Tuples) -> Classes:
         quasi = [column.name for column in self.sides.quasi]
@@ -384,7 +348,7 @@ def _people_found(case: Comparing) -> PeopleFound:
 def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
     out, original = [], case.sides.original
     for name in (column.name for column in case.sides.sensitive):
-        meaning = meaning_of(original, name, case.options.meanings.get(name))
+        meaning = meaning_of(original, name, case.options.partition.get(name))
         blocks = released_blocks(case.sides, case.released, name, meaning)
         first = disclosure(case.before, name, original_blocks(original, name, meaning))
         out.append((first, disclosure(case.after, name, blocks)))
@@ -393,10 +357,10 @@ def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
 
 def _discrimination(case: Comparing) -> ReleaseRates:
     given, how = case.tables, case.options
-    own = release_rates(case.sides, how.meanings, same_order=how.same_order)
+    own = release_rates(case.sides, how.partition, same_order=how.same_order)
     if given.weaker is None:
         return own
-    return own.than(release_rates(sides(given.original, given.weaker), how.meanings))
+    return own.than(release_rates(sides(given.original, given.weaker), how.partition))
 
 
 def _criteria(case: Comparing) -> tuple[AttackOutcome, ...]:
@@ -525,11 +489,10 @@ def _show_likeness(one: Likeness | None, _: Comparison) -> Iterator[Finding]:
 
 def _show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
     """Risks by the release's own classes, where they hold the original's people."""
-    known = None if found.made_up else counted(one.smallest)
-    yield Finding(SMALLEST, found.before.smallest, known, form="count")
-    for words, name in ((HIGHEST, "prosecutor"), (MEAN, "marketer")):
+    for words, name in ((SMALLEST, "smallest"), (HIGHEST, "prosecutor"), (MEAN, "marketer")):
         known = None if found.made_up else counted(getattr(one, name))
-        yield Finding(words, getattr(found.before, name), known)
+        form: Form = "count" if name == "smallest" else "percent"
+        yield Finding(words, getattr(found.before, name), known, form=form)
 
 
 def _show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:
@@ -537,11 +500,8 @@ def _show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:
         return
     yield Finding("rows left out", after=counted(one.share), meaning="of all rows")
     for group in one.most():
-        yield Finding(
-            f"rows left out, {group.column}: {group.group}",
-            after=counted(group.share, group.before),
-            meaning=f"of {group.before:,} rows",
-        )
+        name, share = f"rows left out, {group.column}: {group.group}", counted(group.share)
+        yield Finding(name, after=share, meaning=f"of {group.before:,} rows")
 
 
 _KNOWS = "knows the quasi-identifiers of a person"

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
               help="Which sensitive values mean the same, per column: .toml.")  # fmt: skip
 @click.option("--weaker", type=click.Path(),
               help="A release under a weaker promise: where RELEASE tells more.")  # fmt: skip
+@click.option("--weights", metavar="COLUMN", help="Weight means and quantiles by this column.")
 @limit_option
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
 @click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
@@ -99,6 +100,7 @@ def compare_command(
             learn=given["learn"],
             attacks=given["attacks"],
             seed=given["seed"],
+            weights=given["weights"],
             **others,
         )
     write = show_comparison if given["verbose"] else show_short_comparison

@@ -173,7 +173,13 @@ def _write(release: Release, folder: Path) -> dict[str, str]:
         del files["recoding"]
     else:
         release.recoding.save(files["recoding"])
-    release.report(files["report"])
+    release.report(
+        files["report"],
+        title="Certificate of a release of invented people",
+        original="people.csv",
+        file=files["release"],
+        command="halfmask demo",
+    )
     return {name: str(file) for name, file in files.items()}
 
 

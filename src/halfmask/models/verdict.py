@@ -269,6 +269,19 @@ class Verdict:
     demands: tuple[DemandLevel, ...] = ()
     failing: tuple[object, ...] = field(default=(), repr=False, compare=False)
 
+    def _repr_html_(self) -> str:
+        """The verdict, by demand where it is personal; nobody is named."""
+        from halfmask.table.notebook import grid, view
+
+        if self.demands:
+            levels = [(one.demanded, one.people, one.reached) for one in self.demands]
+            told = grid(("demanded", "people", "reached"), levels)
+        else:
+            told = grid(("required", "achieved"), [(self.required, self.achieved)])
+        about = "" if self.column is None else f" of {self.column}"
+        holds = "holds" if self.holds else f"does not hold: {self.failing_rows:,} rows fail"
+        return view(f"{self.model}{about} {holds}", told)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values, without names; an infinite figure is ``None``.
 
@@ -367,6 +380,10 @@ class Model(Protocol):
     def population(self) -> Table | None:
         """The population table it compares with."""
         return None
+
+    def settled(self, table: Table) -> Model:  # noqa: ARG002 - most are as they stand
+        """The model with what it leaves open decided by the table."""
+        return self
 
     def faults(self, table: Table) -> list[str]:  # noqa: ARG002 - most need nothing more
         """What the table lacks beyond its columns and demands, in words."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import json
 import platform
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.errors import ParameterError
 from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import plain as plain  # releases take it from here
@@ -54,6 +58,26 @@ def risk_figures(risk: Reidentification) -> dict[str, Any]:
         "highest_risk": risk.prosecutor,
         "mean_risk": risk.marketer,
     }
+
+
+_ABOUT = ("title", "by", "original", "file", "command")
+
+
+def certificate_facts(**about: Any) -> dict[str, Any]:
+    """What a certificate says of the act of releasing: when, who, which files, by which command.
+
+    Of the released file it tells the hash. The original is named and no more: by its hash whoever
+    knows all rows but one could try out the last.
+    """
+    wrong = sorted(set(about) - set(_ABOUT))
+    if wrong:
+        raise ParameterError(wrong[0], about[wrong[0]], f"one of {', '.join(_ABOUT)}")
+    facts: dict[str, Any] = {"date": datetime.date.today().isoformat(), **about}
+    if facts.get("file") is not None:
+        path = Path(facts["file"])
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+        facts["file"] = {"name": path.name, "sha256": digest}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 FEW = 10  # people; what fewer demand is not told, and others are counted in steps of as many
@@ -108,6 +132,7 @@ class ColumnChange:
         after: how many distinct values or labels are published.
         loss: the column's loss, for quasi-identifiers.
         cells: how many rows got each level, for quasi-identifiers; height + 1 is a suppressed cell.
+        steps: what values become at each level of the hierarchy, in words.
     """
 
     name: str
@@ -120,11 +145,12 @@ class ColumnChange:
     after: int | None = None
     loss: float | None = None
     cells: Mapping[int, int] = field(default_factory=dict)
+    steps: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change as plain values."""
         cells = [{"level": level, "rows": rows} for level, rows in self.cells.items()]
-        return asdict(self) | {"cells": cells}
+        return asdict(self) | {"cells": cells, "steps": list(self.steps)}
 
 
 def column_changes(
@@ -173,6 +199,7 @@ def _quasi_change(
         after=_distinct(published[name]),
         loss=loss,
         cells=cells,
+        steps=_steps(table, name),
     )
 
 
@@ -197,6 +224,14 @@ def _range_change(
         before=before,
         after=after,
         loss=loss,
+        steps=_steps(table, name),
+    )
+
+
+def _steps(table: Table, name: str) -> tuple[str, ...]:
+    """The hierarchy of a column in words, finest first."""
+    return tuple(
+        level_words(table, name, one) for one in range(1, table.hierarchy(name).height + 1)
     )
 
 

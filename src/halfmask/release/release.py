@@ -5,19 +5,24 @@ The token ``DOOR`` is known to the sealing code only: without it no release come
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import PrivacyError
-from halfmask.release.document import AS_IT_WAS, plain, published_verdict, risk_figures, versions
+from halfmask.release.document import (
+    AS_IT_WAS,
+    certificate_facts,
+    plain,
+    published_verdict,
+    risk_figures,
+    versions,
+)
 from halfmask.release.files import (
     duckdb_relation,
     pandas_frame,
     polars_frame,
-    report_kind,
     restore,
-    whole_file,
+    write_report,
     write_table,
 )
 
@@ -132,6 +137,23 @@ class Release:
         aside = "DEMANDS SET ASIDE; " if self.guarantee.aside else ""
         return f"{type(self).__name__}({aside}{self._summary()})"
 
+    def _repr_html_(self) -> str:
+        """The outcome, the promises, the columns, and the first of the released rows."""
+        from halfmask.table.notebook import MOST, grid, lines, view
+
+        document = self.to_dict()
+        kept = [(v.model, v.column, v.holds) for v in self.verdicts]
+        done = [(c.name, c.role, c.action) for c in self.columns if c.published]
+        shown = self.to_arrow().slice(0, MOST // 2)
+        return view(
+            type(self).__name__,
+            lines([document.get("outcome", repr(self))]),
+            grid(("promise", "column", "kept"), kept) if kept else "",
+            grid(("column", "role", "what was done"), done, len(done)) if done else "",
+            lines([f"Released rows, the first of {len(self):,}:"]),
+            grid(shown.column_names, [list(row.values()) for row in shown.to_pylist()]),
+        )
+
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What was found on the very rows that leave."""
@@ -224,14 +246,16 @@ class Release:
         )
         return found
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            text = self._page()
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def report(self, path: str | PathLike[str], **about: Any) -> None:
+        """Write the report as ``.json``, or as a self-contained ``.html`` or ``.pdf`` page.
+
+        The page of a table is a certificate to be signed; ``about`` says what only whoever releases
+        it knows: ``title``, ``by`` (who releases it), ``original`` (the name of the table),
+        ``file`` (the released file, whose hash is then told), ``command`` (how it was made).
+        """
+        facts = certificate_facts(**about)
+        document = self.to_dict() | ({"certificate": facts} if about else {})
+        write_report(path, document, lambda: self._page(facts))
 
     def _untouched(self) -> dict[str, Incoming]:
         """What columns were whose values leave as they are; text stays text in any case."""
@@ -307,11 +331,11 @@ class Release:
             return ""
         return f" {self.statement['measured']['true_cells']:.1%} of the published cells are true."
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:
         """The report as a self-contained page."""
         from halfmask.report import render
 
-        return render(self.to_dict())
+        return render({**self.to_dict(), "certificate": dict(facts)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +385,13 @@ class Answer(Release):
         """The chain, with the number of rows published at each level."""
         return self.chain
 
+    def _repr_html_(self) -> str:
+        """The rows, and whom they cover."""
+        from halfmask.table.notebook import grid, lines, view
+
+        rows = [list(row.values()) for row in self._arrow.to_pylist()]
+        return view("Answer", grid(self._arrow.column_names, rows), lines(self.coverage))
+
     @property
     def coverage(self) -> tuple[str, ...]:
         """How many people the rows cover, and why not the others, in sentences."""
@@ -397,7 +428,7 @@ class Answer(Release):
             "sql": self.sql,
         }
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_answer
 
         rows = [list(row.values()) for row in self._arrow.to_pylist()]
@@ -457,7 +488,7 @@ class PrivateRelease(Release):
             f"at most {member.after:.1%} instead of {member.before:.0%}."
         )
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import rendered
 
         return rendered("private.html", document=self.to_dict())
@@ -497,7 +528,7 @@ class SyntheticRelease(Release):
             "interval)."
         )
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_page
 
         return render_page(self.to_dict())

@@ -399,6 +399,21 @@ def term(name: str) -> str:
     return TERMS[name]
 
 
+_ROLES = {
+    "quasi": "others may know it",
+    "sensitive": "sensitive: nobody may learn it",
+    "identifier": "names a person",
+    "person": "says whose row it is",
+    "policy": "a person's own demand",
+    "other": "leaves as it is",
+}
+
+
+def role_text(role: str) -> str:
+    """What a role means."""
+    return _ROLES.get(role, role)
+
+
 _REACHED = {"k-anonymity": "smallest class", "l-diversity": "fewest values"}
 
 

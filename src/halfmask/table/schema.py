@@ -369,6 +369,11 @@ class Schema:
         """The mapping that ``from_dict`` reads back."""
         return schema_to_dict(self)
 
+    def _repr_html_(self) -> str:
+        from halfmask.table.notebook import schema_parts, view
+
+        return view("Schema", schema_parts(self, [*dict.fromkeys([*self.columns, *self.private])]))
+
     def to_toml(self) -> str:
         """The text of a schema file that reads back as this schema, in the same folder."""
         return schema_to_toml(self)

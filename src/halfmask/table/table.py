@@ -150,6 +150,13 @@ class Table:
         size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
         return f"Table({size}; {roles or 'no roles declared'})"
 
+    def _repr_html_(self) -> str:
+        """Its columns and how many rows it has; never a row of anybody."""
+        from halfmask.table.notebook import schema_parts, view
+
+        size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
+        return view(f"Table of {size}", schema_parts(self.schema, self.column_names))
+
     def encode(self, name: str) -> Encoded:
         """The dictionary codes of one column, or of people's demands (``demand_key``); once."""
         if self.stored is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.errors import InputError
 from halfmask.metrics.weighted import in_range
 from halfmask.table.document import Result
 from halfmask.table.values import is_number
@@ -112,6 +113,24 @@ def summaries(sides: Sides, weights: str | None = None) -> Summaries:
         for j in range(i + 1, len(found))
     )
     return Summaries(tuple(found), pairs, weights)
+
+
+def require_weights(sides: Sides, name: str) -> None:
+    """Refuse a column of weights that is not in both tables, or holds what no weight can be.
+
+    Raises:
+        InputError: it is so.
+    """
+    column = sides.columns.get(name)
+    if column is None:
+        raise InputError(
+            f"The column of weights {name!r} must be in both tables, with a role that lets it "
+            "leave: name another, or none."
+        )
+    if not _usable(sides, column) or not _known(sides, column)[column.before].all():
+        raise InputError(f"The column of weights {name!r} must hold a number in every row.")
+    if _numbers(column).min() < 0:
+        raise InputError(f"The column of weights {name!r} holds numbers below 0.")
 
 
 def _tally(ids: NDArray[np.int32], mass: Mass, size: int) -> Mass:
