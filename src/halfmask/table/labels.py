@@ -58,6 +58,7 @@ MISSING = "missing"
 _BETWEEN = re.compile(r"(?P<left>[\[\](])(?P<low>[^,]+),(?P<high>[^,]+)(?P<right>[\[\])])")
 _BEYOND = re.compile(r"(?P<sign><=|>=|<|>)(?P<bound>[^,]+)")
 _FROM_TO = re.compile(r"(?P<low>-?[0-9.]+)\s?([-\u2013]|to)\s?(?P<high>-?[0-9.]+)")
+_DATE_TO_DATE = re.compile(r"(?P<low>[0-9]{4}-[0-9][^,]*?) to (?P<high>[0-9]{4}-[0-9][^,]*)")
 _PERIOD = re.compile(r"[0-9]{4}(-[0-9]{2})?")
 _MASK = "*"
 _COMPARISONS: dict[str, Any] = {
@@ -119,6 +120,9 @@ class LabelReader:
                 open_right=found["right"] != "]",
             )  # fmt: skip
         if self._numeric and (found := _FROM_TO.fullmatch(text)) is not None:
+            return self._between(found["low"], found["high"], open_left=False, open_right=False)
+        if self._dated and (found := _DATE_TO_DATE.fullmatch(text)) is not None:
+            # Bounds may be rounded: days that nobody holds. As texts dates are in their order.
             return self._between(found["low"], found["high"], open_left=False, open_right=False)
         return self._beyond(text)
 
