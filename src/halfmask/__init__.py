@@ -49,6 +49,7 @@ _HOMES = {
     "audit_releases": "halfmask.series.audit",
     "audit_table": "halfmask.tabulate.audit",
     "check": "halfmask.models.check",
+    "cocluster": "halfmask.coclustering.run",
     "compare": "halfmask.assessment.compare",
     "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.compare import compare as compare
     from halfmask.assessment.frontier import frontier as frontier
     from halfmask.assessment.row_risks import row_risks as row_risks
+    from halfmask.coclustering.run import cocluster as cocluster
     from halfmask.dp.accountant import Accountant as Accountant
     from halfmask.dp.ledger import BudgetLedger as BudgetLedger
     from halfmask.engines.read import read as read

@@ -206,7 +206,7 @@ def test_the_design_of_a_survey_is_known_as_such() -> None:
     rows = {
         "hid": np.repeat(np.arange(50), 4),
         "pid": np.repeat(np.arange(100), 2),
-        "sampling_weight": rng.uniform(100, 9000, 200),
+        "sampling_weight": np.repeat(rng.uniform(100, 9000, 100), 2),
         "stratum": rng.integers(0, 9, 200),
         "psu": rng.integers(0, 20, 200),
         "weight": rng.uniform(40, 120, 200),

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import HalfmaskError, ParameterError, UnsatisfiableError
+from halfmask.errors import (
+    HalfmaskError,
+    InfeasibleDemandsError,
+    ParameterError,
+    UnsatisfiableError,
+)
 from halfmask.metrics.cost import METRICS, CellMetric, Loss
 from halfmask.release.candidate import Attempt
 from halfmask.release.partition import column_loss, table_loss
@@ -107,6 +112,8 @@ def try_methods(
     Raises:
         UnsatisfiableError: no method keeps the promises; that of the method that can do most.
     """
+    if choice.metric_name not in (*METRICS, *_DIVIDED) and isinstance(choice.metric, str):
+        raise ParameterError("metric", choice.metric, "one of " + ", ".join((*METRICS, *_DIVIDED)))
     end = None if choice.time_limit is None else time.monotonic() + choice.time_limit
     best: tuple[float, Candidate, str] | None = None
     seen: list[Attempt] = []
@@ -124,7 +131,8 @@ def try_methods(
         try:
             found = run(contender.name, None if left is None else max(left, 0.01))
         except UnsatisfiableError as error:
-            failure = error if failure is None or contender.recodes else failure
+            own = isinstance(error, InfeasibleDemandsError)
+            failure = error if failure is None or own else failure
             seen.append(
                 Attempt(
                     contender.name, None, time.monotonic() - began, "nothing keeps the promises"
@@ -162,6 +170,8 @@ def _unfit(contender: Contender, table: Table, choice: Choice) -> str | None:
         return "it cannot compare with a population"
     if any(model.whole for model in choice.models) and not contender.recodes:
         return "a promise looks at all classes at once"
+    if contender.recodes and choice.options.get("on_infeasible") == "suppress":
+        return "it leaves people out within the share alone"
     only = any(name in choice.options for name in ("score", "cut", "fallback"))
     if contender.recodes and only:
         return "it does not know the options given"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
@@ -12,7 +15,7 @@ from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.anonymize.remaining import search_remaining
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
     KEYWORDS,
@@ -24,8 +27,9 @@ from halfmask.models.needs import (
     statistics,
 )
 from halfmask.models.verdict import Model, require_number, require_whole
-from halfmask.release.candidate import Candidate
+from halfmask.release.candidate import Attempt, Candidate
 from halfmask.release.demands import refuse_diversity, statement
+from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
@@ -67,6 +71,7 @@ def anonymize(
     policies: object = None,
     demands: DemandsChoice = "keep",
     previous: object = None,
+    pseudonym: object = None,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -93,6 +98,8 @@ def anonymize(
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
         previous: the ledger of a series (a file, made where there is none, or a SeriesLedger): the
             next release of a changing table, with ``MInvariance``; see docs/series.md.
+        pseudonym: a secret key of 16 bytes or more, or the path of its file: the person column
+            leaves as keyed tokens, where the promises hold for a person's rows taken together.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -112,6 +119,7 @@ def anonymize(
         >>> hm.anonymize(people, hm.KAnonymity(2), method="optimal").levels
         {'age': 1, 'sex': 0}
     """
+    began = time.monotonic()
     refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
     if models:
         require_models(models)
@@ -120,29 +128,62 @@ def anonymize(
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
+    if previous is not None and pseudonym is not None:
+        raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
     if previous is not None:
+        if suppression:
+            raise ParameterError("suppression", suppression, "0 with previous=")
         return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
+    key = None if pseudonym is None else _key(table, pseudonym)
     _require(table, method, suppression, seed, time_limit)
     _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
 
     def run(name: str, limit: float | None) -> Candidate:
         given = options if method != AUTO else _fitting(name, options)
-        effort = {"suppression": suppression, "seed": seed, "time_limit": limit}
+        end = None if limit is None else time.monotonic() + limit
 
         def search(rows: Table, share: float | Fraction) -> Candidate:
-            return _search(rows, models, name, metric, {**effort, "suppression": share, **given})
+            seconds = None if end is None else max(end - time.monotonic(), 0.01)
+            effort = {"suppression": share, "seed": seed, "time_limit": seconds}
+            return _search(rows, models, name, metric, {**effort, **given})
 
         return search_remaining(table, models, search, suppression=suppression, unmet=unmet)
 
+    tried: tuple[Attempt, ...] = ()
     if method != AUTO:
-        return seal(replace(run(method, time_limit), demands=demands))
-    choice = Choice(models, metric, suppression, time_limit, options)
-    found, tried = try_methods(table, choice, run)
-    parameters = {**found.parameters, "time_limit": time_limit}
-    return seal(replace(found, demands=demands, tried=tried, parameters=parameters))
+        found = run(method, _left(time_limit, began))
+    else:
+        choice = Choice(models, metric, suppression, _left(time_limit, began), options)
+        found, tried = try_methods(table, choice, run)
+    parameters = dict(found.parameters)
+    if "time_limit" in parameters:
+        parameters["time_limit"] = time_limit
+    left = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
+    return seal(left)
+
+
+def _key(table: Table, given: object) -> bytes:
+    """The key of pseudonyms, as given or from its file; refused before the search."""
+    if table.schema.person is None:
+        raise SchemaError(
+            "Pseudonyms keep a person's rows together: name the person column under [table] person."
+        )
+    if isinstance(given, str | PathLike):
+        return key_bytes(None, Path(given))
+    return key_bytes(given, None)
+
+
+_SEARCH = 0.92  # of the time limit; the rest is for labels and for the door
+
+
+def _left(time_limit: float | None, began: float) -> float | None:
+    """The seconds that searches have, of a limit that counts from the start."""
+    if time_limit is None:
+        return None
+    return max(_SEARCH * time_limit - (time.monotonic() - began), 0.01)
 
 
 def _search(

@@ -16,7 +16,7 @@ from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO
 from halfmask.anonymize.groupings import SharedGroupings
 from halfmask.anonymize.optimal import LatticeBounds
-from halfmask.anonymize.partition.run import Settings, candidate
+from halfmask.anonymize.partition.run import METHODS, Settings, candidate
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize
 from halfmask.assessment.options import FrontierOptions, FrontierSettings
@@ -113,7 +113,8 @@ def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Po
                 demands=effort.demands,
             )
             return Point.of(setting, finished_figures(table, made), made.gap, effort.seed)
-        how = Settings(setting.method, seed=effort.seed, time_limit=effort.time_limit)
+        own = METHODS[setting.method].metrics[0]
+        how = Settings(setting.method, own, seed=effort.seed, time_limit=effort.time_limit)
         found = candidate(table, setting.models, how)
     except UnsatisfiableError:
         return None

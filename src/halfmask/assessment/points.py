@@ -190,7 +190,7 @@ def _spread_labels(
     if isinstance(labels, Sets):
         out = np.zeros(size)
         for rows, held in zip(
-            np.bincount(labels.number, weights=mass), labels.members, strict=True
+            np.bincount(labels.number, mass, len(labels.members)), labels.members, strict=True
         ):
             out[held] += rows / len(held)
         return out
@@ -268,6 +268,11 @@ class Point(Result):
         return anonymize(
             table, *found.models, method=found.method, seed=self._seed, **shares, **settings
         )
+
+    @property
+    def whole(self) -> bool:
+        """Whether its method leaves nobody out."""
+        return self._setting is not None and not self._setting.suppresses
 
     @classmethod
     def of(
@@ -382,9 +387,7 @@ def keep_least_lost(points: Sequence[Point]) -> list[Point]:
             groups.setdefault(repr(point.models), []).append(point)
     for group in groups.values():
         for share in sorted({point.suppression for point in group}):
-            allowed = [
-                one for one in group if one.suppression == share or not one._setting.suppresses
-            ]  # type: ignore[union-attr]  # noqa: SLF001, E501
+            allowed = [one for one in group if one.suppression == share or one.whole]
             best = min(allowed, key=lambda one: inf if one.loss is None else one.loss)
             if best not in out:
                 out.append(best)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.rate import Discrimination
     from halfmask.table.describe import Description
+    from halfmask.table.table import Table
 
 _fraction = click.option(
     "--fraction", type=float, help="Share of the population that is in FILE (0 to 1)."
@@ -58,6 +59,8 @@ limit_option = click.option(
     help="proposed: from each column's values; auto: from how the columns go together.",
 )
 @click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
+@click.option("--public", is_flag=True, help="From names and types alone; asks for domains.")
+@click.option("--codebook", type=click.Path(), help="With --public: a codebook, .csv or .toml.")
 @click.option("--details", "-v", is_flag=True, help="All that was seen of each column.")
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
@@ -69,6 +72,8 @@ def describe_command(
     table: str | None,
     hierarchies: str,
     intervals: str | None,
+    public: bool,
+    codebook: str | None,
     details: bool,
     output: str | None,
     as_json: bool,
@@ -78,26 +83,57 @@ def describe_command(
     Example: halfmask describe people.csv -o people.toml
     """
     from halfmask.engines.read import read
-    from halfmask.release.files import whole_file
     from halfmask.table.describe import describe, with_declared_policy
     from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
     how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "table": table}
+    if codebook is not None and not public:
+        raise click.UsageError("--codebook goes with --public.")
+    if public:
+        _describe_publicly(read(file, Schema(), **how), codebook, output, as_json=as_json)
+        return
     rows = with_declared_policy(read(file, Schema(), **how), file)
     with show.working("Describing"):
         chosen = {} if intervals is None else {"intervals": intervals}
         found = describe(rows, hierarchies=hierarchies, **chosen)
-    if output == STDOUT:
-        sys.stdout.write(show.visible(found.to_toml()))
-    elif output:
-        with whole_file(output) as temporary:
-            temporary.write_text(found.to_toml(), encoding="utf-8")
-        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
+    _write_schema(found.to_toml(), output)
     if as_json:
         show.document("describe", found.to_dict())
     elif output != STDOUT:
         _show_description(found, details=details)
+
+
+def _write_schema(text: str, output: str | None) -> None:
+    """The proposed schema on stdout or in a file, where it was asked for."""
+    from halfmask.release.files import whole_file
+
+    if output == STDOUT:
+        sys.stdout.write(show.visible(text))
+    elif output:
+        with whole_file(output) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
+
+
+def _describe_publicly(
+    table: Table, codebook: str | None, output: str | None, *, as_json: bool
+) -> None:
+    from halfmask.table.codebook import read_codebook
+    from halfmask.table.names import listed
+    from halfmask.table.proposals.public import public_description
+
+    found = public_description(table, {} if codebook is None else read_codebook(codebook))
+    _write_schema(found.to_toml(), output or (None if as_json else STDOUT))
+    if as_json:
+        show.document("describe", found.to_dict())
+    if found.asked:
+        show.say(
+            f"{len(found.asked)} columns need a domain that no row tells: {listed(found.asked)}. "
+            "Write it into their entries, or give --codebook."
+        )
+    else:
+        show.say("Every column has a public domain: halfmask synthesize FILE --epsilon 1 can run.")
 
 
 _MANY = 20  # columns, from which on those of one role and reason share a line

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from halfmask.coclustering.grid import Grid
+    from halfmask.coclustering.run import CoClustering
     from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
 
@@ -133,9 +134,10 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
     if people is None:
         first = tables[0].collect()
         declared = as_schema(given["schema"]) if given["schema"] else first.schema
-        held = with_roles(first.with_schema(declared), given).schema
+        tables[0] = with_roles(first.with_schema(declared), given)
+        held = tables[0].schema if given["schema"] else None
     with show.working("Looking at the releases together"):
-        found = audit_releases(*tables, schema=held if held and held.quasi else None, people=people)
+        found = audit_releases(*tables, schema=held, people=people)
     if json_too:
         show.document("check", found.to_dict())
     else:
@@ -213,26 +215,28 @@ _NAMED = 8  # values of a group that are printed
 
 @click.command("cocluster")
 @source
-@click.option("--columns", metavar="A,B", help="Columns to look at; default: quasi-identifiers.")
+@click.option("--columns", metavar="A,B", help="Rows x parts of these columns; default: quasi.")
+@click.option("--variables", metavar="A,B", help="The columns themselves, 2 to 10 of them.")
+@click.option("--criterion", default="published", show_default=True, help="published or khiops11.")
 @click.option("--bins", type=int, default=10, show_default=True, help="Intervals of numbers.")
 @click.option("--intervals", default="equal-frequency", show_default=True,
               help="equal-frequency, equal-width or modl.")  # fmt: skip
-@click.option("--rounds", type=int, default=4, show_default=True, help="How long to search.")
+@click.option("--rounds", type=int, help="How long to search; default: as all other verbs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Repeat a search.")
 @click.option("--time-limit", type=float, help="Seconds for the search.")
+@click.option("--parts", metavar="N", help="Simplify to so many parts; or A=3,B=2 by variable.")
 @click.option("--cells", type=int, help="Simplify to at most so many cells.")
 @click.option("--information", type=float, help="Simplify while this share (0 to 1) is kept.")
 @click.option("--smallest", type=int, help="Simplify until each group of rows has so many.")
 @click.option("-o", "--output", type=click.Path(), help="Save the grid: .json.")
 @click.option("--picture", type=click.Path(), help="Draw the grid: .svg.")
+@click.option("--hierarchies", type=click.Path(), help="A folder for trees of values, as of ARX.")
 @as_json
 def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Co-cluster FILE, a table or a saved grid, and draw it.
 
-    Example: halfmask cocluster people.csv -o grid.json --picture grid.svg
+    Example: halfmask cocluster people.csv --variables job,age --picture grid.svg
     """
-    from halfmask.coclustering.generate import heat_map
-    from halfmask.coclustering.hierarchy import hierarchy
     from halfmask.release.files import private_file
 
     for path, kind in ((output, ".json"), (given["picture"], ".svg")):
@@ -240,68 +244,66 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
             raise click.UsageError(f"'{path}' is written as {kind}: end its name so.")
     for path in (output, given["picture"]):
         refuse_bad_outputs(file, None, None, path)
-    finest = _grid(file, given)
-    levels = hierarchy(finest)
-    grid = _simplified(levels, given)
-    kept = (grid.cost - grid.null_cost) / (finest.cost - finest.null_cost or 1.0)
+    found = _coclustered(file, given)
+    grid = found.grid
     if output:
         with private_file(output) as temporary:
             grid.save(temporary)
         show.say(f"The grid is in {output}.")
     if given["picture"]:
         with private_file(given["picture"]) as temporary:
-            temporary.write_text(heat_map(grid), encoding="utf-8")
+            temporary.write_text(found.picture(), encoding="utf-8")
         show.say(f"The picture is in {given['picture']}.")
+    if given["hierarchies"]:
+        if file.endswith(".json"):
+            raise click.UsageError("A saved grid has no columns: --hierarchies needs a table.")
+        written = found.write_hierarchies(given["hierarchies"])
+        show.say(f"{len(written)} hierarchies are in {given['hierarchies']}.")
     if as_json:
-        show.document("cocluster", _facts(grid, kept))
+        show.document("cocluster", found.to_dict())
     else:
-        _show(grid, kept)
+        _show(grid, found.information)
     show.say("A grid describes the original rows and their values: it is no release.")
     if not grid.informative:
         show.say("It has one cell: the columns are as good as independent, or the rows too few.")
 
 
-def _grid(file: str, given: dict[str, Any]) -> Grid:
+def _coclustered(file: str, given: dict[str, Any]) -> CoClustering:
     from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.prepare import cocluster_columns
-
-    if file.endswith(".json"):
-        return Grid.load(file)
-    table = load(file, given)
-    columns = names(given["columns"]) if given["columns"] else table.schema.quasi
-    chosen = {key: given[key] for key in ("bins", "intervals", "rounds", "seed", "time_limit")}
-    with show.working("Searching the grid that explains the rows best"):
-        return cocluster_columns(table, columns, **chosen)[1]
-
-
-def _simplified(levels: Any, given: dict[str, Any]) -> Grid:
-    from halfmask.coclustering.hierarchy import simplify
+    from halfmask.coclustering.hierarchy import hierarchy
+    from halfmask.coclustering.optimize import ROUNDS
+    from halfmask.coclustering.run import CoClustering, cocluster, simplified
 
     limits = {key: given[key] for key in ("cells", "information") if given[key] is not None}
     if given["smallest"] is not None:
         limits["smallest"] = {"row": given["smallest"]}
-    found: Grid = simplify(levels, **limits) if limits else levels.grid
-    return found
+    rounds = ROUNDS if given["rounds"] is None else given["rounds"]
+    if file.endswith(".json"):
+        grid = Grid.load(file)
+        return simplified(CoClustering(grid, hierarchy(grid), rounds), _parts(given), limits)
+    if given["columns"] and given["variables"]:
+        raise click.UsageError("Give --columns or --variables, not both.")
+    table = load(file, given)
+    chosen = ("criterion", "bins", "intervals", "seed", "time_limit")
+    options = {key: given[key] for key in chosen} | {"rounds": rounds, "parts": _parts(given)}
+    with show.working("Searching the grid that explains the rows best"):
+        if given["variables"]:
+            return cocluster(table, names(given["variables"]), **options, **limits)
+        columns = names(given["columns"]) if given["columns"] else None
+        return cocluster(table, columns, dimensions="rows", **options, **limits)
 
 
-def _facts(grid: Grid, kept: float) -> dict[str, Any]:
-    return {
-        "observations": grid.total,
-        "variables": [
-            {
-                "name": variable.name,
-                "values": variable.size,
-                "parts": grid.parts[side],
-                "sizes": grid.sizes(side).tolist(),
-            }
-            for side, variable in enumerate(grid.variables)
-        ],
-        "cost": grid.cost,
-        "null_cost": grid.null_cost,
-        "level": grid.level,
-        "information": kept,
-        "criterion": grid.criterion,
-    }
+def _parts(given: dict[str, Any]) -> int | dict[str, int] | None:
+    text = given["parts"]
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return int(text)
+        pairs = (one.rpartition("=") for one in text.split(","))
+        return {name.strip(): int(number) for name, _, number in pairs}
+    except ValueError:
+        raise click.UsageError("--parts is a number, or A=3,B=2.") from None
 
 
 def _show(grid: Grid, kept: float) -> None:
@@ -449,7 +451,7 @@ def _attempts(release: Release) -> list[tuple[Any, ...]]:
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
     "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
-    "intervals", "link",
+    "intervals", "link", "pseudonym",
 )  # fmt: skip
 
 
@@ -464,9 +466,12 @@ _SETTINGS = (
     "recodes new rows), local; personal, mondrian, k-member, mdav, exact; cocluster, "
     "cocluster-sets, cocluster-mode.",
 )
-@click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
-@click.option("--labels", type=click.Choice(["tight", "levels", "sets"]),
-              help="What classes publish: ranges and common labels, labels, or sets of values.")  # fmt: skip
+@click.option("--metric", help="What the search minimizes; default: loss.")
+@click.option(
+    "--labels",
+    type=click.Choice(["tight", "levels", "sets"]),
+    help="What classes publish: ranges and common labels, labels alone, or sets of values.",
+)
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
 @click.option(
     "--on-infeasible",
@@ -482,6 +487,12 @@ _SETTINGS = (
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
+@click.option(
+    "--pseudonym",
+    type=click.Path(),
+    metavar="KEYFILE",
+    help="Keep a person's rows together by keyed tokens, if the promises then hold.",
+)
 @click.option(
     "--previous",
     type=click.Path(),

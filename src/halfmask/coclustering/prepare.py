@@ -22,7 +22,7 @@ import math
 import time
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.criterion import GridPartition
+    from halfmask.coclustering.criterion import CriterionForm, GridPartition
     from halfmask.coclustering.grid import Grid
     from halfmask.table.table import Table
 
@@ -446,6 +446,7 @@ def cocluster_columns(
     *,
     bins: int = 10,
     intervals: IntervalRule = "equal-frequency",
+    criterion: CriterionForm = "published",
     seed: int = 0,
     rounds: int = ROUNDS,
     time_limit: float | None = None,
@@ -457,15 +458,15 @@ def cocluster_columns(
         names: the columns.
         bins: how many intervals numbers are (first) cut into.
         intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``.
+        criterion: the form of the cost.
         seed: of the co-clustering.
         rounds: of each co-clustering.
         time_limit: seconds for all of it.
     """
     melted = melt(table, names, bins=bins, intervals=intervals)
     again = names if intervals == "modl" else ()
-    return cocluster_melted(
-        table, melted, again=again, seed=seed, rounds=rounds, time_limit=time_limit
-    )
+    effort: dict[str, Any] = {"seed": seed, "rounds": rounds, "time_limit": time_limit}
+    return cocluster_melted(table, melted, again=again, criterion=criterion, **effort)
 
 
 def cocluster_melted(
@@ -473,13 +474,15 @@ def cocluster_melted(
     melted: Melted,
     *,
     again: Collection[str] = (),
+    criterion: CriterionForm = "published",
     seed: int = 0,
     rounds: int = ROUNDS,
     time_limit: float | None = None,
 ) -> tuple[Melted, Grid]:
     """Co-cluster what is melted; numbers of the columns ``again`` are cut anew where it helps."""
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
-    grid = cocluster(melted.observations, seed=seed, rounds=rounds, time_limit=time_limit)
+    effort: dict[str, Any] = {"criterion": criterion, "seed": seed, "rounds": rounds}
+    grid = cocluster(melted.observations, time_limit=time_limit, **effort)
     cut = {column.name for column in melted.columns if column.cuts is not None}
     for _ in range(_PASSES if cut.intersection(again) else 0):
         left = deadline - time.monotonic()
@@ -487,7 +490,7 @@ def cocluster_melted(
             break
         finer = recut(table, melted, grid.partition[0], again)
         limit = None if time_limit is None else left
-        found = cocluster(finer.observations, seed=seed, rounds=rounds, time_limit=limit)
+        found = cocluster(finer.observations, time_limit=limit, **effort)
         if found.level <= grid.level:
             break
         melted, grid = finer, found

@@ -49,7 +49,7 @@ class Widths(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _open(w: Any, box: Any, held: Any) -> None:
+def _open(box: Any, held: Any) -> None:
     """An empty class."""
     for c in range(box.shape[0]):
         box[c, 0], box[c, 1] = 2147483647, -1
@@ -111,7 +111,7 @@ def _best_cut(
     """
     n, m, words = end - begin, w.places.shape[1], w.bits.shape[1]
     box, held = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
-    _open(w, box, held)
+    _open(box, held)
     for i in range(begin, end):
         _add(w, rows[i], box, held)
     span = np.empty(m, np.float64)
@@ -149,7 +149,7 @@ def _best_cut(
                 spare[first[b]] = rows[i]
                 first[b] += 1
             # first[b] is now where bucket b ends
-            _open(w, part, some)
+            _open(part, some)
             highest, at = 0, 0
             for b in range(buckets - 1):
                 if at == first[b]:
@@ -161,7 +161,7 @@ def _best_cut(
                     at += 1
                 size[b], need[b] = at, highest
                 left[b] = _width(w, part, some) * at if at >= max(highest, least) else -1.0
-            _open(w, part, some)
+            _open(part, some)
             highest, at = 0, n
             for b in range(buckets - 2, -1, -1):
                 while at > first[b]:
@@ -261,7 +261,7 @@ class ClassLists(NamedTuple):
 def settle(w: Any, s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None:
     """Let class ``c`` hold ``rows[begin:end]``."""
     s.head[c] = -1
-    _open(w, s.box[c], s.held[c])
+    _open(s.box[c], s.held[c])
     for i in range(begin, end):
         row = rows[i]
         s.ids[row] = c
@@ -314,7 +314,6 @@ def improve_classes(
     counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
     seen = np.full(classes, -1, np.int64)
     stack, found = np.empty((2 * _POOL, 2), np.int64), np.empty(2 * _POOL, np.int64)
-    after, parts = np.empty((2 * _POOL, m, 2), np.int32), np.empty((2 * _POOL, words), np.uint64)
     box, held = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
     gained = 0.0
     while state[0] < classes and work > 0:
@@ -342,7 +341,7 @@ def improve_classes(
                     begin, end = stack[depth, 0], stack[depth, 1]
                     at, _ = _best_cut(w, d, rows, begin, end, columns, 0.0, spare, counts)
                     if at < 0:
-                        _open(w, box, held)
+                        _open(box, held)
                         for x in range(begin, end):
                             _add(w, rows[x], box, held)
                         total += (end - begin) * _width(w, box, held)

@@ -63,6 +63,7 @@ def demanded(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
         >>> demanded(people, [])
         (PersonalKAnonymity(default=1),)
     """
+    models = [model.settled(table) if isinstance(model, Model) else model for model in models]
     named = {(type(model), model.columns) for model in models if isinstance(model, Model)}
     own = [model for kind in known_models() for model in kind.own(table)]
     wanted = [model for model in own if (type(model), model.columns) not in named]

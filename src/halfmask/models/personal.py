@@ -19,7 +19,7 @@ from halfmask.models.statistics import (
     pass_empty,
     rows_short,
 )
-from halfmask.models.t_closeness import DISTANCE_WORDS, TCloseness, distances
+from halfmask.models.t_closeness import DISTANCE_WORDS, TCloseness, distances, usual_distance
 from halfmask.models.verdict import (
     KNOWN_ONLY,
     SOUGHT,
@@ -265,7 +265,7 @@ class PersonalTCloseness(Model):
 
         Where nobody says how t is measured, it is along numbers, dates and declared orders.
         """
-        return [cls(name, _usual_distance(table, name), default=1.0) for name in _sensitive(table)]
+        return [cls(name, usual_distance(table, name), default=1.0) for name in _sensitive(table)]
 
     def faults(self, table: Table) -> list[str]:
         """What hinders reading people's demands from ``table``."""
@@ -335,16 +335,6 @@ def _quotients(moved: NDArray[Any], full: NDArray[Any]) -> NDArray[np.float64]:
 def _sensitive(table: Table) -> list[str]:
     """The sensitive columns that are there."""
     return [name for name in table.schema.sensitive if name in table.arrow.column_names]
-
-
-def _usual_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
-    import pyarrow as pa
-
-    from halfmask.table.values import is_number
-
-    kind = table.encode(name).values.type
-    along = table.schema.columns[name].order is not None or is_number(kind)
-    return "ordered" if along or pa.types.is_temporal(kind) else "equal"
 
 
 def _judge_highest(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from halfmask.errors import SchemaError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import MISSING_NOTE, Missing, counted, occupied, pass_empty, reduce
+from halfmask.models.statistics import (
+    MISSING_NOTE,
+    Missing,
+    counted,
+    histogram,
+    occupied,
+    pass_empty,
+    reduce,
+)
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
     KernelDemand,
@@ -55,7 +63,8 @@ class TCloseness(Model):
     Attributes:
         t: the largest distance, 0 to 1.
         column: the sensitive column.
-        distance: how far two values are apart.
+        distance: how far two values are apart; None: ordered where they are numbers, dates or have
+            a declared order, else equal.
         missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
             count as one more value.
 
@@ -83,15 +92,27 @@ class TCloseness(Model):
 
     t: float = field(metadata=number(0, 1, stronger=-1))
     column: str = field(metadata=sensitive_column())
-    distance: Literal["equal", "ordered", "hierarchical"] = field(
-        default="equal", metadata=word("How t measures", **DISTANCE_WORDS)
+    distance: Literal["equal", "ordered", "hierarchical"] | None = field(
+        default=None, metadata=word("How t measures", **DISTANCE_WORDS)
     )
     missing: Missing = field(default="unknown", metadata=missing_values())
 
     @property
     def name(self) -> str:
         """The model and its distance."""
-        return f"{self.family} ({self.distance} distance)"
+        return f"{self.family} ({self.distance or 'equal'} distance)"
+
+    def settled(self, table: Table) -> TCloseness:
+        """With the distance that fits the column, where none is named."""
+        if self.distance is not None or self.column not in table.arrow.column_names:
+            return self
+        return replace(self, distance=usual_distance(table, self.column))
+
+    def _for(self, values: Histogram) -> TCloseness:
+        """The same for a histogram, which knows whether its values are numbers."""
+        if self.distance is not None:
+            return self
+        return replace(self, distance="equal" if values.numbers is None else "ordered")
 
     def faults(self, table: Table) -> list[str]:
         """Say where the column lacks what the distance needs."""
@@ -111,12 +132,17 @@ class TCloseness(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether its distribution is close enough."""
-        moved, full = distances(classes, self.column, self.distance, self.missing)
+        moved, full = self._moved(classes)
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
-    def kernel_demand(self, table: Table) -> KernelDemand | None:  # noqa: ARG002 - the same for all
+    def _moved(self, classes: Classes) -> Ratio:
+        way = self._for(histogram(classes, self.column)).distance
+        assert way is not None  # noqa: S101 - it was just settled
+        return distances(classes, self.column, way, self.missing)
+
+    def kernel_demand(self, table: Table) -> KernelDemand | None:
         """The equal distance; kernels know no other."""
-        equally = self.distance == "equal"
+        equally = self.settled(table).distance == "equal"
         stated = KernelDemand(
             column=self.column, distance=float(self.t), missing=self.missing == "value"
         )
@@ -131,9 +157,12 @@ class TCloseness(Model):
         """
         values = counted(classes, self.column, self.missing)
         total = values.totals()
-        if self.distance == "ordered" and total[total > 0].min(initial=limit + 1) <= limit:
+        if (
+            self._for(values).distance == "ordered"
+            and total[total > 0].min(initial=limit + 1) <= limit
+        ):
             return 0  # a value could vanish, which would change the scale
-        moved, full = distances(classes, self.column, self.distance, self.missing)
+        moved, full = self._moved(classes)
         slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
             return 0
@@ -145,15 +174,27 @@ class TCloseness(Model):
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest distance."""
         live = occupied(classes)
-        moved, full = distances(classes, self.column, self.distance, self.missing)
+        moved, full = self._moved(classes)
         return judge(
-            self,
+            self._for(histogram(classes, self.column)),
             classes,
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
             achieved=largest(moved[live], full[live]),
             note=MISSING_NOTE if self.missing == "value" else "",
         )
+
+
+def usual_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
+    """Ordered where values are numbers, dates or have a declared order; else equal."""
+    import pyarrow as pa
+
+    from halfmask.table.values import is_number
+
+    kind = table.encode(name).values.type
+    column = table.schema.columns.get(name)
+    along = (column is not None and column.order is not None) or is_number(kind)
+    return "ordered" if along or pa.types.is_temporal(kind) else "equal"
 
 
 # The earth mover's distance between each class and the whole table, as integer ratios. With c the

@@ -381,6 +381,10 @@ class Model(Protocol):
         """The population table it compares with."""
         return None
 
+    def settled(self, table: Table) -> Model:  # noqa: ARG002 - most are as they stand
+        """The model with what it leaves open decided by the table."""
+        return self
+
     def faults(self, table: Table) -> list[str]:  # noqa: ARG002 - most need nothing more
         """What the table lacks beyond its columns and demands, in words."""
         return []

@@ -85,9 +85,17 @@ def _achieved(candidate: AnswerCandidate, placed: pa.Table, promise: Promise) ->
     known = pc.list_flatten(few)
     some = known.is_valid().to_numpy(zero_copy_only=False)
     codes = comparable(known).dictionary_encode().indices.fill_null(0).to_numpy()
-    pairs = np.stack([place[counts < promise.cap][rows[some]], codes[some]])
-    distinct = np.unique(pairs, axis=1)[0]
-    return np.maximum(found, np.bincount(distinct, minlength=len(found)))
+    places = place[counts < promise.cap][rows[some]]
+    return np.maximum(found, _different(places, codes[some], len(found)))
+
+
+def _different(place: Counts, codes: Counts, places: int) -> Counts:
+    """Per place, how many different codes stand in it."""
+    width = int(codes.max(initial=0)) + 1
+    found: Counts = np.bincount(
+        np.unique(place.astype(np.int64) * width + codes) // width, minlength=places
+    )
+    return found
 
 
 def _sums(candidate: AnswerCandidate, placed: pa.Table, count: str) -> Counts:
@@ -191,8 +199,8 @@ def _check_conditions(candidate: AnswerCandidate, people: Counts) -> None:
     sound[place[~large]] = False
     # A part that is too small anywhere must be there, and large enough, in every row that shows.
     scarce = np.unique(met[~large])
-    there = np.unique(np.stack([place, met])[:, large & np.isin(met, scarce)], axis=1)[0]
-    sound &= np.bincount(there, minlength=len(sound)) == len(scarce)
+    there = large & np.isin(met, scarce)
+    sound &= _different(place[there], met[there], len(sound)) == len(scarce)
     hidden = ~sound[_whole(figures["hm_row"])]
     for name in figures.column_names[1 : candidate.conditional + 1]:
         if (figures[name].is_valid().to_numpy() & hidden).any():

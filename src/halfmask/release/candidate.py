@@ -71,6 +71,7 @@ class Candidate:
         left_out: how many rows were taken out before; they are not in ``table``, and nothing here
             was made of them.
         tried: the methods that were looked at, where it was not named.
+        pseudonym: the key by which the person column leaves as tokens; None: it does not leave.
     """
 
     table: Table
@@ -86,6 +87,7 @@ class Candidate:
     demands: DemandsChoice = "keep"
     left_out: int = 0
     tried: tuple[Attempt, ...] = ()
+    pseudonym: bytes | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"

@@ -331,6 +331,10 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
     schema = table.schema
     if name in schema.policy_names:
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
+    if name == schema.person and name in published.column_names:
+        count = len(pc.unique(published[name]))
+        said = "replaced by pseudonyms: not anonymous"
+        return ColumnChange(name, "person", said, published=True, before=count, after=count)
     if name == schema.person:
         return ColumnChange(name, "person", "removed: it says whose row it is", published=False)
     if name == schema.household:

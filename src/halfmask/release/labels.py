@@ -165,6 +165,7 @@ def _declared_step(declared: float | str | None) -> float | None:
 
 
 _ENOUGH = 0.95  # the share of rows that must stand in cells which hold enough people
+_CELLS = 5  # so many cells remain, whatever they hold
 
 
 def _found_step(numbers: NDArray[np.float64], held: Holders, size: int) -> float:
@@ -184,7 +185,7 @@ def _found_step(numbers: NDArray[np.float64], held: Holders, size: int) -> float
             inside = np.bincount(cell, weights=people)
             asked = np.zeros(len(inside))
             np.maximum.at(asked, cell, need)
-            if inside[inside >= asked].sum() >= _ENOUGH * total or step > span:
+            if inside[inside >= asked].sum() >= _ENOUGH * total or 2 * step * _CELLS >= span:
                 return step
         power += 1
 
@@ -341,7 +342,7 @@ class Ranges:
         """Per class the number of its label, and the labels as text."""
         texts = as_text(table.encode(name).values).to_pylist()
         lows, highs = (texts, texts) if self.bounds is None else (self.bounds.low, self.bounds.high)
-        sign, size = separator([*texts, *lows, *highs]), len(texts)
+        sign, size = separator(texts), len(texts)
         pairs, numbers = np.unique(
             self.low.astype(np.int64) * size + self.high, return_inverse=True
         )
@@ -392,7 +393,7 @@ class Ranges:
 def _range(texts: list[Label], low: Label, highs: Sequence[Label], high: int, sign: str) -> Label:
     if texts[high] is None or low is None or highs[high] is None:
         return TOP
-    return f"{low}{sign}{highs[high]}"
+    return f"{low}{sign if sign != '-' else separator([low, highs[high]])}{highs[high]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

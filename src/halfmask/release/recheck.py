@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InternalError
+from halfmask.errors import InternalError, PrivacyError
 from halfmask.models.needs import demand_keys
 from halfmask.release.labels import Ranges, Sets, as_text
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
+from halfmask.release.pseudonyms import tied_classes
 from halfmask.table.classes import Classes, Histogram, value_facts
 from halfmask.table.demands import HOUSEHOLD
 from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
@@ -45,6 +46,8 @@ def verdicts(
     table: Table,
     kept: NDArray[np.int64],
     recoding: Recoding | RowPartition | Perturbation,
+    *,
+    tied: NDArray[Any] | None = None,
 ) -> tuple[list[Verdict], NDArray[Any]]:
     """Check every model on published rows; returns the verdicts and the class of each row.
 
@@ -54,9 +57,16 @@ def verdicts(
         table: the original rows.
         kept: which of them leave, in the order of ``quasi``.
         recoding: how a population table is generalized alongside.
+        tied: whose row each is, where something that leaves ties the rows of a person together.
     """
     labels = [as_text(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
+    if tied is not None:
+        if any(model.population is not None for model in models):
+            raise PrivacyError(
+                "A promise about a population cannot be checked where rows of a person are tied."
+            )
+        alone = tied_classes(alone[0], tied)
     found = []
     for model in models:
         classes, _ = regroup(labels, table, kept, model, recoding, alone)

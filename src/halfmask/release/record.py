@@ -43,9 +43,12 @@ ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom 
 
 def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
     """The schema of the rows that leave: roles, and kinds of columns that leave as they were."""
-    entries = {}
+    entries, person = {}, None
     for change in columns:
         if not change.published:
+            continue
+        if change.name == table.schema.person:
+            person = change.name  # by its pseudonym
             continue
         known = table.schema.columns[change.name]
         held = table.arrow.schema.field(change.name).type
@@ -54,7 +57,7 @@ def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
         kept = change.action == AS_IT_WAS and not texts
         kind = known.kind if kept and known.kind != "ordinal" else "nominal"
         entries[change.name] = Column(known.role, kind, weight=known.weight)
-    return Schema(entries)
+    return Schema(entries, person=person)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from halfmask.release.partition import (
     label_texts,
     table_loss,
 )
+from halfmask.release.pseudonyms import person_tokens, require_tied
 from halfmask.release.recheck import (
     require_cover,
     require_own_values,
@@ -163,9 +164,15 @@ def _seal_table(candidate: Candidate) -> Release:
         require_round_bounds(recoding, table, quasi, kept, candidate.models)
     found, ids = verdicts(candidate.models, quasi, table, kept, recoding)
     require_verdicts(found, expected=len(kept))
+    tokens = None
+    if candidate.pseudonym is not None:
+        tokens = person_tokens(table, candidate.pseudonym, kept)
+        whose = table.encode(str(table.schema.person)).codes[kept]
+        found, ids = verdicts(candidate.models, quasi, table, kept, recoding, tied=whose)
+        require_tied(found)
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
     own = own or _left_out_statement(candidate)
-    rows = _published_rows(table, names, quasi, kept)
+    rows = _published_rows(table, names, quasi, kept, tokens)
     if isinstance(recoding, Perturbation):
         facts = _perturbation_facts(candidate, recoding, rows, ids)
     else:
@@ -181,7 +188,7 @@ def _seal_table(candidate: Candidate) -> Release:
         ),
         method=candidate.method,
         parameters=dict(candidate.parameters),
-        notes=order_notes(own, (*candidate.notes, *facts.notes)),
+        notes=order_notes(own, (*_token_notes(table, tokens), *candidate.notes, *facts.notes)),
         loss=_loss(candidate, facts.losses),
         suppressed=len(step) - len(kept) + candidate.left_out,
         classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
@@ -338,8 +345,22 @@ def _levels(recoding: Recoding | RowPartition, table: Table, name: str) -> set[i
     return {one.levels[name] for one in recoding.steps}
 
 
+def _token_notes(table: Table, tokens: pa.Array | None) -> tuple[str, ...]:
+    """What pseudonyms are, where they leave."""
+    if tokens is None:
+        return ()
+    return (
+        f"Column '{table.schema.person}' holds pseudonyms, which tie a person's rows together: the "
+        "promises hold for these rows together. Whoever has the key can find everybody.",
+    )
+
+
 def _published_rows(
-    table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]
+    table: Table,
+    names: Sequence[str],
+    quasi: pa.Table,
+    kept: NDArray[np.int64],
+    tokens: pa.Array | None = None,
 ) -> pa.Table:
     """The columns that leave, in their order, with rows in an order that tells nothing."""
     # From the system's secure source: a seed could be guessed, and the order of the table undone.
@@ -353,6 +374,8 @@ def _published_rows(
         )
         for name in names
     }
+    if tokens is not None:
+        columns = {str(table.schema.person): tokens.take(pa.array(order)), **columns}
     return pa.table(columns)
 
 

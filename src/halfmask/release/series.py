@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from halfmask.errors import InternalError, LedgerError
 from halfmask.ledger import RELEASE
+from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.models.verdict import Verdict
 from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
 from halfmask.release.labels import as_text
 from halfmask.release.partition import ClassSizes, RowPartition, column_loss, table_loss
 from halfmask.release.recheck import require_cover, require_own_values, verdicts
+from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.release.signatures import SeriesLedger, pack, terms_of, unpack
 
@@ -131,6 +133,7 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     weights = {name: table.schema.columns[name].weight for name in losses}
     everybody = len(table) + candidate.left_out
     whole = {n: (one * len(table) + candidate.left_out) / everybody for n, one in losses.items()}
+    columns = column_changes(table, rows, candidate.partition, step, whole)
     fake = len(candidate.counterfeits[0])
     sizes = np.bincount(_labels_of(candidate)).astype(np.int64)
     notes = (
@@ -163,7 +166,9 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         loss=table_loss(whole, weights),
         suppressed=candidate.left_out,
         classes=ClassSizes.of(sizes[sizes > 0]),
-        columns=column_changes(table, rows, candidate.partition, step, whole),
+        risk=reidentification(*(np.bincount(groups).astype(np.int64),) * 2),
+        columns=columns,
+        schema=released_schema(table, columns),
         origin=table.origin,
         given=table.given,
         number=number,

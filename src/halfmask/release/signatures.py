@@ -168,10 +168,9 @@ class SeriesLedger:
                 self.values += body["values"]
                 self.signatures += [tuple(one) for one in body["signatures"]]
                 people = unpack(body["people"], "<u8").astype(np.uint64)
-                numbers = [unpack(body[name], "<u4") for name in ("signature", "class")]
-                self.releases.append(
-                    ReleasedPeople(people, *numbers, body["rows"], body["counterfeits"])
-                )
+                signature, classes = (unpack(body[n], "<u4") for n in ("signature", "class"))
+                held = (body["rows"], body["counterfeits"])
+                self.releases.append(ReleasedPeople(people, signature, classes, *held))
                 self.seal = record.seal
         if not self.salt:
             if records:

@@ -28,6 +28,7 @@ from halfmask.engines.read import read
 from halfmask.errors import InputError
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
 from halfmask.metrics.weighted import tally
+from halfmask.release.document import AS_IT_WAS
 from halfmask.series.cuts import CutsFound, find_cuts
 from halfmask.series.regions import Regions, regions_of
 from halfmask.table.document import Result
@@ -161,7 +162,8 @@ def audit_releases(
     Args:
         releases: two or more: releases, tables, frames, or names of files.
         schema: quasi-identifiers with their hierarchies and sensitive columns; None: that of
-            ``people``, or of the first release.
+            ``people``, or of the first release, which knows no hierarchies: then words that may
+            stand for each other make the outcome "not known".
         people: a table of people with their true values, whom an attacker may look for; then it is
             counted how many of them are told further.
         suppressed: what stands for a suppressed quasi-identifier, if it is not ``*``.
@@ -186,16 +188,21 @@ def audit_releases(
             Table(star_suppressed(one.arrow, held.quasi, suppressed), one.schema) for one in tables
         ]
     looked = None if table is None else Tuples.of(table)
-    return audit_tuples([Tuples.of(one) for one in tables], held, looked)
+    sure = None if schema is not None or table is not None else _unchanged(held, tables)
+    return audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
 
 
 def audit_tuples(
-    releases: Sequence[Tuples], schema: Schema, people: Tuples | None = None
+    releases: Sequence[Tuples],
+    schema: Schema,
+    people: Tuples | None = None,
+    *,
+    declared: Sequence[str] | None = None,
 ) -> SeriesAudit:
-    """The same of releases that were read, or counted."""
+    """The same of releases that were read, or counted; see ``regions_of`` for ``declared``."""
     from halfmask.kernels.overlap import meeting_pairs
 
-    found = regions_of(releases, schema, people)
+    found = regions_of(releases, schema, people, declared=declared)
     pairs = np.empty((_room(found), 2), dtype=np.int32)
     count, alike = meeting_pairs(found.meeting, found.held, pairs, _STEPS)
     reasons = _doubts(found)
@@ -380,6 +387,12 @@ def _schema(
             f"the {len(releases)} releases were made of."
         )
     return known[0].schema
+
+
+def _unchanged(schema: Schema, tables: Sequence[Table]) -> list[str]:
+    """The columns that all release files say they hold as they were."""
+    said = [one.schema.release.get("recoding", {}) for one in tables]
+    return [name for name in schema.quasi if all(one.get(name) == AS_IT_WAS for one in said)]
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -156,7 +156,7 @@ def _in_both(
         held = np.zeros(count, dtype=bool)
         held[cut[values.box[values.release == one]]] = True
         there.append(held)
-    return there[0] & there[1]
+    return np.asarray(there[0] & there[1])
 
 
 def _few(

@@ -25,6 +25,7 @@ from halfmask.models.l_diversity import LDiversity
 from halfmask.models.m_invariance import MInvariance
 from halfmask.models.needs import prepare
 from halfmask.models.statistics import own_demands
+from halfmask.models.verdict import require_number
 from halfmask.release.labels import as_text
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns
@@ -77,6 +78,8 @@ def publish(
     names = _columns(table, invariance)
     ledger.require(table, invariance.column)
     drop = options.get("on_infeasible") == "suppress"
+    share = options.get("counterfeits", MOST)
+    require_number("counterfeits", share, 0)
     work = _Work.of(table, invariance, others, ledger, drop=drop)
     while True:
         work.divide()
@@ -84,7 +87,6 @@ def publish(
         if not short.any():
             break
         work = work.without(short, ledger, drop=drop)
-    share = options.get("counterfeits", MOST)
     fake = len(work.counterfeits)
     if fake > share * len(work.table):
         raise PrivacyError(
@@ -135,6 +137,11 @@ def _columns(table: Table, invariance: MInvariance) -> tuple[str, ...]:
             f"Column {more[0]!r} would leave beside {invariance.column!r}: a series publishes the "
             "quasi-identifiers and one sensitive column. Give it the role identifier, so that it "
             "stays."
+        )
+    if table.encode(invariance.column).values.null_count:
+        raise InputError(
+            f"Column {invariance.column!r} has missing values, among which nobody can hide in a "
+            "series: fill them in, or leave these people out."
         )
     people = table.encode(schema.person)
     if people.values.null_count or len(people.values) < len(table):
@@ -341,6 +348,7 @@ class _Newcomers:
 
     def __init__(self, work: _Work, key: NDArray[np.int64]) -> None:
         self.work, self.need = work, work.need
+        self.rest: list[int] = []
         rows = np.flatnonzero(work.signature < 0)
         rows = rows[np.argsort(key[rows])]
         self.left = np.zeros(len(work.values), dtype=bool)
@@ -390,6 +398,7 @@ class _Newcomers:
             self.left[now] = False
             for part in _parts(work.space.places, work.values, now, size):
                 self._classes(part, size)
+        self._gather()
 
     def _helpers(
         self, now: NDArray[np.int64], rows: NDArray[np.int64], size: int
@@ -427,25 +436,31 @@ class _Newcomers:
         for value, pile in piles.items():
             for row in pile:
                 home = next((one for one in made if value not in values[one]), None)
-                if home is None:
-                    lacking = self._lacking(value, size)
-                    self.work.make([row], lacking)
-                else:
-                    home.append(row)
+                (self.rest if home is None else home).append(row)
         for one in made:
             self.work.make(one)
 
-    def _lacking(self, value: int, size: int) -> list[int]:
-        """Values for counterfeits beside somebody whom no class takes, the most frequent first."""
-        texts = len(self.work.texts)
-        counts = np.bincount(self.work.values, minlength=texts)
-        others = [v for v in np.argsort(-counts, kind="stable").tolist() if v != value]
-        if len(others) < size - 1:
-            raise PrivacyError(
-                f"The sensitive column has {texts} values, and classes of {size} are asked for: "
-                "ask for a smaller m, k or l."
-            )
-        return others[: size - 1]
+    def _gather(self) -> None:
+        """Make classes of those whom no other takes, with counterfeits of values that they lack."""
+        values, counts = self.work.values, np.bincount(self.work.values)
+        frequent = np.argsort(-counts, kind="stable").tolist()
+        frequent += range(len(counts), len(self.work.texts))
+        waiting = sorted(self.rest, key=lambda row: -int(self.need[row]))
+        while waiting:
+            size = int(self.need[waiting[0]])
+            one: dict[int, int] = {}
+            for row in waiting:
+                if len(one) < size:
+                    one.setdefault(int(values[row]), row)
+            chosen = set(one.values())
+            waiting = [row for row in waiting if row not in chosen]
+            lacking = [v for v in frequent if v not in one][: size - len(one)]
+            if len(one) + len(lacking) < size:
+                raise PrivacyError(
+                    f"The sensitive column has {len(frequent)} values, and classes of {size} are "
+                    "asked for: ask for a smaller m, k or l."
+                )
+            self.work.make(list(chosen), lacking)
 
 
 def _turns(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from halfmask.errors import HierarchyError
 from halfmask.metrics.common_ground import published_labels
-from halfmask.table.hierarchies import Csv, Dates, Intervals, Mask, Ordered, Tree
+from halfmask.table.hierarchies import Auto, Csv, Dates, Intervals, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical, flat
 from halfmask.table.labels import ANY, SIGN
 
@@ -70,7 +70,12 @@ class ColumnLeaves:
 
 
 def column_leaves(
-    column: Column | None, name: str, labels: Iterable[Label], more: Iterable[Any] = ()
+    column: Column | None,
+    name: str,
+    labels: Iterable[Label],
+    more: Iterable[Any] = (),
+    *,
+    declared: bool = True,
 ) -> ColumnLeaves:
     """Find what labels cover.
 
@@ -79,6 +84,8 @@ def column_leaves(
         name: its name.
         labels: the distinct labels of all releases.
         more: values that people are known to hold.
+        declared: whether a column without a hierarchy has none. Else labels may lie under others,
+            and those that do not say themselves what they cover cannot be read.
     """
     from scipy.sparse import csr_array
 
@@ -86,26 +93,49 @@ def column_leaves(
     rule = None if column is None else column.hierarchy
     held = {None if value is None else canonical(value) for value in more}
     values = _values(rule, texts, held)
-    hierarchy = _hierarchy(rule, name, values)
+    hierarchy, built = _hierarchy(rule, name, values)
     found = published_labels(hierarchy, values, pa.array(texts, pa.string()))
     count = len(values) + len(found.fresh)
     cells = np.ones(len(found.covered), dtype=np.int32)
     covered = csr_array((cells, found.covered, found.starts), shape=(len(texts), count))
     known: list[Label] = [None if v is None else canonical(v) for v in values.to_pylist()]
     fresh = [texts[place] for place in found.fresh.tolist()]
-    return ColumnLeaves(name, tuple(texts), (*known, *fresh), covered, len(fresh))
+    unread = len(fresh) if built else len(texts)
+    if rule is None or isinstance(rule, Auto):
+        unread += _unclear(texts, declared=declared and rule is None)
+    return ColumnLeaves(name, tuple(texts), (*known, *fresh), covered, unread)
 
 
-def _hierarchy(rule: object, name: str, values: pa.Array) -> Hierarchy:
-    """The hierarchy over the leaves; where it cannot be built of them, as is or nothing."""
+def _unclear(texts: list[Label], *, declared: bool) -> int:
+    """How many labels may cover others without saying so, where no hierarchy tells.
+
+    Where there is none, labels are values; beside ranges, though, other words stand for ranges too.
+    """
+    said = [text for text in texts if text is not None and text != TOP]
+    unclear = sum(not _is_clear(text) for text in said)
+    ranges = any(_is_clear(text) and not _ALONE.fullmatch(text) for text in said)
+    return 0 if declared and not ranges else unclear
+
+
+def _is_clear(text: str) -> bool:
+    """Whether a label says itself what it covers: numbers, ranges of them, masked codes."""
+    forms = (_ALONE, _BETWEEN, _FROM_TO, _BEYOND)
+    pieces = text.split(SIGN)
+    return all(any(form.fullmatch(piece) for form in forms) for piece in pieces) or (
+        len(text) > 1 and text.endswith(TOP)
+    )
+
+
+def _hierarchy(rule: object, name: str, values: pa.Array) -> tuple[Hierarchy, bool]:
+    """The hierarchy over the leaves, and whether it could be built; else as is or nothing."""
     if isinstance(rule, Csv | Tree | Intervals | Mask | Dates) or (
         isinstance(rule, Ordered) and rule.order
     ):
         try:
-            return rule.build(name, values)
+            return rule.build(name, values), True
         except HierarchyError:
-            pass
-    return flat(values.to_pylist())
+            return flat(values.to_pylist()), False
+    return flat(values.to_pylist()), True
 
 
 def _values(rule: object, texts: list[Label], held: set[Label]) -> pa.Array:

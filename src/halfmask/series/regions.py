@@ -106,8 +106,17 @@ class Regions:
         return out
 
 
-def regions_of(releases: Sequence[Tuples], schema: Schema, people: Tuples | None) -> Regions:
+def regions_of(
+    releases: Sequence[Tuples],
+    schema: Schema,
+    people: Tuples | None,
+    *,
+    declared: Sequence[str] | None = None,
+) -> Regions:
     """Group the rows of each release, and put all classes on common leaves.
+
+    ``declared`` are the columns of which the schema says for sure that they have no hierarchy; all
+    that have none, where nothing is said.
 
     Raises:
         InputError: there are fewer than two releases or too many, one is empty or lacks a column.
@@ -115,8 +124,16 @@ def regions_of(releases: Sequence[Tuples], schema: Schema, people: Tuples | None
     _require(releases, schema)
     tables = [one.table.arrow for one in releases]
     quasi = [[_texts(rows[name]) for name in schema.quasi] for rows in tables]
-    columns = [_column(schema, name, [one[i] for one in quasi], people)
-               for i, name in enumerate(schema.quasi)]  # fmt: skip
+    columns = [
+        column_leaves(
+            schema.columns.get(name),
+            name,
+            [text for one in quasi for text in one[i][0]],
+            () if people is None else people.table.encode(name).values.to_pylist(),
+            declared=declared is None or name in declared,
+        )
+        for i, name in enumerate(schema.quasi)
+    ]
     order = sorted(range(len(columns)), key=lambda i: -len(columns[i].labels))
     columns = [columns[i] for i in order]
     numbered = []
@@ -175,17 +192,6 @@ def _texts(column: pa.ChunkedArray) -> tuple[list[Label], NDArray[np.int32]]:
     encoded = encode(column)
     texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
     return texts, encoded.codes
-
-
-def _column(
-    schema: Schema,
-    name: str,
-    parts: Sequence[tuple[list[Label], NDArray[np.int32]]],
-    people: Tuples | None,
-) -> ColumnLeaves:
-    labels = [text for texts, _ in parts for text in texts]
-    more = () if people is None else people.table.encode(name).values.to_pylist()
-    return column_leaves(schema.columns.get(name), name, labels, more)
 
 
 def _meeting(boxes: NDArray[np.int32], met: Sequence[csr_array]) -> Meeting:

@@ -289,10 +289,11 @@ class Classes:
             for name, h in self.histograms.items()
             for merged in [group.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)]
         }
+        population: NDArray[np.int64] | None = None
         if owners is not None and self.stands is not None:
             population = _stood_for(owners, self.stands, n)
-        else:
-            population = None if self.population is None else group.add_up(ids, self.population, n)
+        elif self.population is not None:
+            population = group.add_up(ids, self.population, n)
         return Classes(keys, rows, people, histograms, population, self.layout, owners, self.stands)
 
     def select(self, mask: NDArray[np.bool_]) -> Classes:

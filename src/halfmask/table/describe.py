@@ -177,9 +177,12 @@ def _sentence(text: str) -> str:
 
 
 _SENTINEL_WORDS = (
-    ".", "-", "--", "refused", "unknown", "don't know", "dont know", "dk", "not applicable",
-    "not available", "no answer", "not answered", "missing", "k.a.", "k. a.", "keine angabe",
-    "unbekannt", "weiß nicht", "inconnu", "desconocido", "#n/a", "n.a.", "na", "n/a", "nan", "null",
+    ".", "-", "--", "refused", "refusal", "unknown", "don't know", "dont know", "dk", "no answer",
+    "not applicable", "not available", "prefer not to say", "not answered", "missing", "k.a.",
+    "k. a.", "keine angabe", "keine antwort", "verweigert", "unbekannt", "weiß nicht", "inconnu",
+    "ne sait pas", "refus", "desconocido", "no sabe", "no contesta", "sconosciuto", "non so",
+    "non risponde", "onbekend", "weet niet", "geen antwoord", "#n/a", "n.a.", "na", "n/a", "nan",
+    "null",
 )  # fmt: skip
 _SENTINEL_NUMBERS = tuple(
     float(sign + digit * count)
@@ -216,7 +219,8 @@ def describe(
     arrow, tokens = _without_tokens(table)
     usual = _usual_mark(arrow, table)
     arrow, writings = _understood(arrow, usual)
-    facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
+    labels = {name: given.label for name, given in table.given.items()}
+    facts = [facts_of(name, arrow[name], labels.get(name, "")) for name in arrow.column_names]
     policy, demands = _policy(facts, table.schema)
     design = design_of([f for f in facts if f.name not in demands])
     known = {**design.roles, **demands}

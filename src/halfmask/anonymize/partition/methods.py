@@ -64,6 +64,7 @@ class Method:
     draws: bool = False
 
 
+_PIECE = 1_000  # rows of a block between two looks at the clock, where there is a time limit
 BLOCK = 40_000  # rows up to which a quadratic method takes the table as it is
 
 
@@ -74,11 +75,16 @@ def blockwise(
 
     Large tables fall into blocks of near rows that quadratic methods can work on one by one.
     """
-    blocks = blocks_of(task, largest)
+    blocks = blocks_of(task, largest if task.deadline is None else min(largest, _PIECE))
     if len(blocks) == 1:
         return divide(task), ()
+
+    def one(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        # A block meets the demands of everybody in it: it may stay whole when time is up.
+        return np.zeros(len(rows), dtype=np.int64) if late(task) else divide(task.take(rows))
+
     with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(lambda rows: divide(task.take(rows)), blocks))
+        parts = list(pool.map(one, blocks))
     ids = np.full(len(task), -1, dtype=np.int64)
     known = 0
     for rows, part in zip(blocks, parts, strict=True):
@@ -267,14 +273,21 @@ def divide_personal(task: PartitionTask) -> Division:
     fall apart. So it is for the metric dbil; for the loss of the labels, see
     ``divide_from_levels``.
     """
-    from halfmask.kernels import improve, tree
-    from halfmask.kernels.divide import form
-    from halfmask.kernels.refine import lists
-
     if len(task) == 1:
         return Division(repair(task, np.zeros(1, dtype=np.int64)))
     if by_labels(task):
         return divide_from_levels(task)
+    if task.deadline is not None and len(task) > _PIECE:
+        ids, notes = blockwise(task, _personal)
+        return Division(repair(task, ids), notes=notes)
+    return Division(repair(task, _personal(task)))
+
+
+def _personal(task: PartitionTask) -> NDArray[np.int64]:
+    from halfmask.kernels import improve, tree
+    from halfmask.kernels.divide import form
+    from halfmask.kernels.refine import lists
+
     points, places, demands = task.space.points, task.space.places, task.demands
     wanted = min(_NEAREST, len(task) - 1)
     nodes = tree.build(points, places, 16)
@@ -282,7 +295,8 @@ def divide_personal(task: PartitionTask) -> Division:
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
-    ids = form(points, places, nodes, demands, seeds, anyway, _REGRET)
+    free = tree.all_free(nodes)
+    ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
     state = lists(points, demands.k, repair(task, ids, near))
     improve.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
-    return Division(repair(task, number_classes(state.ids), near))
+    return repair(task, number_classes(state.ids), near)

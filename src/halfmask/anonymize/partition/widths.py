@@ -26,17 +26,16 @@ if TYPE_CHECKING:
     from halfmask.kernels.labels import ClassLists, Widths
     from halfmask.release.labels import Atoms
     from halfmask.table.hierarchy import Hierarchy
-    from halfmask.table.table import Table
 
 _PIECE = 2_000_000  # cells of work between two looks at the clock
 _SMALL = 512  # places up to which the widths of all pairs are kept
 _WORDS = 16  # words of 64 values up to which sets of a column are kept
 _TRIED = 12  # columns, the widest, between which cuts are chosen
-_SWEEPS = 5
-_GAIN = 0.01  # stop when a sweep gains less than this share
+_SWEEPS = 8
+_GAIN = 0.006  # stop when a sweep gains less than this share
 _NEAR = 2  # neighbors on either side in each order of the rows
 _ORDERS = 12
-_WORK = 400_000_000  # cells that an improvement looks at, at most; the clock may end it before
+_WORK = 300_000_000  # cells that an improvement looks at, at most; the clock may end it before
 
 
 def kinds_of(task: PartitionTask) -> dict[str, str]:
@@ -76,7 +75,7 @@ def widths_of(task: PartitionTask) -> Widths:
         atoms = atoms_of(table, name, held) if kind == "set" else None
         words = -(-hierarchy.maps.shape[1] // 64)
         if atoms is not None and words <= _WORDS:
-            build.sets(table, name, codes, (hierarchy, atoms), weight)
+            build.sets(codes, (hierarchy, atoms), weight)
         else:
             build.tree(codes, hierarchy, weight)
     return Widths(*build.arrays())
@@ -129,10 +128,7 @@ class _Columns:
         lost = (wide - 1) / max(hierarchy.size - 1, 1)
         self.pairs.append((lost * weight).reshape(-1))
 
-    def sets(
-        self, table: Table, name: str, codes: NDArray[np.int32],
-        found: tuple[Hierarchy, Atoms], weight: float,
-    ) -> None:  # fmt: skip
+    def sets(self, codes: NDArray[np.int32], found: tuple[Hierarchy, Atoms], weight: float) -> None:
         """A column of sets."""
         hierarchy, atoms = found
         size = hierarchy.maps.shape[1]

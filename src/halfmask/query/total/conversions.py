@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
 from halfmask.engines import evaluate
+from halfmask.engines.levels import cast_to
 from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
@@ -79,18 +79,7 @@ def double(node: exp.Expr) -> exp.Expr:
 
 def in_brackets(node: exp.Expr, kind: str) -> exp.Expr:
     """An expression, cast to a kind of values."""
-    return _cast(exp.Paren(this=node), kind)
-
-
-def _cast(node: exp.Expr, kind: str) -> exp.Expr:
-    """A cast of a new expression, which is not copied."""
-    return exp.cast(node, _data_type(kind).copy(), copy=False)
-
-
-@cache
-def _data_type(kind: str) -> exp.DataType:
-    """A kind of values as SQL writes it, parsed once."""
-    return exp.DataType.build(kind)
+    return cast_to(exp.Paren(this=node), kind)
 
 
 def case_of(*branches: tuple[exp.Expr, exp.Expr], other: exp.Expr | None = None) -> exp.Case:
@@ -103,12 +92,12 @@ def literal(value: float | str, kind: str = "double") -> exp.Expr:
     """A constant of a kind."""
     text = value if isinstance(value, str) else repr(value)
     made = exp.Literal.string(text) if isinstance(value, str) else exp.Literal.number(text)
-    return _cast(made, kind)
+    return cast_to(made, kind)
 
 
 def whole_of_boolean(node: exp.Expr) -> exp.Expr:
     """1 for what is true, 0 for what is false."""
-    return _cast(in_brackets(node, "int"), "bigint")
+    return cast_to(in_brackets(node, "int"), "bigint")
 
 
 def guard(condition: exp.Expr, value: exp.Expr) -> exp.Expr:

@@ -209,10 +209,11 @@ def _named_identifier(facts: Facts) -> RoleFound | None:
 
 
 def _sensitive(facts: Facts) -> RoleFound | None:
-    kind = words.special_category(facts.words)
-    if kind is None:
+    kind, more = words.special_category(facts.words), ""
+    if kind is None and facts.label:
+        kind, more = words.special_category(words.words_of(facts.label)), "by its label"
+    if kind is None or (kind == "performance" and more):
         return None
-    more = ""
     if kind == "ethnicity":
         more = "if others can see it, quasi protects more from being recognized"
     reason = f"{kind}: people keep it to themselves"

@@ -32,6 +32,7 @@ class Facts:
         codes: per row, a number for its value.
         size: how many such numbers there may be, the missing value's among them.
         missing: how many rows have none.
+        label: what the file says of the column beside its name.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Facts:
     codes: np.ndarray[tuple[int], np.dtype[np.int32]]
     size: int
     missing: int
+    label: str = ""
 
     def __repr__(self) -> str:
         return f"Facts({self.name!r}, {self.distinct} values, {self.rows} rows)"
@@ -94,7 +96,7 @@ class Facts:
         return int(found["min"].as_py()), int(found["max"].as_py())
 
 
-def facts_of(name: str, column: pa.ChunkedArray) -> Facts:
+def facts_of(name: str, column: pa.ChunkedArray, label: str = "") -> Facts:
     """Count one column."""
     rows, missing = len(column), column.null_count
     array = dictionary_of(column)
@@ -104,7 +106,7 @@ def facts_of(name: str, column: pa.ChunkedArray) -> Facts:
     used[codes] = True
     if not used[:-1].all():
         values = values.filter(pa.array(used[:-1]))
-    return Facts(name, rows, pc.drop_null(values), codes, size, missing)
+    return Facts(name, rows, pc.drop_null(values), codes, size, missing, label)
 
 
 _CODES = {"zip", "zipcode", "postal", "postcode", "plz", "cap", "code", "icd", "insee", "fips"}

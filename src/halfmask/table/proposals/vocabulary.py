@@ -58,10 +58,10 @@ SPECIAL: dict[str, str] = {
         vorstraf* kriminal* delikt* verurteil* polizei* delit delits condamn* penal delito* condena*
         carcel reato reati condann* carcere misdrijf* strafblad veroordel* recidiv* delinquen*""",
     "money": """
-        *income* *salary* *salaries* wage wages earning* *debt debts credit credits creditscore
-        balance wealth networth asset assets loan loans mortgage* poverty *einkommen* *gehalt
-        *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld* *vermogen* *kredit* revenu
-        revenus *salaire* dette* patrimoine* ingreso* *salario* sueldo* deuda* renta reddit*
+        *income* inc hinc* *salary* *salaries* wage wages earning* *debt debts credit credits
+        creditscore balance wealth networth asset assets loan loans mortgage* poverty *einkommen*
+        *gehalt *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld* *vermogen* *kredit*
+        revenu revenus *salaire* dette* patrimoine* ingreso* *salario* sueldo* deuda* renta reddit*
         stipend* debit* patrimonio* *inkomen* *salaris* loon indfmpir indhhin*""",
     "performance": "score scores grade grades gpa result results note noten zeugnis* voto",
 }
@@ -92,7 +92,8 @@ HOUSEHOLDS = """
     hid hhid household* hh haushalt* menage* hogar* familia famid family huishoud* hhidn hhnr
     famiglia nucleo db030 hb030 rx030 px030"""
 WEIGHTS = """
-    fnlwgt pweight* wgtp pwgtp perwt hhwt finalwt *sampleweight* *samplingweight* *surveyweight*
+    fnlwgt pspw* dweight anweight pweight* wgtp pwgtp perwt hhwt finalwt *sampleweight*
+    *samplingweight* *surveyweight*
     *designweight* hochrechnung* gewichtung* ponder* wtint* wtmec* wtsaf* wtdr* db090 rb050 rb060
     pb040 pb060"""
 BODY_OR_SURVEY_WEIGHTS = "weight weights wgt wt wght gewicht poids peso gewichten"
