@@ -205,7 +205,7 @@ def test_the_document_is_plain_and_both_files_are_written(tmp_path):
     found.report(tmp_path / "a.html")
     assert json.loads((tmp_path / "a.json").read_text())["format"] == "halfmask.comparison/1"
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
-    with pytest.raises(InputError, match=r"\.json or \.html"):
+    with pytest.raises(InputError, match=r"\.json, \.html or \.pdf"):
         found.report(tmp_path / "a.txt")
 
 
