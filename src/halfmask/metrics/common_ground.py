@@ -12,7 +12,7 @@ from halfmask.metrics.space import finite
 from halfmask.metrics.weighted import quantiles, runs, tally
 from halfmask.table import labels as ranges
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.labels import LabelReader
+from halfmask.table.labels import SIGN, LabelReader
 from halfmask.table.table import encode
 from halfmask.table.values import is_number
 
@@ -128,9 +128,8 @@ def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array
     maps = np.vstack([hierarchy.maps, np.zeros((1, len(texts)), dtype=np.int32)])
     # Other types write the same otherwise: 1.5 and 1.50, or a year for its days.
     written = pa.types.is_string(published.type) or published.type != values.type
-    spans = _spans(
-        places, labels, texts, LabelReader(texts, values) if written else None, len(maps)
-    )
+    reader = LabelReader(texts, values, _groups(hierarchy, labels)) if written else None
+    spans = _spans(places, labels, texts, reader, len(maps))
     fresh = np.array([i for i, text in enumerate(labels) if text not in places], dtype=np.int64)
     found = np.array([places.get(text, (_NEW, 0)) for text in labels], dtype=np.int64)
     level, code = found.reshape(-1, 2).T
@@ -143,6 +142,17 @@ def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array
         wide[at] = np.asarray(hierarchy.leaves[one])[code[at]]
     wide[level == len(maps) - 1] = hierarchy.size
     return Labels(np.where(level == _NEW, 0, level), starts, covered, fresh, wide)
+
+
+def _groups(hierarchy: Hierarchy, labels: list[str | None]) -> dict[str, NDArray[np.bool_]]:
+    """The values under labels of the hierarchy that stand in published sets."""
+    pieces = {piece for text in labels if text and SIGN in text for piece in text.split(SIGN)}
+    return {
+        str(label): hierarchy.maps[level] == code
+        for level in range(hierarchy.height, 0, -1)
+        for code, label in enumerate(hierarchy.labels[level])
+        if pieces and label is not None and str(label) in pieces
+    }
 
 
 def _texts(values: pa.Array) -> list[str | None]:
@@ -507,11 +517,22 @@ def leaf_bins(original: Table, name: str, rows: NDArray[np.int64]) -> tuple[NDAr
 def _bin_numbers(
     numbers: NDArray[np.float64] | None, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Leaves themselves, or quantile bins of the original's rows for fine numbers."""
+    """Leaves themselves, or quantile bins of the original's rows for fine numbers.
+
+    A number that half of a bin's rows share is a bin of its own: else a value that many share, such
+    as 0, could be spread over its neighbors unseen.
+    """
     if numbers is None or len(rows) <= _FINE:
         return np.arange(len(rows)), len(rows)
     edges = np.unique(quantiles(numbers, rows, np.linspace(0, 1, _BINS + 1)[1:-1]))
-    return np.searchsorted(edges, numbers, side="right").astype(np.int64), len(edges) + 1
+    place = np.searchsorted(edges, numbers, side="right").astype(np.int64)
+    shared = np.unique(numbers[2 * _BINS * rows >= max(int(rows.sum()), 1)])
+    at = np.searchsorted(shared, numbers)
+    own = at < len(shared)
+    own[own] = shared[at[own]] == numbers[own]
+    place = np.where(own, len(edges) + 1 + at, place)
+    used, found = np.unique(place, return_inverse=True)
+    return found.reshape(-1).astype(np.int64), len(used)
 
 
 def _coarse(

@@ -27,6 +27,30 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One method that was looked at, for whoever holds the table.
+
+    Attributes:
+        method: its name.
+        loss: what it would have lost, by the measure asked for; None where it was not made.
+        seconds: how long it took.
+        reason: why it was not tried, or failed.
+        same_rows: whether it speaks of the very rows that leave: else its loss may tell of others.
+    """
+
+    method: str
+    loss: float | None = None
+    seconds: float | None = None
+    reason: str | None = None
+    same_rows: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """What may be told to readers of the release: no time, and no loss of other rows."""
+        shown = float(f"{self.loss:.3g}") if self.loss is not None and self.same_rows else None
+        return {"method": self.method, "loss": shown, "reason": self.reason}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """Labels for the rows of one table that claim to satisfy the models.
@@ -46,6 +70,8 @@ class Candidate:
         demands: whether people's own demands are kept, or set aside by the controller.
         left_out: how many rows were taken out before; they are not in ``table``, and nothing here
             was made of them.
+        tried: the methods that were looked at, where it was not named.
+        pseudonym: the key by which the person column leaves as tokens; None: it does not leave.
     """
 
     table: Table
@@ -60,6 +86,8 @@ class Candidate:
     notes: Sequence[str] = ()
     demands: DemandsChoice = "keep"
     left_out: int = 0
+    tried: tuple[Attempt, ...] = ()
+    pseudonym: bytes | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"
@@ -215,24 +243,24 @@ class SyntheticCandidate:
     Attributes:
         table: the original rows, without those that were held out.
         rows: what would leave.
-        codes: (original, synthetic) rows as codes over the same parts, columns in order.
         method: how the rows were made.
+        least: how many people must share every value that leaves.
         seed: repeats the choice of the people who are attacked.
         parameters: what is needed to repeat it.
         notes: what a reader should know, one sentence each.
-        control: the codes of rows that were held out of the model; None where none were.
+        control: the rows that were held out of the model; None where none were.
         groups: the group of people that the model counted each original row in.
         demands: whether people's own demands are kept, or set aside by the controller.
     """
 
     table: Table
     rows: pa.Table
-    codes: tuple[NDArray[np.int32], NDArray[np.int32]]
     method: str
+    least: int = 1
     seed: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    control: NDArray[np.int32] | None = None
+    control: Table | None = None
     groups: NDArray[np.int32] | None = None
     demands: DemandsChoice = "keep"
 
