@@ -432,7 +432,8 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
     query.set("expressions", [exp.alias_(selected, "v")])
     if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):
         query.set("distinct", exp.Distinct())
-    found = list(dict.fromkeys(engine.run(query)["v"].to_pylist()))
+    # In an order that no engine's threads decide: EXPLAIN shows it.
+    found = sorted(dict.fromkeys(engine.run(query)["v"].to_pylist()), key=repr)
     if len(found) > MOST_VALUES:
         fail(text, inner, f"this subquery finds more than {MOST_VALUES} values: join the table.")
     return [exp.null() if value is None else exp.convert(value) for value in found]
