@@ -47,7 +47,7 @@ from halfmask.dp.views import guarded_rows
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
-from halfmask.synthesize import dp_cocluster, marginals, privbayes
+from halfmask.synthesize import dp_cocluster, dpcocgen, marginals, privbayes
 from halfmask.synthesize.draw import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
@@ -109,8 +109,9 @@ def synthesize_privately(
 
     Args:
         table: the rows.
-        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
-            (the histogram where all columns together have few combinations, else marginals).
+        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``,
+            ``"dpcocgen"`` or ``"auto"`` (the histogram where all columns together have few
+            combinations, else marginals).
         settings: what is spent, and on what.
         options: what the method itself takes.
 
@@ -350,6 +351,7 @@ def of_counts(
 # random)``. A new one is one line here.
 PRIVATE: dict[str, Callable[..., Any]] = {
     "dp-cocluster": dp_cocluster.learn,
+    "dpcocgen": dpcocgen.learn,
     "histogram": learn_histogram,
     "marginals": marginals.learn,
     "privbayes": privbayes.learn,
