@@ -58,7 +58,7 @@ def test_local_never_loses_more_than_the_full_domain_optimum(rows, suppression):
     table = table_of(rows)
     models = (hm.KAnonymity(2), hm.LDiversity(2, "s"))
     try:
-        best = hm.anonymize(table, *models, suppression=suppression)
+        best = hm.anonymize(table, *models, method="optimal", suppression=suppression)
     except hm.errors.UnsatisfiableError:
         with pytest.raises(hm.errors.UnsatisfiableError):
             hm.anonymize(table, *models, method="local", suppression=suppression)
@@ -158,7 +158,7 @@ def test_a_promise_that_follows_from_another_changes_nothing():
 
 def test_an_average_bears_as_many_splits_as_it_allows():
     rows = [(VALUES[i % 8], VALUES[(i * i) % 8], VALUES[i % 3], "p") for i in range(400)]
-    optimal_ = hm.anonymize(table_of(rows), hm.AverageRisk(0.05))
+    optimal_ = hm.anonymize(table_of(rows), hm.AverageRisk(0.05), method="optimal")
     local = hm.anonymize(table_of(rows), hm.AverageRisk(0.05), method="local")
     assert local.loss < optimal_.loss
     sizes, _ = published(local)

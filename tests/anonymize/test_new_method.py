@@ -81,7 +81,8 @@ def seen(tmp_path_factory):
 
 
 def test_it_divides_and_its_release_leaves_by_the_door(seen):
-    assert seen["classes"] == ["30-31", "30-31", "50-51", "50-51", "70-71", "70-71"]
+    # Cells of two years hold two people; their ends are held by one person each.
+    assert seen["classes"] == ["28-33", "28-33", "48-53", "48-53", "68-73", "68-73"]
     assert seen["parameters"]["direction"] == "down"
 
 

@@ -48,6 +48,10 @@ def release(method: str, columns: dict[str, list[Any]], schema: dict[str, Any]) 
         return hm.anonymize(table, method="mondrian", on_infeasible="suppress", labels="levels")
     if method == "exact":
         return hm.anonymize(table, method="exact", on_infeasible="suppress", seed=3)
+    if method == "auto":
+        return hm.anonymize(table, on_infeasible="suppress", seed=3)
+    if method == "sets":
+        return hm.anonymize(table, labels="sets", on_infeasible="suppress", seed=3)
     return hm.anonymize(table, hm.KAnonymity(3), method=method, suppression=0.3, seed=3)
 
 
@@ -115,7 +119,7 @@ KINDS: dict[str, tuple[dict[str, Any], list[Any], tuple[Any, ...]]] = {
         ("x", "w", "stranger"),
     ),
 }
-METHODS = (*RECODINGS, *DIVISIONS, "levels", "exact")
+METHODS = (*RECODINGS, *DIVISIONS, "levels", "exact", "auto", "sets")
 
 
 @pytest.mark.parametrize("kind", KINDS)

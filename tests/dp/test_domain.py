@@ -18,8 +18,9 @@ RANDOM = np.random.default_rng(1)
 def test_a_missing_domain_says_how_to_give_it_and_lists_all() -> None:
     with pytest.raises(SchemaError) as caught:
         public_domains(["age", "sex", "job"], {"sex": ["f", "m"]})
-    assert len(caught.value.faults) == 2
-    assert "domains={'age'" in caught.value.faults[0]
+    assert len(caught.value.faults) == 1
+    for word in ("'age', 'job' have no public domain", "--domains", "describe FILE --public"):
+        assert word in str(caught.value)
     with pytest.raises(SchemaError, match="no column"):
         public_domains(["sex"], {"sex": ["f"], "height": [1]})
 
@@ -138,7 +139,7 @@ def test_whole_floats_meet_whole_numbers() -> None:
 @pytest.mark.parametrize(
     "declared",
     [
-        {"edges": ["2022-01-01", "2022-02-01"]},
+        {"edges": ["2022-13-01", "2022-02-01"]},
         {"edges": 3},
         {"low": "a", "high": "b", "bins": 3},
         {"low": 0, "high": 9, "bins": 2.5},

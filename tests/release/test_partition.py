@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InternalError
 from halfmask.release import Candidate, RowPartition, seal
-from halfmask.release.partition import Nodes, Ranges
+from halfmask.release.labels import Nodes, Ranges, needs_of
 
 PEOPLE = pa.table(
     {
@@ -34,15 +34,16 @@ IDS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2], dtype=np.int32)
 
 
 def candidate(table: hm.Table, ids: np.ndarray = IDS, **more: object) -> Candidate:
-    made = RowPartition.of(table, ids, ORDERED)
     models = (hm.KAnonymity(3),)
+    made = RowPartition.of(table, ids, ORDERED, needs_of(table, models))
     return Candidate(table=table, models=models, recoding=made, step=ids, method="test", **more)
 
 
 def test_labels_are_as_tight_as_the_class_allows():
     release = seal(candidate(hm.Table(PEOPLE, SCHEMA)))
     found = {(r["zip"], r["age"], r["sex"]) for r in release.to_arrow().to_pylist()}
-    assert found == {("1402*", "25-35", "*"), ("141**", "38-44", "*"), ("14***", "50-70", "*")}
+    # A step of 5 leaves five cells; 25, 39, 35, 44 and 50 are held by one person each.
+    assert found == {("1402*", "20-49", "*"), ("141**", "30-49", "*"), ("14***", "45-74", "*")}
     assert release.verdicts[0].achieved == 3
     assert release.levels is None
 
@@ -50,8 +51,8 @@ def test_labels_are_as_tight_as_the_class_allows():
 def test_loss_counts_the_leaves_that_labels_cover():
     release = seal(candidate(hm.Table(PEOPLE, SCHEMA)))
     by_name = {c.name: c for c in release.columns}
-    # age has 8 values; ranges cover 3, 3 and 2 of them, three rows each.
-    assert by_name["age"].loss == pytest.approx((3 * (3 + 3 + 2) / 9 - 1) / 7)
+    # age has 8 values; ranges cover 6, 5 and 2 of them, three rows each.
+    assert by_name["age"].loss == pytest.approx((3 * (6 + 5 + 2) / 9 - 1) / 7)
     assert by_name["sex"].loss == 1.0
 
 
@@ -78,7 +79,7 @@ def test_a_missing_value_shares_only_the_whole_with_others():
 @pytest.mark.parametrize("name", ["zip", "age", "sex"])
 def test_a_label_that_does_not_cover_its_value_never_leaves(name):
     table = hm.Table(PEOPLE, SCHEMA)
-    right = RowPartition.of(table, IDS, ORDERED)
+    right = RowPartition.of(table, IDS, ORDERED, needs_of(table, (hm.KAnonymity(3),)))
     labels = right.labels[name]
     if isinstance(labels, Ranges):
         wrong = Ranges(labels.low, np.maximum(labels.high - 1, labels.low))
@@ -89,10 +90,17 @@ def test_a_label_that_does_not_cover_its_value_never_leaves(name):
         seal(replace(candidate(table), recoding=bad))
 
 
+def test_a_bound_that_too_few_people_hold_never_leaves():
+    table = hm.Table(PEOPLE, SCHEMA)
+    exact = RowPartition.of(table, IDS, ORDERED)  # without who must be hidden: 25-35
+    with pytest.raises(InternalError, match="'age': 3 published labels show a value that too few"):
+        seal(replace(candidate(table), recoding=exact))
+
+
 @pytest.mark.parametrize("name", ["zip", "age"])
 def test_a_label_of_another_class_never_leaves(name):
     table = hm.Table(PEOPLE, SCHEMA)
-    right = RowPartition.of(table, IDS, ORDERED)
+    right = RowPartition.of(table, IDS, ORDERED, needs_of(table, (hm.KAnonymity(3),)))
     labels = right.labels[name]
     if isinstance(labels, Ranges):
         wrong = Ranges(np.roll(labels.low, 1), np.roll(labels.high, 1))
@@ -125,4 +133,4 @@ def test_a_partition_cannot_recode_new_rows():
 
 def test_the_report_of_a_partition_is_written(tmp_path):
     seal(candidate(hm.Table(PEOPLE, SCHEMA))).report(tmp_path / "r.html")
-    assert "replaced by the range of the class" in (tmp_path / "r.html").read_text()
+    assert "the range of each class" in (tmp_path / "r.html").read_text()

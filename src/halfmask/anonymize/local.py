@@ -192,7 +192,11 @@ def specialize(
         view = np.flatnonzero(live if relative else active)
         stats = tuples.select(live if relative else active)
         groups = number_values(cells.group[view])
-        splits = [_split(problem, cells, c, view, groups, stats) for c in range(problem.columns)]
+        splits = []
+        for c in range(problem.columns):
+            if deadline is not None and time.monotonic() >= deadline:
+                return cells
+            splits.append(_split(problem, cells, c, view, groups, stats))
         score = np.max([s.score for s in splits], axis=0)
         best = np.argmax([s.score for s in splits], axis=0)
         chosen = np.flatnonzero(score > 0)
@@ -339,21 +343,26 @@ def solve(problem: RecodingProblem, *, seed: int | None, time_limit: float | Non
     """Return a decision list that loses less than any single combination of levels."""
     _require(problem)
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    cells = _best(problem, time_limit, deadline)
+    cells = _best(problem, deadline)
     if cells is None:
-        closest = optimal.search(problem, time_limit=time_limit).closest
+        closest = optimal.search(problem, time_limit=_left(deadline)).closest
         return Solution(None, np.full(len(_all(problem)), -1, np.int32), np.inf, None, closest)
     steps, tuple_step = cells.steps()
     notes = ("Levels differ between classes; the result is the best found, not a proven optimum.",)
     return Solution(steps, tuple_step, cells.value(problem), None, notes=notes)
 
 
-def _best(
-    problem: RecodingProblem, time_limit: float | None, deadline: float | None
-) -> CellLevels | None:
+def _left(deadline: float | None) -> float | None:
+    """The seconds that are left; a little where none are."""
+    return None if deadline is None else max(deadline - time.monotonic(), 0.01)
+
+
+def _best(problem: RecodingProblem, deadline: float | None) -> CellLevels | None:
     """The levels that lose least; only the best so far is kept in memory."""
     best = None
-    for blocks in _starts(problem, time_limit):
+    for blocks in _starts(problem, deadline):
+        if best is not None and deadline is not None and time.monotonic() >= deadline:
+            break
         cells = _cells(problem, blocks)
         if cells.holds(problem):
             cells = specialize(problem, cells, deadline)
@@ -362,14 +371,14 @@ def _best(
     return best
 
 
-def _starts(problem: RecodingProblem, time_limit: float | None) -> Iterator[list[_Block]]:
+def _starts(problem: RecodingProblem, deadline: float | None) -> Iterator[list[_Block]]:
     """Recodings to start from; they satisfy all promises that look at single classes."""
     alone = tuple(m for m in problem.models if not (m.relative or m.whole))
-    blocks = _blocks(problem, alone) if alone else None
+    blocks = _blocks(problem, alone, deadline) if alone else None
     if blocks is not None:
         yield blocks
     if len(alone) < len(problem.models) or optimal.listable(problem):
-        best = optimal.search(problem, time_limit=time_limit).best
+        best = optimal.search(problem, time_limit=_left(deadline)).best
         if best is not None:
             first = _block(problem, best, _all(problem))
             yield [first]
@@ -397,13 +406,20 @@ def _require(problem: RecodingProblem) -> None:
         raise ParameterError("method", "local", "optimal, which can compare with a population")
 
 
-def _blocks(problem: RecodingProblem, models: Sequence[Model]) -> list[_Block] | None:
-    """Recode what is left again and again; what stands in no block at the end is suppressed."""
+def _blocks(
+    problem: RecodingProblem, models: Sequence[Model], deadline: float | None
+) -> list[_Block] | None:
+    """Recode what is left again and again; what stands in no block at the end is suppressed.
+
+    Half of the time that is left is kept for what comes after.
+    """
     blocks: list[_Block] = []
     left = _all(problem)
-    while len(left):
+    if deadline is not None:
+        deadline -= (deadline - time.monotonic()) / 2
+    while len(left) and (deadline is None or time.monotonic() < deadline):
         part = _part(problem, models, left, suppression=1.0)
-        best = greedy(part)
+        best = greedy(part, deadline)
         if best is None:
             break
         blocks.append(_block(part, best, left))
@@ -411,7 +427,7 @@ def _blocks(problem: RecodingProblem, models: Sequence[Model]) -> list[_Block] |
     rows = problem.groupings.tuples.rows
     while rows[left].sum() > problem.limit:
         part = _part(problem, models, left, suppression=0.0)
-        best = greedy(part)
+        best = greedy(part, deadline)
         if best is not None:
             return [*blocks, _block(part, best, left)]
         if not blocks:

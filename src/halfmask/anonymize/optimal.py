@@ -159,31 +159,43 @@ class Incumbent:
         return SearchOutcome(self.best, self.closest, gap, problem.evaluations)
 
 
-def begin(problem: RecodingProblem, starts: Sequence[tuple[int, ...]] = ()) -> Incumbent:
+def begin(
+    problem: RecodingProblem,
+    starts: Sequence[tuple[int, ...]] = (),
+    deadline: float | None = None,
+) -> Incumbent:
     """Descend from the best of ``starts``, or from the top where none of them is feasible."""
     top = problem.evaluate(problem.heights.tolist())
     incumbent = Incumbent(top)
     for levels in starts:
         incumbent.see(problem.evaluate(levels))
-    descend(problem, top if incumbent.best is None else incumbent.best, incumbent)
+    descend(problem, top if incumbent.best is None else incumbent.best, incumbent, deadline)
     return incumbent
 
 
-def descend(problem: RecodingProblem, here: NodeOutcome, incumbent: Incumbent) -> None:
-    """Go to the best finer neighbor while that improves."""
+def descend(
+    problem: RecodingProblem,
+    here: NodeOutcome,
+    incumbent: Incumbent,
+    deadline: float | None = None,
+) -> None:
+    """Go to the best finer neighbor while that improves and time is left."""
     while True:
-        finer = [problem.evaluate(levels) for levels in below(here.levels)]
-        for outcome in finer:
-            incumbent.see(outcome)
+        finer = []
+        for levels in below(here.levels):
+            if deadline is not None and time.monotonic() > deadline:
+                return
+            finer.append(problem.evaluate(levels))
+            incumbent.see(finer[-1])
         finer = [o for o in finer if o.feasible and (not here.feasible or o.rank < here.rank)]
         if not finer:
             return
         here = min(finer, key=lambda outcome: outcome.rank)
 
 
-def greedy(problem: RecodingProblem) -> NodeOutcome | None:
+def greedy(problem: RecodingProblem, deadline: float | None = None) -> NodeOutcome | None:
     """A good feasible outcome, found by descending from the top only."""
-    return begin(problem).best
+    return begin(problem, deadline=deadline).best
 
 
 def below(levels: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -209,7 +221,7 @@ def branch(
     starts: Sequence[tuple[int, ...]] = (),
 ) -> SearchOutcome:
     """Search a lattice of any size; ``starts`` are levels that may be good."""
-    incumbent = begin(problem, starts)
+    incumbent = begin(problem, starts, deadline)
     waiting = _Waiting(problem)
     top = problem.evaluate(problem.heights.tolist())
     waiting.push(top, 0)
@@ -220,7 +232,7 @@ def branch(
         before = incumbent.best
         incumbent.see(outcome)
         if incumbent.best is not before:
-            descend(problem, outcome, incumbent)
+            descend(problem, outcome, incumbent, deadline)
         if not outcome.hopeless:
             waiting.push(outcome, place)
     return incumbent.found(problem)
@@ -338,7 +350,7 @@ def scan(
 ) -> SearchOutcome:
     """Search a lattice that fits into memory."""
     known = LatticeBounds(problem) if bounds is None else bounds
-    incumbent = begin(problem, starts)
+    incumbent = begin(problem, starts, deadline)
     order = known.dearest_first(incumbent.limit)
     position = 0
     while True:

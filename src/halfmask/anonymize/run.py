@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
-from halfmask.anonymize.partition.methods import METRIC
+from halfmask.anonymize.auto import AUTO, Choice, try_methods
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
-from halfmask.anonymize.partition.run import Settings
+from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.anonymize.remaining import search_remaining
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
     KEYWORDS,
@@ -24,8 +27,9 @@ from halfmask.models.needs import (
     statistics,
 )
 from halfmask.models.verdict import Model, require_number, require_whole
-from halfmask.release.candidate import Candidate
+from halfmask.release.candidate import Attempt, Candidate
 from halfmask.release.demands import refuse_diversity, statement
+from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
@@ -52,20 +56,22 @@ if TYPE_CHECKING:
 RECODINGS = {"optimal": optimal.solve, "local": local.solve}
 # Labels of a perturbing method may be false for some rows.
 PERTURBING = ("cocluster", "cocluster-sets", "cocluster-mode")
-METHODS = (*RECODINGS, *PARTITIONS, *PERTURBING)
+METHODS = (AUTO, *RECODINGS, *PARTITIONS, *PERTURBING)
 _EFFORT = ("suppression", "seed", "time_limit")
 
 
 def anonymize(
     table: Table,
     *models: Model,
-    method: str | None = None,
+    method: str = AUTO,
     suppression: float = 0.0,
     metric: str | Metric | None = None,
     seed: int | None = None,
     time_limit: float | None = None,
     policies: object = None,
     demands: DemandsChoice = "keep",
+    previous: object = None,
+    pseudonym: object = None,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -76,19 +82,24 @@ def anonymize(
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared.
         models: the promises to keep, all at once.
-        method: ``"optimal"`` (one level per column, proven best; the default), ``"local"`` (levels
-            differ between classes, which loses less), or a division of the rows into classes with
-            tight labels: ``"personal"`` (the default where people state own demands),
-            ``"k-member"``, ``"mdav"``, ``"mondrian"`` or ``"exact"`` (small tables); for many
-            columns and at the price of some false cells, ``"cocluster"``, ``"cocluster-sets"`` or
-            ``"cocluster-mode"``.
+        method: ``"auto"`` tries the methods that can keep the promises, cheapest first, and
+            releases what loses least (``release.tried`` says which). ``"optimal"``: one level per
+            column, proven best of these, which recodes new rows in the same way; ``"local"``:
+            levels differ between classes; or a division of the rows into classes:
+            ``"personal"``, ``"mondrian"``, ``"k-member"``, ``"mdav"``, ``"exact"`` (small
+            tables); for many columns and at the price of some false cells, ``"cocluster"``,
+            ``"cocluster-sets"`` or ``"cocluster-mode"``.
         suppression: the share of rows that may be left out, 0 to 1; divisions leave none out.
-        metric: what to minimize, by name or as a metric; default ``"loss"``, for divisions
-            ``"dbil"``.
+        metric: what to minimize, by name or as a metric; default ``"loss"``. Divisions know
+            ``"dbil"`` too: the distances of the rows of a class.
         seed: for methods that draw at random; the others ignore it.
-        time_limit: seconds; the best found by then is released with its proven gap.
+        time_limit: seconds for all searches together; the best found by then is released.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
+        previous: the ledger of a series (a file, made where there is none, or a SeriesLedger): the
+            next release of a changing table, with ``MInvariance``; see docs/series.md.
+        pseudonym: a secret key of 16 bytes or more, or the path of its file: the person column
+            leaves as keyed tokens, where the promises hold for a person's rows taken together.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -105,9 +116,10 @@ def anonymize(
         ...     pa.table({"age": [31, 34, 52, 58], "sex": ["f", "f", "m", "m"]}),
         ...     schema={"age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}},
         ...             "sex": "quasi"})
-        >>> hm.anonymize(people, hm.KAnonymity(2)).levels
+        >>> hm.anonymize(people, hm.KAnonymity(2), method="optimal").levels
         {'age': 1, 'sex': 0}
     """
+    began = time.monotonic()
     refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
     if models:
         require_models(models)
@@ -116,29 +128,126 @@ def anonymize(
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
-    method = method or _default(models, metric, suppression)
+    if previous is not None and pseudonym is not None:
+        raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
+    if previous is not None:
+        if suppression:
+            raise ParameterError("suppression", suppression, "0 with previous=")
+        return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
+    key = None if pseudonym is None else _key(table, pseudonym)
     _require(table, method, suppression, seed, time_limit)
-    if options and method in RECODINGS:
-        name, value = next(iter(options.items()))
-        raise ParameterError(name, value, "it only with " + ", ".join((*PARTITIONS, *PERTURBING)))
-    effort = {"suppression": suppression, "seed": seed, "time_limit": time_limit}
-
-    def search(rows: Table, share: float | Fraction) -> Candidate:
-        given = {**effort, "suppression": share}
-        if method in PERTURBING:
-            return _perturb(rows, models, method, metric, {**given, **options})
-        rows = prepare(settled(rows), models)
-        check_hierarchies(rows)
-        if method in PARTITIONS:
-            name = METRIC if metric is None else metric if isinstance(metric, str) else metric.name
-            return divided(rows, models, Settings(method, name, seed, time_limit, options))
-        return _recode(rows, models, method, "loss" if metric is None else metric, given)
-
+    _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
-    found = search_remaining(table, models, search, suppression=suppression, unmet=unmet)
-    return seal(replace(found, demands=demands))
+
+    def run(name: str, limit: float | None) -> Candidate:
+        given = options if method != AUTO else _fitting(name, options)
+        end = None if limit is None else time.monotonic() + limit
+
+        def search(rows: Table, share: float | Fraction) -> Candidate:
+            seconds = None if end is None else max(end - time.monotonic(), 0.01)
+            effort = {"suppression": share, "seed": seed, "time_limit": seconds}
+            return _search(rows, models, name, metric, {**effort, **given})
+
+        return search_remaining(table, models, search, suppression=suppression, unmet=unmet)
+
+    tried: tuple[Attempt, ...] = ()
+    if method != AUTO:
+        found = run(method, _left(time_limit, began))
+    else:
+        choice = Choice(models, metric, suppression, _left(time_limit, began), options)
+        found, tried = try_methods(table, choice, run)
+    parameters = dict(found.parameters)
+    if "time_limit" in parameters:
+        parameters["time_limit"] = time_limit
+    left = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
+    return seal(left)
+
+
+def _key(table: Table, given: object) -> bytes:
+    """The key of pseudonyms, as given or from its file; refused before the search."""
+    if table.schema.person is None:
+        raise SchemaError(
+            "Pseudonyms keep a person's rows together: name the person column under [table] person."
+        )
+    if isinstance(given, str | PathLike):
+        return key_bytes(None, Path(given))
+    return key_bytes(given, None)
+
+
+_SEARCH = 0.92  # of the time limit; the rest is for labels and for the door
+
+
+def _left(time_limit: float | None, began: float) -> float | None:
+    """The seconds that searches have, of a limit that counts from the start."""
+    if time_limit is None:
+        return None
+    return max(_SEARCH * time_limit - (time.monotonic() - began), 0.01)
+
+
+def _search(
+    rows: Table,
+    models: Sequence[Model],
+    method: str,
+    metric: str | Metric | None,
+    given: dict[str, Any],
+) -> Candidate:
+    """The candidate of one method; ``given`` is its effort and its options."""
+    if method in PERTURBING:
+        return _perturb(rows, models, method, metric, given)
+    rows = prepare(settled(rows), models)
+    check_hierarchies(rows)
+    effort = {name: given[name] for name in _EFFORT}
+    options = {name: value for name, value in given.items() if name not in _EFFORT}
+    if method == "local" and options:  # its classes, with labels of their own
+        settings = Settings("personal", "loss", effort["seed"], effort["time_limit"], options)
+        return replace(divided(rows, models, settings), method=method)
+    if method in PARTITIONS:
+        own = PARTITIONS[method].metrics[0]
+        name = own if metric is None else metric if isinstance(metric, str) else metric.name
+        settings = Settings(method, name, effort["seed"], effort["time_limit"], options)
+        return divided(rows, models, settings)
+    return _recode(rows, models, method, "loss" if metric is None else metric, effort)
+
+
+def _fitting(method: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that a method knows of those given to all."""
+    if method in RECODINGS:
+        sets = method == "local" and options.get("labels") == "sets"
+        return {"labels": "sets"} if sets else {}
+    known = (*OPTIONS, *PARTITIONS[method].options)
+    return {name: value for name, value in options.items() if name in known}
+
+
+def _refuse_options(method: str, options: dict[str, Any]) -> None:
+    """Refuse options that the method does not know."""
+    if method == AUTO:
+        known = {name for one in PARTITIONS.values() for name in one.options} | set(OPTIONS)
+        unknown = [name for name in options if name not in known]
+    else:
+        known = {"labels"} if method == "local" and options.get("labels") == "sets" else set()
+        unknown = [name for name in options if name not in known] if method in RECODINGS else []
+    if unknown:
+        name = unknown[0]
+        raise ParameterError(
+            name, options[name], "it only with " + ", ".join((*PARTITIONS, *PERTURBING))
+        )
+
+
+def _continue(
+    table: Table,
+    models: Sequence[Model],
+    previous: object,
+    named: tuple[str, str | Metric | None],
+    given: dict[str, Any],
+) -> Release:
+    """The next release of a series."""
+    from halfmask.series.invariance import publish  # loads the ledger and the door of series
+
+    if named not in ((AUTO, None), ("m-invariance", None)):
+        raise ParameterError("method", named[0], "none with previous=, and no metric")
+    return publish(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
 
 
 def _perturb(
@@ -162,13 +271,6 @@ def _perturb(
         )
     settings = coclustering.GroupingSettings(method, **given)
     return coclustering.group(table, models, settings)
-
-
-def _default(models: Sequence[Model], metric: str | Metric | None, suppression: float) -> str:
-    """The method where none is named: people's own demands are best met by a division."""
-    own = any(model.policy for model in models if isinstance(model, Model))
-    fits = own and metric in (None, METRIC) and not suppression
-    return "personal" if fits and not any(m.whole or m.population for m in models) else "optimal"
 
 
 def _recode(

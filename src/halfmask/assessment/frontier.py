@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from halfmask.anonymize import local, optimal
+from halfmask.anonymize.auto import AUTO
 from halfmask.anonymize.groupings import SharedGroupings
 from halfmask.anonymize.optimal import LatticeBounds
-from halfmask.anonymize.partition.run import Settings, candidate
+from halfmask.anonymize.partition.run import METHODS, Settings, candidate
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize
+from halfmask.assessment.options import FrontierOptions, FrontierSettings
 from halfmask.assessment.points import (
     FigureReader,
     Figures,
     Frontier,
     Point,
+    keep_least_lost,
     level_map,
     mark_best,
-    require_axes,
     utility_of,
 )
 from halfmask.assessment.settings import (
@@ -33,10 +35,10 @@ from halfmask.assessment.settings import (
     chains,
     columns_read,
     needs_rows,
-    require_effort,
     require_people,
     require_tables,
     sort_tuples,
+    spread_auto,
 )
 from halfmask.engines.read import as_table
 from halfmask.engines.tuples import add_policies, count_tuples
@@ -51,15 +53,14 @@ from halfmask.models.needs import (
     demanded,
     prepare,
     refuse_contradiction,
-    refuse_keywords,
     statistics,
 )
-from halfmask.models.verdict import require_whole
 from halfmask.release.demands import order_notes, statement
 from halfmask.release.partition import RowPartition, table_loss
 from halfmask.table.classes import classes_of, distinct
 from halfmask.table.hierarchies.parse import settled
 from halfmask.table.hierarchies.tree import check_hierarchies
+from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice
     from halfmask.table.classes import Classes
-    from halfmask.table.table import Table
 
     Progress = Callable[[int, int], None]
 
@@ -112,13 +112,15 @@ def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Po
                 time_limit=effort.time_limit,
                 demands=effort.demands,
             )
-            return Point.of(setting, finished_figures(table, made), made.gap)
-        how = Settings(setting.method, seed=effort.seed, time_limit=effort.time_limit)
+            return Point.of(setting, finished_figures(table, made), made.gap, effort.seed)
+        own = METHODS[setting.method].metrics[0]
+        how = Settings(setting.method, own, seed=effort.seed, time_limit=effort.time_limit)
         found = candidate(table, setting.models, how)
     except UnsatisfiableError:
         return None
     assert isinstance(found.recoding, RowPartition)  # noqa: S101 - divisions make nothing else
-    return Point.of(setting, measure.of_classes(found.recoding, found.step), found.gap)
+    figures = measure.of_classes(found.recoding, found.step)
+    return Point.of(setting, figures, found.gap, effort.seed)
 
 
 def given_point(table: Table, name: str, release: ReleasedRows | Table) -> Point:
@@ -379,29 +381,14 @@ class SharedSearch:
         return self.measure.of_levels(parts)
 
 
-SUPPRESSION = (0.0, 0.02, 0.05)
-DRAWS = 5
-
-
 def frontier(
     table: Table | str | PathLike[str],
     *models: Model | Sequence[Model],
-    methods: Sequence[str] = ("optimal",),
-    suppression: Sequence[float] = SUPPRESSION,
-    metric: str = "loss",
-    risk: str = "mean",
-    utility: str | None = None,
-    seed: int = 0,
-    time_limit: float | None = None,
-    epsilons: Sequence[float] = (),
-    synthesizer: str = "auto",
-    domains: Any = None,
-    draws: int = DRAWS,
     releases: Mapping[str, ReleasedRows | Table] | None = None,
     policies: object = None,
     demands: DemandsChoice = "keep",
     progress: Progress | None = None,
-    **wrong: Any,
+    **settings: Unpack[FrontierSettings],
 ) -> Frontier:
     """Try all combinations of settings and mark those that none dominates.
 
@@ -412,26 +399,28 @@ def frontier(
             elsewhere, recodings are tried on what an engine counts of them; what needs the rows
             themselves has them collected.
         models: promises; a list means alternatives, and one of each list is combined.
-        methods: as for ``anonymize``: recodings (``"optimal"``, ``"local"``), divisions
-            (``"mondrian"``, ``"mdav"``, ``"k-member"``, ``"personal"``), ``"cocluster"``.
-        suppression: shares of rows that recodings may leave out.
-        metric: what each recoding minimizes.
-        risk: the risk by which settings are compared: ``"mean"``, ``"highest"`` or ``"inference"``.
-        utility: what is lost by which they are compared: ``"loss"`` or ``"distance"``; None: loss
-            where it is known of all, else distance.
-        seed: for methods that draw at random.
-        time_limit: seconds for each search.
-        epsilons: private tables with each of these budgets; ``synthesizer`` is their method and
-            ``domains`` the public values of columns, as for ``synthesize``. The figures of these
-            points are read from the original: they are for the controller only.
-        synthesizer: the method of private tables.
-        domains: their public domains.
-        draws: how many private tables are drawn for each budget, at least 2; figures are means.
         releases: finished tables (perturbed, synthetic) to put beside them, by name.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside, which a note says first.
         progress: called with how many settings are done, and of how many.
-        wrong: nothing else; says what to write in place of ``k=5``.
+        settings: what is tried and how it is compared, all of it optional:
+
+            - ``methods``: as for ``anonymize``: ``"auto"`` (what loses least of those that it would
+              try), recodings (``"optimal"``, ``"local"``), divisions (``"mondrian"``, ``"mdav"``,
+              ``"k-member"``, ``"personal"``), ``"cocluster"``.
+            - ``suppression``: shares of rows that recodings may leave out; 0, 0.02 and 0.05.
+            - ``metric``: what each recoding minimizes.
+            - ``risk``: the risk by which settings are compared: ``"mean"``, ``"highest"`` or
+              ``"inference"``.
+            - ``utility``: what is lost by which they are compared: ``"loss"`` or ``"distance"``;
+              None: loss where it is known of all, else distance.
+            - ``seed``: for methods that draw at random.
+            - ``time_limit``: seconds for each search.
+            - ``epsilons``: private tables with each of these budgets. The figures of these points
+              are read from the original: they are for the controller only.
+            - ``synthesizer``: the method of private tables; ``domains`` their public values, as for
+              ``synthesize``; ``draws`` how many are drawn for each budget, at least 2 (figures are
+              means).
 
     Example:
         >>> import halfmask as hm
@@ -439,21 +428,19 @@ def frontier(
         >>> hm.frontier(people, [hm.KAnonymity(k) for k in (2, 3)], suppression=[0.0])
         Frontier(2 settings, 2 different results, 2 not dominated)
     """
-    refuse_keywords("frontier", wrong)
-    if not models and not releases and not epsilons:
+    how = FrontierOptions.of(settings)
+    if not models and not releases and not how.epsilons:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
-    require_axes(risk, utility)
-    require_effort(seed, time_limit)
-    require_tables(epsilons, releases)
-    require_whole("draws", draws, 2)
-    wanted = chains(models, methods, suppression)
+    require_tables(how.epsilons, releases)
+    wanted = chains(models, how.methods, how.suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     refuse_contradiction(promised, demands)
     stated = add_policies(as_table(table), policies)
-    if needs_rows(stated.schema, wanted) or epsilons or releases:
+    at_hand = isinstance(stated, Table)
+    if needs_rows(stated.schema, wanted) or how.epsilons or releases:
         stated = stated.collect()
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
-    require_people(held, risk)
+    require_people(held, how.risk)
     held = sort_tuples(held)
     own = statement(held, demands)
     if demands == "keep":
@@ -461,21 +448,23 @@ def frontier(
             [replace(one, models=demanded(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
-    done = _Outcomes(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
-    _promises(held, wanted, metric, Effort(seed, time_limit, demands), done)
-    for epsilon in epsilons:
-        done.add(private_point(held.table, epsilon, synthesizer, domains, draws))
+    wanted = spread_auto(wanted, held.table, how.metric, rows=at_hand)
+    done = _Outcomes(sum(map(len, wanted)) + len(how.epsilons) + len(releases or ()), progress)
+    _promises(held, wanted, how.metric, Effort(how.seed, how.time_limit, demands), done)
+    for epsilon in how.epsilons:
+        done.add(private_point(held.table, epsilon, how.synthesizer, how.domains, how.draws))
     for name, made in (releases or {}).items():
         done.add(given_point(held.table, name, made))
-    compared = utility or utility_of(done.points)
+    points = keep_least_lost(done.points)
+    compared = how.utility or utility_of(points)
     return Frontier(
         held.rows,
-        tuple(mark_best(done.points, risk, compared)),
-        tuple(done.impossible),
-        tuple(done.undecided),
-        risk,
+        tuple(mark_best(points, how.risk, compared)),
+        _names(done.impossible, points),
+        _names(done.undecided, points),
+        how.risk,
         compared,
-        order_notes(own, _notes(held, done.points, compared)),
+        order_notes(own, _notes(held, points, compared)),
         own,
     )
 
@@ -485,8 +474,8 @@ class _Outcomes:
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.points: list[Point] = []
-        self.impossible: list[str] = []
-        self.undecided: list[str] = []
+        self.impossible: list[Setting] = []
+        self.undecided: list[Setting] = []
         self._total, self._progress, self._count = total, progress, 0
         if progress is not None:
             progress(0, total)
@@ -496,10 +485,21 @@ class _Outcomes:
         if point is not None:
             self.points.append(point)
         elif setting is not None:
-            (self.undecided if gap == inf else self.impossible).append(setting.name)
+            (self.undecided if gap == inf else self.impossible).append(setting)
         self._count += 1
         if self._progress is not None:
             self._progress(self._count, self._total)
+
+
+def _names(failed: Sequence[Setting], points: Sequence[Point]) -> tuple[str, ...]:
+    """The settings that gave nothing; of methods tried for ``"auto"``, where none gave anything."""
+    promised = {repr(point.models) for point in points}
+    lacking = [
+        one if not one.auto else replace(one, method=AUTO)
+        for one in failed
+        if not one.auto or repr(tuple(m.to_dict() for m in one.models)) not in promised
+    ]
+    return tuple(dict.fromkeys(one.name for one in lacking))
 
 
 def _promises(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,8 @@ from halfmask.assessment.settings import strength
 from halfmask.errors import ParameterError
 from halfmask.metrics.common_ground import leaf_bins
 from halfmask.metrics.utility.distributions import hellinger
-from halfmask.release.partition import Ranges, RowPartition, column_loss, table_loss
+from halfmask.release.labels import Ranges, Sets
+from halfmask.release.partition import RowPartition, column_loss, table_loss
 from halfmask.report.frontier import RISKS, UTILITIES
 from halfmask.table.classes import grouped
 from halfmask.table.document import Result, written
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from halfmask.assessment.settings import Setting
     from halfmask.release.demands import DemandsStatement
+    from halfmask.release.release import Release
     from halfmask.table.classes import Classes, Histogram
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
@@ -179,10 +182,18 @@ def _spread_labels(
     labels, hierarchy = partition.labels[name], table.hierarchy(name)
     size = hierarchy.maps.shape[1]
     if isinstance(labels, Ranges):
-        each = mass / (labels.high - labels.low + 1)
-        change = np.bincount(labels.low, weights=each, minlength=size + 1)
-        change -= np.bincount(labels.high + 1, weights=each, minlength=size + 1)
+        low, high = labels.covered(table, name)
+        each = mass / (high - low + 1)
+        change = np.bincount(low, weights=each, minlength=size + 1)
+        change -= np.bincount(high + 1, weights=each, minlength=size + 1)
         return np.maximum(np.cumsum(change)[:-1], 0.0)
+    if isinstance(labels, Sets):
+        out = np.zeros(size)
+        for rows, held in zip(
+            np.bincount(labels.number, mass, len(labels.members)), labels.members, strict=True
+        ):
+            out[held] += rows / len(held)
+        return out
     out = np.zeros(size)
     for level in np.unique(labels.level).tolist():
         at = labels.level == level
@@ -191,7 +202,7 @@ def _spread_labels(
     return out
 
 
-_NESTED = ("models", "intervals")
+_NESTED = ("models", "intervals", "_setting", "_seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +249,39 @@ class Point(Result):
     same_as: str | None = None
     draws: int | None = None
     intervals: Mapping[str, tuple[float, float]] | None = None
+    _setting: Setting | None = field(default=None, repr=False, compare=False)
+    _seed: int = field(default=0, repr=False, compare=False)
+
+    def release(self, table: Table, **settings: Any) -> Release:
+        """Release ``table`` as this point was found.
+
+        Args:
+            table: the rows.
+            settings: more of ``anonymize``, such as ``time_limit`` or ``demands``.
+        """
+        from halfmask.anonymize.run import anonymize
+
+        if self._setting is None:
+            raise ParameterError("point", self.name, "one with promises: this is a finished table")
+        found = self._setting
+        shares = {"suppression": found.suppression} if found.suppresses else {}
+        return anonymize(
+            table, *found.models, method=found.method, seed=self._seed, **shares, **settings
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether its method leaves nobody out."""
+        return self._setting is not None and not self._setting.suppresses
 
     @classmethod
-    def of(cls, setting: Setting, figures: Figures, gap: float | None = None) -> Point:
+    def of(
+        cls, setting: Setting, figures: Figures, gap: float | None = None, seed: int = 0
+    ) -> Point:
         """The point of a setting."""
         return cls(
+            _setting=setting,
+            _seed=seed,
             name=setting.name,
             method=setting.method,
             suppression=setting.suppression,
@@ -332,6 +371,27 @@ def require_axes(risk: str, utility: str | None) -> None:
         raise ParameterError("risk", risk, "one of " + ", ".join(RISKS))
     if utility is not None and utility not in UTILITIES:
         raise ParameterError("utility", utility, f"{', '.join(UTILITIES)} or None")
+
+
+def keep_least_lost(points: Sequence[Point]) -> list[Point]:
+    """Of the points that stand for ``"auto"``, one for each promise and share: what loses least.
+
+    A division, which leaves nobody out, stands for every share that may be left out.
+    """
+    groups: dict[Any, list[Point]] = {}
+    out = []
+    for point in points:
+        if point._setting is None or not point._setting.auto:  # noqa: SLF001 - it is one of us
+            out.append(point)
+        else:
+            groups.setdefault(repr(point.models), []).append(point)
+    for group in groups.values():
+        for share in sorted({point.suppression for point in group}):
+            allowed = [one for one in group if one.suppression == share or one.whole]
+            best = min(allowed, key=lambda one: inf if one.loss is None else one.loss)
+            if best not in out:
+                out.append(best)
+    return out
 
 
 def utility_of(points: Sequence[Point]) -> str:

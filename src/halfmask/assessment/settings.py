@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.anonymize.auto import AUTO, fitting
 from halfmask.anonymize.run import METHODS, PERTURBING, RECODINGS
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import ReleasedRows
@@ -97,11 +98,13 @@ class Setting:
         method: as for ``anonymize``.
         suppression: the share of rows that may be left out; 0 for divisions.
         models: the promises.
+        auto: whether it stands for ``"auto"``: of these, only what loses least is shown.
     """
 
     method: str
     suppression: float
     models: tuple[Model, ...]
+    auto: bool = False
 
     @property
     def name(self) -> str:
@@ -113,7 +116,7 @@ class Setting:
     @property
     def suppresses(self) -> bool:
         """Whether the method may leave rows out."""
-        return self.method in (*RECODINGS, *PERTURBING)
+        return self.method in (AUTO, *RECODINGS, *PERTURBING)
 
     @property
     def recodes(self) -> bool:
@@ -139,12 +142,36 @@ def chains(
     out = []
     for method in dict.fromkeys(methods):
         # More suppression first: what is found there bounds what is found with less.
-        shares = (
-            sorted(set(suppression), reverse=True) if method in (*RECODINGS, *PERTURBING) else [0.0]
-        )
+        suppresses = method in (AUTO, *RECODINGS, *PERTURBING)
+        shares = sorted(set(suppression), reverse=True) if suppresses else [0.0]
         for share, others, run in product(shares, product(*rest), runs):
             promised = [(*others[:longest], model, *others[longest:]) for model in run]
             out.append([Setting(method, float(share), together) for together in promised])
+    return out
+
+
+def spread_auto(
+    wanted: Sequence[Sequence[Setting]], table: Table, metric: str, *, rows: bool
+) -> list[list[Setting]]:
+    """The chains, in place of ``"auto"`` those of the methods that ``anonymize`` would try.
+
+    Divisions, which leave nobody out, are tried once; where ``rows`` are not at hand, not at all.
+    """
+    out = [list(chain) for chain in wanted if chain[0].method != AUTO]
+    divided = set()
+    for chain in wanted:
+        if chain[0].method != AUTO:
+            continue
+        for method in fitting(table, [m for one in chain for m in one.models], metric):
+            if method in RECODINGS:
+                out.append([replace(one, method=method, auto=True) for one in chain])
+                continue
+            key = (method, *(id(model) for one in chain for model in one.models))
+            if rows and key not in divided:
+                divided.add(key)
+                out.append(
+                    [replace(one, method=method, suppression=0.0, auto=True) for one in chain]
+                )
     return out
 
 
@@ -206,7 +233,7 @@ def _alternatives(choice: Model | Sequence[Model]) -> tuple[Model, ...]:
 
 def _require_methods(methods: Sequence[str], suppression: Sequence[float]) -> None:
     if isinstance(methods, str) or not methods:
-        raise ParameterError("methods", methods, 'a list of methods, such as ["optimal"]')
+        raise ParameterError("methods", methods, 'a list of methods, such as ["auto"]')
     for method in methods:
         if method not in METHODS:
             raise ParameterError("methods", method, "one of " + ", ".join(METHODS))
@@ -276,7 +303,7 @@ def require_tables(epsilons: Sequence[float], releases: Mapping[str, Any] | None
 def needs_rows(schema: Schema, wanted: Sequence[Sequence[Setting]]) -> bool:
     """Whether counts are not enough: for divisions, and where hierarchies are found from rows."""
     automatic = any(isinstance(column.hierarchy, Auto) for column in schema.columns.values())
-    return automatic or any(not chain[0].recodes for chain in wanted)
+    return automatic or any(not chain[0].recodes and chain[0].method != AUTO for chain in wanted)
 
 
 def require_people(held: Tuples, risk: str) -> None:

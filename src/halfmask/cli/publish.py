@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,51 +25,189 @@ from halfmask.cli.options import (
     refuse_two_documents,
     show_criteria,
     source,
+    with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
 from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.run import CoClustering
+    from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
 
 
-@click.command("check", cls=PromiseCommand)
+class CheckCommand(PromiseCommand):
+    """``check``, whose option ``--against`` takes all names that follow it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give each of the names its own option."""
+        if "--against" in args:
+            at = args.index("--against")
+            end = next((i for i in range(at + 1, len(args)) if args[i][:1] == "-"), len(args))
+            each = [word for name in args[at + 1 : end] for word in ("--against", name)]
+            args = [*args[:at], *each, *args[end:]]
+            if not each:
+                raise click.UsageError("--against needs the files of two or more releases.", ctx)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """FILE may be left out where releases are looked at."""
+        found = super().get_params(ctx)
+        for one in found:
+            if one.name == "file":
+                one.required = False
+        return found
+
+
+@click.command("check", cls=CheckCommand)
 @source
 @POPULATION
 @demand_options
 @click.option("--failing", type=click.Path(), help="Write whose own demand is not met: .csv.")
+@click.option("--against", multiple=True, type=click.Path(), metavar="R1 R2 ...",
+              help="What these releases reveal together, in their order.")  # fmt: skip
 @engine_options
 @as_json
-def check_command(file: str, as_json: bool, **given: Any) -> int:
+def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     """Check promises on FILE as it stands, and what its people demand for themselves.
 
     The exit code is 2 where one of them does not hold. Who has less than they demand is named, for
     whoever holds the table.
 
-    Example: halfmask check people.csv --k 5 --l disease=3
-    """
-    from halfmask.models.check import check
+    With --against the releases named behind it are looked at together: what a reader of all of
+    them learns that none tells alone. FILE, if given, is the table of the people who are looked
+    for. The exit code is 2 where something is revealed, and where that is not known.
 
+    Example: halfmask check people.csv --k 5 --l disease=3
+
+    Example: halfmask check --against may.parquet june.parquet --schema people.toml
+    """
+    from halfmask.models.check import check, recorded
+
+    if given["against"]:
+        return _check_series(file, given, json_too=as_json)
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
-    wanted = models(given, table.schema)
+    facts = table.schema.release
+    wanted = models(given, table.schema, stated=bool(recorded(table.schema)))
+    standing = record_standing(file, facts)
     with show.working("Checking"):
         verdicts = check(table, *wanted, **demand_settings(given))
-    holds = all(verdict.holds for verdict in verdicts)
+    holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
     if given["ignore_demands"]:
         show.say("What people demand for themselves was not checked: it was set aside.")
     if as_json:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
-        show.document("check", {"holds": holds, **choice, "verdicts": found})
+        more = {"release": standing} if standing else {}
+        figures = smallest_figures(verdicts)
+        show.document("check", {"holds": holds, **figures, **choice, **more, "verdicts": found})
     else:
         show_verdicts(verdicts)
+        show.show_smallest(verdicts)
         show_failing(verdicts)
+        show_standing(standing)
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
+    if not as_json and not holds:
+        show.say(next_step(verdicts, standing))
     return 0 if holds else PrivacyError.exit_code
+
+
+def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) -> int:
+    """Print what releases reveal together."""
+    from halfmask.engines.read import read
+    from halfmask.models.options import read_models
+    from halfmask.series.audit import audit_releases
+    from halfmask.table.read import as_schema
+
+    if read_models(given, mark="--", population=lambda: None, needed=False):
+        raise click.UsageError("--against looks at releases: check promises in another call.")
+    people = load(file, given) if file else None
+    tables = [read(one) for one in given["against"]]
+    held = None if people is None else people.schema
+    if people is None:
+        first = tables[0].collect()
+        declared = as_schema(given["schema"]) if given["schema"] else first.schema
+        tables[0] = with_roles(first.with_schema(declared), given)
+        held = tables[0].schema if given["schema"] else None
+    with show.working("Looking at the releases together"):
+        found = audit_releases(*tables, schema=held, people=people)
+    if json_too:
+        show.document("check", found.to_dict())
+    else:
+        rows = [
+            (one.kind, one.column, " and ".join(map(str, one.releases)), one.places, one.people,
+             one.fewest, one.values)
+            for one in found.witnesses
+        ]  # fmt: skip
+        headings = ("kind", "column", "releases", "places", "people", "fewest", "values left")
+        if rows:
+            show.table("Revealed together", headings, rows)
+        show.table("Releases", ("", ""), [
+            ("rows", ", ".join(f"{n:,}" for n in found.rows)),
+            ("cuts", found.cuts),
+            ("cuts proven to reveal nothing more", found.proven),
+            ("people where it is not known", found.undecided),
+            *((f"people told further: {name}", n) for name, n in found.narrowed.items()
+              if n is not None),
+        ])  # fmt: skip
+        show.say(found.sentence)
+        for text in (*(one.sentence for one in found.witnesses), *found.reasons):
+            show.say(text)
+    return 0 if found.holds else PrivacyError.exit_code
+
+
+def smallest_figures(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """The smallest class and the highest risk, as other verbs name them."""
+    known = [one.smallest for one in verdicts if one.smallest]
+    return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
+
+
+def record_standing(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a release file says of itself, and whether its rows are those that were released."""
+    from halfmask.release.record import unchanged
+
+    if not facts:
+        return {}
+    promises = [dict(one) for one in facts.get("promises", ())]
+    found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
+    same = unchanged(file, facts)
+    return found if same is None else {**found, "unchanged": same}
+
+
+def show_standing(standing: Mapping[str, Any]) -> None:
+    """Say what a release file says of itself."""
+    if not standing:
+        return
+    if standing.get("unchanged"):
+        show.say("The rows are those that were released: their hash is the one in the record.")
+    personal = [one["model"] for one in standing["promises"] if "personal" in one["model"]]
+    if personal:
+        show.say(
+            f"{', '.join(dict.fromkeys(personal))}: kept when it was released. What people "
+            "demanded did not leave with the rows, so it cannot be looked at again here."
+        )
+
+
+def next_step(verdicts: Sequence[Verdict], standing: Mapping[str, Any]) -> str:
+    """What to do where something does not hold."""
+    if standing.get("unchanged") is False:
+        return (
+            "The rows are not those that were released: the file was changed afterwards. Take the "
+            "released file again, or release the changed rows with halfmask anonymize."
+        )
+    broken = ", ".join(dict.fromkeys(one.model for one in verdicts if not one.holds))
+    return (
+        f"Not kept: {broken}. Do not publish this table as it is: halfmask anonymize with the same "
+        "promises releases it with them kept; halfmask assess says which columns make people stand "
+        "out."
+    )
 
 
 _NAMED = 8  # values of a group that are printed
@@ -207,7 +346,10 @@ def _groups(grid: Grid, values: tuple[Any, ...]) -> list[tuple[int, str]]:
     return out
 
 
-_report = click.option("--report", type=click.Path(), help="A report: .html or .json.")
+_report = click.option(
+    "--report", type=click.Path(), help="The certificate: .html, .pdf (by chromium) or .json."
+)
+_by = click.option("--by", metavar="NAME", help="Who releases it, for the certificate.")
 _bins = click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
 _intervals = click.option(
     "--intervals", help="cocluster: equal-frequency (default), equal-width or modl."
@@ -222,39 +364,94 @@ _suppression = click.option(
 
 
 def deliver(
-    release: Release | SyntheticRelease | PrivateRelease, output: str | None, report: str | None
+    release: Release | SyntheticRelease | PrivateRelease,
+    output: str | None,
+    report: str | None,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the rows and the report where the user wants them."""
+    """Write the rows and the report where the user wants them; ``about`` is for a certificate."""
     show.set_aside(release)
     if output == STDOUT:
         show.csv(release.to_arrow())
     elif output:
         release.write(output)
-        show.say(f"The release is in {output}.")
+        show.say(f"The release is in {output}{_beside(release, output)}.")
     if report:
-        release.report(report)
+        file = output if output != STDOUT else None
+        release.report(report, **({} if about is None else {"file": file, **about}))
         show.say(f"The report is in {report}.")
     if not output and not report:
         show.say("Nothing was written: give -o FILE to keep the release.")
 
 
+def _certificate(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the certificate of a release says of the act: of which table, by whom, how."""
+    import shlex
+
+    from halfmask.errors import mask_passwords
+
+    words = click.get_current_context().find_root().obj or []
+    # The name of a file is enough to repeat it; where it lies on a machine is nobody's business.
+    named = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    command = mask_passwords(f"halfmask {shlex.join(named)}") if words else None
+    return {"original": Path(file).name, "by": given["by"], "command": command}
+
+
+def _beside(release: Release, output: str) -> str:
+    """Where the release says what it is."""
+    from halfmask.release.files import holds_metadata
+    from halfmask.table.read import schema_beside
+
+    if release.schema is None:
+        return ""
+    if holds_metadata(output):
+        return ", with its schema and promises in it"
+    return f", its schema and promises in {schema_beside(Path(output))}"
+
+
 def show_release(release: Release, *, to: str = "stdout") -> None:
-    """Print what was promised and what it cost."""
+    """Print what was promised, what it cost and what was done to each column."""
     show_verdicts(release.verdicts, to=to)
     facts: list[tuple[str, Any]] = [
         ("rows that leave", len(release)),
         ("rows left out", release.suppressed),
-        ("loss (0 to 1)", release.loss),
+        ("loss", show.percent(release.loss) if release.loss is not None else None),
+        ("method", release.method),
     ]
+    if release.risk is not None:
+        from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+        facts += [
+            (SMALLEST, release.risk.smallest),
+            (HIGHEST, show.percent(release.risk.prosecutor)),
+            (MEAN, show.percent(release.risk.marketer)),
+        ]
     show.table("Release", ("", ""), facts, to=to)
-    if release.levels:
-        show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
+    if release.tried:
+        show.table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
+    done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
+    if done:
+        show.table("What was done", ("column", "now"), done, to=to)
     show.notes(release)
+
+
+def _attempts(release: Release) -> list[tuple[Any, ...]]:
+    """The methods that were looked at, for whoever holds the table."""
+    return [
+        (
+            one.method,
+            "" if one.loss is None else one.loss,
+            "" if one.seconds is None else f"{one.seconds:.1f}",
+            "released" if one.method == release.method else one.reason or "",
+        )
+        for one in release.tried
+    ]
 
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "score", "cut", "block", "classes", "bins", "intervals", "link",
+    "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
+    "intervals", "link", "pseudonym",
 )  # fmt: skip
 
 
@@ -265,11 +462,16 @@ _SETTINGS = (
 @_suppression
 @click.option(
     "--method",
-    help="optimal (default), local; personal (default with people's own "
-    "demands), k-member, mdav, mondrian, exact; cocluster, cocluster-sets, cocluster-mode.",
+    help="auto (default): what loses least of those that follow; optimal (one level per column, "
+    "recodes new rows), local; personal, mondrian, k-member, mdav, exact; cocluster, "
+    "cocluster-sets, cocluster-mode.",
 )
-@click.option("--metric", help="What the search minimizes; default: loss, or dbil with divisions.")
-@click.option("--labels", type=click.Choice(["tight", "levels"]), help="What divisions publish.")
+@click.option("--metric", help="What the search minimizes; default: loss.")
+@click.option(
+    "--labels",
+    type=click.Choice(["tight", "levels", "sets"]),
+    help="What classes publish: ranges and common labels, labels alone, or sets of values.",
+)
 @click.option("--fallback", type=click.Choice(["uniform"]), help="Try one k for all too.")
 @click.option(
     "--on-infeasible",
@@ -285,8 +487,27 @@ _SETTINGS = (
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
+@click.option(
+    "--pseudonym",
+    type=click.Path(),
+    metavar="KEYFILE",
+    help="Keep a person's rows together by keyed tokens, if the promises then hold.",
+)
+@click.option(
+    "--previous",
+    type=click.Path(),
+    metavar="LEDGER",
+    help="The next release of a series, with --m-invariance; its ledger.",
+)
+@click.option(
+    "--counterfeits",
+    type=float,
+    metavar="SHARE",
+    help="With --previous, the highest share of rows that stand for nobody.",
+)
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
+@_by
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
 @as_json
 def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -299,13 +520,15 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"], given["recoding"])
+    refuse_bad_outputs(file, output, given["report"], given["recoding"], beside=True)
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+    if given["recoding"] and "method" not in settings:
+        settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
-    deliver(release, output, given["report"])
+    deliver(release, output, given["report"], _certificate(file, given))
     if given["recoding"] and release.recoding is None:
         show.say("This method has no recoding for new rows: none was saved.")
     elif given["recoding"] and release.recoding is not None:
@@ -325,6 +548,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
 @_suppression
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
+@_by
 @as_json
 def recode_command(
     file: str, recoding: str, output: str | None, as_json: bool, **given: Any
@@ -338,14 +562,14 @@ def recode_command(
     from halfmask.release.recoding import Recoding
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"])
+    refuse_bad_outputs(file, output, given["report"], beside=True)
     saved = Recoding.load(recoding)
     table = load(file, given)
     wanted = models(given, table.schema)
     with show.working("Recoding"):
         settings = {"suppression": given["suppression"], **demand_settings(given)}
         release = saved.apply(table, *wanted, **settings)
-    deliver(release, output, given["report"])
+    deliver(release, output, given["report"], _certificate(file, given))
     if as_json:
         show.document("recode", release.to_dict())
     else:

@@ -10,9 +10,11 @@ depends on its rows: one ``37.5`` or ``unknown`` among whole numbers changes it.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.names import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,11 +98,13 @@ class Bins:
         missing: whether the missing value is possible; it is the last code.
         integer: whether the values are whole numbers, so that drawn ones are too. By default they
             are where every bound is declared as a whole number: ``0`` and not ``0.0``.
+        date: whether edges are days since 1970; then dates are drawn.
     """
 
     edges: tuple[float, ...]
     missing: bool = False
     integer: bool = False
+    date: bool = False
 
     def __post_init__(self) -> None:
         pairs = zip(self.edges, self.edges[1:], strict=False)
@@ -116,6 +121,7 @@ class Bins:
         *,
         missing: bool = False,
         integer: bool = False,
+        date: bool = False,
     ) -> Bins:
         """``count`` intervals of equal width from ``low`` to ``high``."""
         if count > MOST_VALUES:
@@ -123,7 +129,9 @@ class Bins:
         if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
             raise ParameterError("bounds", f"{low} to {high}", "low below high, 1 or more bins")
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
-        return cls(edges, missing, integer)
+        if date:  # whole days
+            edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
+        return cls(edges, missing, integer, date)
 
     def __len__(self) -> int:
         return len(self.edges) - 1 + self.missing
@@ -131,14 +139,15 @@ class Bins:
     @property
     def labels(self) -> list[str | None]:
         """The intervals as text, such as ``[20, 40)``."""
-        pairs = list(zip(self.edges, self.edges[1:], strict=False))
-        found: list[str | None] = [f"[{low:g}, {high:g})" for low, high in pairs[:-1]]
-        found.append("[{:g}, {:g}]".format(*pairs[-1]))
+        edges = [_day(edge) if self.date else f"{edge:g}" for edge in self.edges]
+        pairs = list(pairwise(edges))
+        found: list[str | None] = [f"[{low}, {high})" for low, high in pairs[:-1]]
+        found.append("[{}, {}]".format(*pairs[-1]))
         return [*found, None] if self.missing else found
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code; what is no number counts as missing."""
-        numbers = _numbers(column)
+        numbers = _days(column) if self.date else _numbers(column)
         last = len(self.edges) - 2
         codes = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
         return np.where(np.isnan(numbers), last + 1 if self.missing else 0, codes).astype(np.int32)
@@ -151,6 +160,10 @@ class Bins:
         at = np.where(absent, 0, codes)
         edges = np.asarray(self.edges)
         low, high = edges[at], edges[at + 1]
+        if self.date:
+            days = random.integers(low.astype(np.int64), np.maximum(high, low + 1).astype(np.int64))
+            drawn_days = pa.array(days.astype(np.int32), mask=absent).cast(pa.date32())
+            return drawn_days if kind is None else drawn_days.cast(kind)
         if self.integer or (kind is not None and pa.types.is_integer(kind)):
             first = np.ceil(low).astype(np.int64)
             stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))
@@ -190,36 +203,79 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
             parts["values"] = (*parts["values"], *extra)
             return Values(**parts)
         if "edges" in parts:
+            dated = any(_is_date(edge) for edge in parts["edges"])
             parts.setdefault("integer", all(isinstance(edge, int) for edge in parts["edges"]))
-            parts["edges"] = tuple(float(edge) for edge in parts["edges"])
-            return Bins(**parts)
+            parts["edges"] = tuple(_number(edge) for edge in parts["edges"])
+            return Bins(date=dated, **parts)
         count, low, high = parts.pop("bins"), parts.pop("low"), parts.pop("high")
+        if _is_date(low) or _is_date(high):
+            return Bins.even(_number(low), _number(high), count, date=True, **parts)
         parts.setdefault("integer", isinstance(low, int) and isinstance(high, int))
         return Bins.even(low, high, count, **parts)
     except ParameterError:
         raise
     except (KeyError, TypeError, ValueError):
         raise SchemaError(
-            f"The domain of column {name!r} lacks something: give values (of dates too), or edges, "
-            "or low, high and bins, all of them numbers."
+            f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
+            "and bins, all of them numbers, or dates such as 2000-12-31."
         ) from None
+
+
+def _is_date(bound: object) -> bool:
+    """Whether a bound is a date, or a text that writes one."""
+    if isinstance(bound, str):
+        try:
+            datetime.date.fromisoformat(bound)
+        except ValueError:
+            return False
+        return True
+    return isinstance(bound, datetime.date)
+
+
+def _number(bound: Any) -> float:
+    """A bound as a number; a date as days since 1970."""
+    if not _is_date(bound):
+        return float(bound)
+    day = datetime.date.fromisoformat(bound) if isinstance(bound, str) else bound
+    if isinstance(day, datetime.datetime):
+        day = day.date()
+    return float((day - _FIRST_DAY).days)
+
+
+def _day(days: float) -> str:
+    return str(_FIRST_DAY + datetime.timedelta(days))
+
+
+_FIRST_DAY = datetime.date(1970, 1, 1)
+_BINS = 20  # of a range for which nobody says how many
+
+
+def _with_bins(declared: object) -> object:
+    """The same, where a range without a number of intervals has the usual one."""
+    if not isinstance(declared, Mapping) or not {"low", "high"} <= set(declared):
+        return declared
+    return {"bins": _BINS, **declared}
 
 
 def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> dict[str, Domain]:
     """The domain of each column; a missing one is an error that says how to give it."""
-    faults = [
-        f"Column {name!r} has no public domain: give domains={{{name!r}: [values ...]}} or "
-        f'{{{name!r}: {{"low": ..., "high": ..., "bins": ...}}}}, or declare domain in the schema. '
-        "It must be known without looking at the rows."
-        for name in columns
-        if name not in declared
-    ]
+    silent = [name for name in columns if name not in declared]
+    faults = []
+    if silent:
+        one = len(silent) == 1
+        faults.append(
+            f"Column{'' if one else 's'} {listed([repr(name) for name in silent])} "
+            f"{'has' if one else 'have'} no public domain, that is values or bounds known without "
+            "looking at the rows. Give a codebook (--domains codebook.csv or .toml; domains= in "
+            "Python), or domain in the schema: `halfmask describe FILE --public` writes one that "
+            "asks for what it cannot know."
+        )
     faults += [
         f"Domain {name!r} is no column of the table." for name in declared if name not in columns
     ]
     if faults:
         raise SchemaError(*faults)
-    return {name: domain_of(name, declared[name]) for name in columns}
+    return {name: domain_of(name, _with_bins(declared[name])) for name in columns}
 
 
 def require_fitting(domains: Mapping[str, Domain]) -> None:
@@ -292,3 +348,13 @@ def _numbers(column: pa.Array) -> NDArray[np.float64]:
     texts = [str(key) if key is not None else "" for key in _keys(column)]
     found = [float(text) if _NUMBER.fullmatch(text) else np.nan for text in texts]
     return np.array(found, dtype=np.float64)
+
+
+def _days(column: pa.Array) -> NDArray[np.float64]:
+    """The values as days since 1970; NaN where one is no date, whatever the column was read as."""
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        days = pc.cast(pc.cast(column, pa.date32(), safe=False), pa.int32())
+        plain = pc.cast(days, pa.float64())
+        return np.asarray(pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False))
+    texts = [str(key)[:10] if key is not None else "" for key in _keys(column)]
+    return np.array([_number(text) if _is_date(text) else np.nan for text in texts], np.float64)

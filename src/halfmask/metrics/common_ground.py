@@ -12,7 +12,7 @@ from halfmask.metrics.space import finite
 from halfmask.metrics.weighted import quantiles, runs, tally
 from halfmask.table import labels as ranges
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.labels import LabelReader
+from halfmask.table.labels import SIGN, LabelReader
 from halfmask.table.table import encode
 from halfmask.table.values import is_number
 
@@ -128,9 +128,8 @@ def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array
     maps = np.vstack([hierarchy.maps, np.zeros((1, len(texts)), dtype=np.int32)])
     # Other types write the same otherwise: 1.5 and 1.50, or a year for its days.
     written = pa.types.is_string(published.type) or published.type != values.type
-    spans = _spans(
-        places, labels, texts, LabelReader(texts, values) if written else None, len(maps)
-    )
+    reader = LabelReader(texts, values, _groups(hierarchy, labels)) if written else None
+    spans = _spans(places, labels, texts, reader, len(maps))
     fresh = np.array([i for i, text in enumerate(labels) if text not in places], dtype=np.int64)
     found = np.array([places.get(text, (_NEW, 0)) for text in labels], dtype=np.int64)
     level, code = found.reshape(-1, 2).T
@@ -143,6 +142,17 @@ def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array
         wide[at] = np.asarray(hierarchy.leaves[one])[code[at]]
     wide[level == len(maps) - 1] = hierarchy.size
     return Labels(np.where(level == _NEW, 0, level), starts, covered, fresh, wide)
+
+
+def _groups(hierarchy: Hierarchy, labels: list[str | None]) -> dict[str, NDArray[np.bool_]]:
+    """The values under labels of the hierarchy that stand in published sets."""
+    pieces = {piece for text in labels if text and SIGN in text for piece in text.split(SIGN)}
+    return {
+        str(label): hierarchy.maps[level] == code
+        for level in range(hierarchy.height, 0, -1)
+        for code, label in enumerate(hierarchy.labels[level])
+        if pieces and label is not None and str(label) in pieces
+    }
 
 
 def _texts(values: pa.Array) -> list[str | None]:

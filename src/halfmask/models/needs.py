@@ -41,8 +41,10 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     for model in models:
         found += [f"{model.name}: {fault}" for fault in _model_faults(table, model)]
     populations = _populations(models)
-    if len(populations) > 1:
-        found.append("The models compare with different populations: give all the same table.")
+    if len(populations) > 1 or (populations and any(model.weighted for model in models)):
+        found.append(
+            "The models compare with different populations: give all the same table, or weights."
+        )
     if found:
         raise SchemaError(*dict.fromkeys(found))
     return widen(table, populations[0], table.schema.quasi) if populations else table
@@ -61,6 +63,7 @@ def demanded(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
         >>> demanded(people, [])
         (PersonalKAnonymity(default=1),)
     """
+    models = [model.settled(table) if isinstance(model, Model) else model for model in models]
     named = {(type(model), model.columns) for model in models if isinstance(model, Model)}
     own = [model for kind in known_models() for model in kind.own(table)]
     wanted = [model for model in own if (type(model), model.columns) not in named]
@@ -149,13 +152,15 @@ def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArra
         table.schema.quasi,
         columns=list(dict.fromkeys(names)),
         population=populations[0] if populations else None,
+        weighted=any(model.weighted for model in models),
     )
 
 
 def demand_keys(table: Table, model: Model) -> list[str]:
-    """What a model reads of people's demands, where anybody can state them."""
+    """What a model reads of people's demands, where anybody can state them, and of their units."""
     of = model.columns[0] if model.columns else ""
-    return [demand_key(demand, of) for demand in model.policy if states(table.schema, demand)]
+    stated = [demand_key(demand, of) for demand in model.policy if states(table.schema, demand)]
+    return [*stated, *model.units]
 
 
 def asked_for(table: Table, model: Model) -> NDArray[np.float64]:

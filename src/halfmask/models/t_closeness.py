@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from halfmask.errors import SchemaError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.statistics import (
+    MISSING_NOTE,
+    Missing,
+    counted,
+    histogram,
+    occupied,
+    pass_empty,
+    reduce,
+)
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
     KernelDemand,
@@ -18,6 +26,7 @@ from halfmask.models.verdict import (
     Verdict,
     Words,
     judge,
+    missing_values,
     number,
     register,
     sensitive_column,
@@ -44,16 +53,20 @@ DISTANCE_WORDS = {
 class TCloseness(Model):
     """Require the distribution of ``column`` in every class to lie within ``t`` of the table's.
 
-    Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution in E and Q that of all
-    rows; the distance between values is 1 (equal), their places apart (ordered), or the height of
-    their lowest common label (hierarchical), each divided by its maximum.
+    Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution of known values in E
+    and Q that of all rows; a class of which no value is known is 1 apart. The distance between
+    values is 1 (equal), their places apart (ordered), or the height of their lowest common label
+    (hierarchical), each divided by its maximum.
     Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
     l-diversity", 2007.
 
     Attributes:
         t: the largest distance, 0 to 1.
         column: the sensitive column.
-        distance: how far two values are apart.
+        distance: how far two values are apart; None: ordered where they are numbers, dates or have
+            a declared order, else equal.
+        missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
+            count as one more value.
 
     Example:
         >>> TCloseness(0.2, "disease").name
@@ -79,14 +92,27 @@ class TCloseness(Model):
 
     t: float = field(metadata=number(0, 1, stronger=-1))
     column: str = field(metadata=sensitive_column())
-    distance: Literal["equal", "ordered", "hierarchical"] = field(
-        default="equal", metadata=word("How t measures", **DISTANCE_WORDS)
+    distance: Literal["equal", "ordered", "hierarchical"] | None = field(
+        default=None, metadata=word("How t measures", **DISTANCE_WORDS)
     )
+    missing: Missing = field(default="unknown", metadata=missing_values())
 
     @property
     def name(self) -> str:
         """The model and its distance."""
-        return f"{self.family} ({self.distance} distance)"
+        return f"{self.family} ({self.distance or 'equal'} distance)"
+
+    def settled(self, table: Table) -> TCloseness:
+        """With the distance that fits the column, where none is named."""
+        if self.distance is not None or self.column not in table.arrow.column_names:
+            return self
+        return replace(self, distance=usual_distance(table, self.column))
+
+    def _for(self, values: Histogram) -> TCloseness:
+        """The same for a histogram, which knows whether its values are numbers."""
+        if self.distance is not None:
+            return self
+        return replace(self, distance="equal" if values.numbers is None else "ordered")
 
     def faults(self, table: Table) -> list[str]:
         """Say where the column lacks what the distance needs."""
@@ -106,45 +132,69 @@ class TCloseness(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether its distribution is close enough."""
-        moved, full = DISTANCES[self.distance](histogram(classes, self.column), self.column)
+        moved, full = self._moved(classes)
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
-    def kernel_demand(self, table: Table) -> KernelDemand | None:  # noqa: ARG002 - the same for all
+    def _moved(self, classes: Classes) -> Ratio:
+        way = self._for(histogram(classes, self.column)).distance
+        assert way is not None  # noqa: S101 - it was just settled
+        return distances(classes, self.column, way, self.missing)
+
+    def kernel_demand(self, table: Table) -> KernelDemand | None:
         """The equal distance; kernels know no other."""
-        equally = self.distance == "equal"
-        return KernelDemand(column=self.column, distance=float(self.t)) if equally else None
+        equally = self.settled(table).distance == "equal"
+        stated = KernelDemand(
+            column=self.column, distance=float(self.t), missing=self.missing == "value"
+        )
+        return stated if equally else None
 
     def unavoidable(self, classes: Classes, limit: int) -> int:
         """A lower bound of the rows that any finer grouping must lose, if it may lose ``limit``.
 
         Losing a share s of all rows moves the table's distribution by at most s, and the rows that
         a class keeps lie within t of it, so a class at distance d loses at least the share
-        (d - t - s) / (1 - t - s) of its rows.
+        (d - t - s) / (1 - t - s) of its rows; both of the rows whose value counts.
         """
-        values = histogram(classes, self.column)
+        values = counted(classes, self.column, self.missing)
         total = values.totals()
-        if self.distance == "ordered" and total[total > 0].min(initial=limit + 1) <= limit:
+        if (
+            self._for(values).distance == "ordered"
+            and total[total > 0].min(initial=limit + 1) <= limit
+        ):
             return 0  # a value could vanish, which would change the scale
-        moved, full = DISTANCES[self.distance](values, self.column)
+        moved, full = self._moved(classes)
         slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
             return 0
         live = occupied(classes)
         away = moved[live].astype(np.float64) / full[live].astype(np.float64)
-        lost = classes.rows[live] * (away - slack) / (1 - slack)
+        lost = reduce(np.add, values.counts, values.starts)[live] * (away - slack) / (1 - slack)
         return int(np.ceil(lost[lost > 0] - 1e-6).sum())
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest distance."""
         live = occupied(classes)
-        moved, full = DISTANCES[self.distance](histogram(classes, self.column), self.column)
+        moved, full = self._moved(classes)
         return judge(
-            self,
+            self._for(histogram(classes, self.column)),
             classes,
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
             achieved=largest(moved[live], full[live]),
+            note=MISSING_NOTE if self.missing == "value" else "",
         )
+
+
+def usual_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
+    """Ordered where values are numbers, dates or have a declared order; else equal."""
+    import pyarrow as pa
+
+    from halfmask.table.values import is_number
+
+    kind = table.encode(name).values.type
+    column = table.schema.columns.get(name)
+    along = (column is not None and column.order is not None) or is_number(kind)
+    return "ordered" if along or pa.types.is_temporal(kind) else "equal"
 
 
 # The earth mover's distance between each class and the whole table, as integer ratios. With c the
@@ -271,6 +321,14 @@ def _sizes(
     if factor * size * size >= _SAFE:
         rows = rows.astype(object)
     return rows, size
+
+
+def distances(classes: Classes, column: str, distance: str, missing: Missing) -> Ratio:
+    """The distance of each class, where a class of which no value counts is as far as can be."""
+    values = counted(classes, column, missing)
+    moved, full = DISTANCES[distance](values, column)
+    silent = np.diff(values.starts) == 0
+    return np.where(silent, 1, moved), np.where(silent, 1, full)
 
 
 DISTANCES = {

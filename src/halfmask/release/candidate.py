@@ -27,6 +27,30 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One method that was looked at, for whoever holds the table.
+
+    Attributes:
+        method: its name.
+        loss: what it would have lost, by the measure asked for; None where it was not made.
+        seconds: how long it took.
+        reason: why it was not tried, or failed.
+        same_rows: whether it speaks of the very rows that leave: else its loss may tell of others.
+    """
+
+    method: str
+    loss: float | None = None
+    seconds: float | None = None
+    reason: str | None = None
+    same_rows: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """What may be told to readers of the release: no time, and no loss of other rows."""
+        shown = float(f"{self.loss:.3g}") if self.loss is not None and self.same_rows else None
+        return {"method": self.method, "loss": shown, "reason": self.reason}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """Labels for the rows of one table that claim to satisfy the models.
@@ -46,6 +70,8 @@ class Candidate:
         demands: whether people's own demands are kept, or set aside by the controller.
         left_out: how many rows were taken out before; they are not in ``table``, and nothing here
             was made of them.
+        tried: the methods that were looked at, where it was not named.
+        pseudonym: the key by which the person column leaves as tokens; None: it does not leave.
     """
 
     table: Table
@@ -60,6 +86,8 @@ class Candidate:
     notes: Sequence[str] = ()
     demands: DemandsChoice = "keep"
     left_out: int = 0
+    tried: tuple[Attempt, ...] = ()
+    pseudonym: bytes | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"

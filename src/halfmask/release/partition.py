@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.release.labels import ClassLabels, Label, as_text, label_classes
 from halfmask.table.hierarchy import TOP
-from halfmask.table.labels import separator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-Label = str | None
-
-
 def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32], list[Label]]:
     """Per value the code of its label at ``level``, and the labels as text."""
     hierarchy: Hierarchy = table.hierarchy(name)
@@ -37,15 +34,6 @@ def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32],
         return np.arange(len(values), dtype=np.int32), as_text(values).to_pylist()
     labels: list[Any] = hierarchy.labels[level]
     return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
-
-
-def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values as they are written in text, dictionary-encoded; the missing value stays missing."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not pa.types.is_dictionary(values.type):
-        values = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
 def as_type(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa.Array:
@@ -62,96 +50,12 @@ def as_type(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranges:
-    """One column whose classes publish ranges.
-
-    Attributes:
-        low: per class, the code of its smallest value.
-        high: per class, the code of its largest value (the missing value comes last).
-    """
-
-    low: NDArray[np.int32]
-    high: NDArray[np.int32]
-
-    def labels(self, table: Table, name: str) -> tuple[NDArray[np.int64], list[Label]]:
-        """Per class the number of its label, and the labels as text."""
-        texts = as_text(table.encode(name).values).to_pylist()
-        sign, size = separator(texts), len(texts)
-        pairs, numbers = np.unique(
-            self.low.astype(np.int64) * size + self.high, return_inverse=True
-        )
-        labels = [_range(texts, sign, pair // size, pair % size) for pair in pairs.tolist()]
-        return numbers.reshape(-1), labels
-
-    def exact(self, used: NDArray[np.bool_]) -> bool:
-        """Whether the classes in ``used`` publish the values themselves."""
-        return bool((self.low == self.high)[used].all())
-
-    def leaves(self, table: Table, name: str) -> NDArray[np.int64]:
-        """Per class, how many values its label covers."""
-        missing = table.encode(name).values.null_count > 0
-        covered = (self.high - self.low + 1).astype(np.int64)
-        last = len(table.encode(name).values) - 1
-        everything = missing & (self.high == last) & (self.low < last)
-        return np.where(everything, table.hierarchy(name).size, covered)
-
-    def levels(self, table: Table, name: str) -> None:  # noqa: ARG002 - one signature
-        """Ranges have no levels."""
-        return
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Nodes:
-    """One column whose classes publish labels of its hierarchy.
-
-    Attributes:
-        level: per class, the level; height + 1 means that the cell is suppressed.
-        value: per class, the code of any of its values, which has the label at that level.
-    """
-
-    level: NDArray[np.int32]
-    value: NDArray[np.int32]
-
-    def labels(self, table: Table, name: str) -> tuple[NDArray[np.int64], list[Label]]:
-        """Per class the number of its label, and the labels as text."""
-        hierarchy, values = table.hierarchy(name), as_text(table.encode(name).values).to_pylist()
-        out: list[Label] = [TOP]
-        numbers = np.zeros(len(self.level), dtype=np.int64)
-        for level in range(hierarchy.height + 1):
-            at = self.level == level
-            numbers[at] = len(out) + hierarchy.maps[level][self.value[at]]
-            texts = values if level == 0 else hierarchy.labels[level]
-            out += [None if text is None else str(text) for text in texts]
-        return numbers, out
-
-    def exact(self, used: NDArray[np.bool_]) -> bool:
-        """Whether the classes in ``used`` publish the values themselves."""
-        return bool((self.level == 0)[used].all())
-
-    def leaves(self, table: Table, name: str) -> NDArray[np.int64]:
-        """Per class, how many leaves its label covers."""
-        hierarchy = table.hierarchy(name)
-        out = np.full(len(self.level), hierarchy.size, dtype=np.int64)
-        for level in range(hierarchy.height + 1):
-            at = self.level == level
-            out[at] = hierarchy.leaves[level][hierarchy.maps[level][self.value[at]]]
-        return out
-
-    def levels(self, table: Table, name: str) -> NDArray[np.int32]:  # noqa: ARG002
-        """The level of each class."""
-        return self.level
-
-
-ClassLabels = Ranges | Nodes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RowPartition:
     """Classes of rows with a label per column; ``step`` of the candidate is a row's class.
 
     Unlike a recoding it says nothing of new rows: two rows with the same values may stand in
-    different classes. Labels are as tight as the class allows: the range of its values or their
-    lowest common label.
+    different classes. Labels are as tight as the class allows: the range of its values, their
+    lowest common label, or the set of them.
 
     Attributes:
         columns: the quasi-identifiers with their hierarchies, in order.
@@ -162,32 +66,34 @@ class RowPartition:
     labels: Mapping[str, ClassLabels]
 
     @classmethod
-    def of(cls, table: Table, ids: NDArray[np.int32], ordered: Mapping[str, bool]) -> RowPartition:
+    def of(
+        cls,
+        table: Table,
+        ids: NDArray[np.int32],
+        ordered: Mapping[str, bool],
+        need: NDArray[np.int64] | None = None,
+        *,
+        sets: bool = False,
+    ) -> RowPartition:
         """The tightest labels of the classes that ``ids`` states; -1 is a suppressed row.
 
         Args:
             table: the original rows.
             ids: the class of each row.
             ordered: per quasi-identifier, whether it publishes ranges or labels of its hierarchy.
+            need: per row, how many people must hold a value that is shown (``needs_of``).
+            sets: whether columns that publish no ranges publish sets where these say more.
         """
-        count = int(ids.max(initial=-1)) + 1
-        kept = np.flatnonzero(ids >= 0)
-        rows = kept[np.argsort(ids[kept], kind="stable")]
-        starts = np.searchsorted(ids[rows], np.arange(count))
-        labels = {
-            name: _ranges(table, name, rows, starts)
-            if on_line
-            else _nodes(table, name, rows, starts)
-            for name, on_line in ordered.items()
-        }
+        other = "set" if sets else "node"
+        kinds = {name: "range" if line else other for name, line in ordered.items()}
+        labels = label_classes(table, ids, kinds, need)
         return cls({name: table.schema.columns[name] for name in ordered}, labels)
 
     def __repr__(self) -> str:
         return f"RowPartition({', '.join(self.columns)}; {len(self)} classes)"
 
     def __len__(self) -> int:
-        first = next(iter(self.labels.values()))
-        return len(first.low if isinstance(first, Ranges) else first.level)
+        return len(next(iter(self.labels.values())))
 
     @property
     def levels(self) -> None:
@@ -236,33 +142,6 @@ class RowPartition:
         """How many leaves the labels of all published rows cover, added up."""
         rows = np.bincount(step[step >= 0], minlength=len(self))
         return int(rows @ self.labels[name].leaves(table, name))
-
-
-def _ranges(table: Table, name: str, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Ranges:
-    encoded = table.encode(name)
-    codes = encoded.codes[rows]
-    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-    if encoded.values.null_count:  # a missing value and others have only the whole in common
-        last = len(encoded.values) - 1
-        low = np.where((high == last) & (low < last), 0, low)
-    return Ranges(low.astype(np.int32), high.astype(np.int32))
-
-
-def _nodes(table: Table, name: str, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Nodes:
-    hierarchy, codes = table.hierarchy(name), table.encode(name).codes[rows]
-    value = codes[starts]
-    level = np.full(len(starts), hierarchy.height + 1, dtype=np.int32)
-    for one in range(hierarchy.height, -1, -1):
-        labels = hierarchy.maps[one][codes]
-        same = np.minimum.reduceat(labels, starts) == np.maximum.reduceat(labels, starts)
-        level[same] = one
-    return Nodes(level, value.astype(np.int32))
-
-
-def _range(texts: list[Label], sign: str, low: int, high: int) -> Label:
-    if low == high:
-        return texts[low]
-    return TOP if texts[high] is None else f"{texts[low]}{sign}{texts[high]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

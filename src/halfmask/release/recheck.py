@@ -5,20 +5,25 @@ Nothing here shares code with the search or its kernels; rows are grouped by Arr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from halfmask.errors import InternalError
+from halfmask.errors import InternalError, PrivacyError
 from halfmask.models.needs import demand_keys
-from halfmask.release.partition import Perturbation, RowPartition, as_text, label_texts
+from halfmask.release.labels import Ranges, Sets, as_text
+from halfmask.release.partition import Perturbation, RowPartition, label_texts
+from halfmask.release.pseudonyms import tied_classes
 from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.demands import HOUSEHOLD
 from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.labels import ends, places
+from halfmask.table.labels import MISSING, SIGN, ends, places
 from halfmask.table.table import encode
 
 if TYPE_CHECKING:
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model, Verdict
-    from halfmask.release.partition import Label
+    from halfmask.release.labels import Label
     from halfmask.release.recoding import Recoding
     from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
     from halfmask.table.table import Table
@@ -41,6 +46,8 @@ def verdicts(
     table: Table,
     kept: NDArray[np.int64],
     recoding: Recoding | RowPartition | Perturbation,
+    *,
+    tied: NDArray[Any] | None = None,
 ) -> tuple[list[Verdict], NDArray[Any]]:
     """Check every model on published rows; returns the verdicts and the class of each row.
 
@@ -50,14 +57,51 @@ def verdicts(
         table: the original rows.
         kept: which of them leave, in the order of ``quasi``.
         recoding: how a population table is generalized alongside.
+        tied: whose row each is, where something that leaves ties the rows of a person together.
     """
     labels = [as_text(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
+    if tied is not None:
+        if any(model.population is not None for model in models):
+            raise PrivacyError(
+                "A promise about a population cannot be checked where rows of a person are tied."
+            )
+        alone = tied_classes(alone[0], tied)
     found = []
     for model in models:
         classes, _ = regroup(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
+        if found[-1].holds:
+            _require_known_values(model, table, kept, alone[0])
     return found, alone[0]
+
+
+def _require_known_values(
+    model: Model, table: Table, kept: NDArray[np.int64], ids: NDArray[Any]
+) -> None:
+    """Demand as many values in each class as a model states, by Arrow's own count of known ones.
+
+    Raises:
+        InternalError: missing values were counted that protect nobody; nothing leaves.
+    """
+    demand = model.kernel_demand(table)
+    if demand is None or demand.column is None or not np.any(np.asarray(demand.values) > 1):
+        return
+    name = str(table.schema.household if demand.column == HOUSEHOLD else demand.column)
+    cells = table.arrow[name].combine_chunks().take(pa.array(kept))
+    pairs = pa.table({_ID: ids, "value": cells})
+    if not demand.missing:
+        pairs = pairs.filter(pc.is_valid(pairs["value"]))
+    held = pairs.group_by([_ID, "value"]).aggregate([]).group_by(_ID).aggregate([([], "count_all")])
+    values = np.zeros(int(ids.max(initial=-1)) + 1, dtype=np.int64)
+    values[held[_ID].to_numpy()] = held["count_all"].to_numpy()
+    asked = np.broadcast_to(np.asarray(demand.values), len(table))[kept]
+    short = (values[ids] < asked) & (asked > 1)
+    if short.any():
+        raise InternalError(
+            f"Column {name!r}: {int(short.sum())} rows would leave in classes of fewer "
+            "known values than promised; nothing was released."
+        )
 
 
 def regroup(
@@ -95,7 +139,25 @@ def regroup(
         histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
         population=None if model.population is None else (everyone - rows).astype(np.int64),
     )
+    if model.weighted:
+        classes = replace(classes, population=_stood_for(table, kept, ids, count))
     return classes, ids
+
+
+def _stood_for(
+    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], count: int
+) -> NDArray[np.int64]:
+    """Per class, the whole people for whom its people stand by their weights, each once."""
+    schema = table.schema
+    weights = table.arrow[schema.weight].take(pa.array(kept))
+    whole = pc.floor(weights.cast(pa.string()).cast(pa.float64()))
+    person = pa.array(kept) if schema.person is None else table.encode(schema.person).codes[kept]
+    pairs = pa.table({_ID: ids, "person": person, "stands": whole})
+    once = pairs.group_by([_ID, "person"]).aggregate([("stands", "min")])
+    sums = once.group_by(_ID).aggregate([("stands_min", "sum")])
+    found = np.zeros(count, dtype=np.int64)
+    found[sums[_ID].to_numpy()] = sums["stands_min_sum"].to_numpy().astype(np.int64)
+    return found
 
 
 def require_cover(
@@ -139,22 +201,113 @@ def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.
     """Demand that each label, as it is written, covers the value behind it."""
     pairs = pa.table({"value": codes, "label": labels})
     seen = pairs.group_by(pairs.column_names).aggregate([])
-    values: list[Label] = as_text(table.encode(name).values).to_pylist()
+    encoded = table.encode(name).values
+    values: list[Label] = as_text(encoded).to_pylist()
     hierarchy, known = table.hierarchy(name), places(values)
+    read: dict[str, tuple[int, int] | None] = {}
     wrong = 0
     for code, label in zip(seen["value"].to_pylist(), seen["label"].to_pylist(), strict=True):
         if label == values[code] or label == TOP:
             continue
         above = {
-            hierarchy.labels[level][hierarchy.maps[level][code]]
+            str(one)
             for level in range(1, hierarchy.height + 1)
+            if (one := hierarchy.labels[level][hierarchy.maps[level][code]]) is not None
         }
-        if label is not None and label in {str(one) for one in above if one is not None}:
+        if label is not None and label in above:
             continue
-        range_ = None if label is None or values[code] is None else ends(label, known)
+        pieces = [] if label is None else label.split(SIGN)
+        if len(pieces) > 1:
+            own = MISSING if values[code] is None else values[code]
+            wrong += own not in pieces and not above & set(pieces)
+            continue
+        if label is not None and label not in read:
+            read[label] = ends(label, known) or _written_ends(label, encoded)
+        range_ = None if label is None or values[code] is None else read[label]
         wrong += range_ is None or not range_[0] <= code <= range_[1]
     if wrong:
         raise InternalError(f"Column {name!r}: {wrong} published labels do not cover their value.")
+
+
+def _bounds(label: str, kind: pa.DataType) -> tuple[Any, Any] | None:
+    """The ends of a range as values of the column's type; None where it cannot be read."""
+    for sign in (" to ", "-"):
+        at = label.find(sign, 1)
+        while at > 0:
+            try:
+                low, high = pa.array([label[:at], label[at + len(sign) :]]).cast(kind).to_pylist()
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                at = label.find(sign, at + 1)
+                continue
+            if low <= high:
+                return low, high
+            at = label.find(sign, at + 1)
+    return None
+
+
+def _written_ends(label: str, values: pa.Array) -> tuple[int, int] | None:
+    """The codes of the first and the last value inside a range whose ends nobody may hold."""
+    found = _bounds(label, values.type)
+    if found is None:
+        return None
+    present = values.drop_null().to_pylist()
+    return bisect_left(present, found[0]), bisect_right(present, found[1]) - 1
+
+
+def require_round_bounds(
+    recoding: RowPartition, table: Table, quasi: pa.Table, kept: NDArray[np.int64],
+    models: Sequence[Model],
+) -> None:  # fmt: skip
+    """Demand that no label shows a value that too few people hold, where it holds others too.
+
+    Too few are fewer than anybody who holds it is promised. Ranges of numbers begin and end on the
+    grid of their column.
+
+    Raises:
+        InternalError: a bound or a member of a set shows such a value; nothing leaves.
+    """
+    for name in recoding.columns:
+        texts = {text for text in as_text(quasi[name]).unique().to_pylist() if text is not None}
+        kind = table.encode(name).values.type
+        values = {text for text in as_text(table.encode(name).values).to_pylist() if text}
+        inside = {text for text in texts if text not in values and text != TOP}
+        if not inside or recoding.labels[name].levels(table, name) is not None:
+            continue
+        rare = _too_few(table, name, kept, models)
+        shown = 0
+        for label in inside:
+            pieces = label.split(SIGN)
+            if len(pieces) > 1:
+                shown += any(piece in rare for piece in pieces)
+                continue
+            found = _bounds(label, kind)
+            if found is not None:
+                written = pa.array(found, kind).cast(pa.string()).to_pylist()
+                shown += any(text in rare for text in written)
+            else:
+                shown += any(text in rare for text in label.split(" to "))
+        if shown:
+            raise InternalError(
+                f"Column {name!r}: {shown} published labels show a value that too few people hold."
+            )
+
+
+def _too_few(table: Table, name: str, kept: NDArray[np.int64], models: Sequence[Model]) -> set[str]:
+    """The values of a column that fewer people hold than one of them is promised, as text."""
+    least = 1 if any(model.policy for model in models) else 2
+    need = pa.array(np.full(len(kept), least, dtype=np.int64))
+    for model in models:
+        demand = model.kernel_demand(table)
+        for asked in () if demand is None else (demand.rows, demand.values):
+            every = np.broadcast_to(np.asarray(asked, dtype=np.int64), len(table))
+            need = pc.max_element_wise(need, pa.array(every[kept]))
+    person = table.schema.person
+    who = np.arange(len(kept)) if person is None else table.encode(person).codes[kept]
+    rows = pa.table({"value": table.encode(name).codes[kept], "who": who, "need": need})
+    held = rows.group_by("value").aggregate([("who", "count_distinct"), ("need", "max")])
+    few = held.filter(pc.less(held["who_count_distinct"], held["need_max"]))["value"]
+    texts = as_text(table.encode(name).values).take(few).to_pylist()
+    return {MISSING if text is None else text for text in texts}
 
 
 def require_own_values(
@@ -180,23 +333,35 @@ def require_own_values(
         return
     populations = [model.population for model in models if model.population is not None]
     for name, column in recoding.columns.items():
-        ranges = (
-            isinstance(recoding, RowPartition) and recoding.labels[name].levels(table, name) is None
-        )
+        labels = recoding.labels[name] if isinstance(recoding, RowPartition) else None
+        ranges, sets = isinstance(labels, Ranges), isinstance(labels, Sets)
         rule = column.hierarchy
-        if not ranges and (rule is None or isinstance(rule, Csv | Flat | Tree)):
+        written = rule is None or isinstance(rule, Csv | Flat | Tree)
+        if not ranges and not sets and written:
             continue  # written by somebody, value by value
         encoded = table.encode(name)
         held = [encoded.values.take(pa.array(np.unique(encoded.codes[kept])))]
         held += [population.encode(name).values for population in populations]
         texts = as_text(quasi[name]).unique().to_pylist()
-        labels = {text for text in texts if text is not None}
-        strange = len(labels - _shown(None if ranges else rule, labels, held))
+        shown = {text for text in texts if text is not None}
+        if sets:
+            shown = {piece for text in shown for piece in text.split(SIGN)} - {MISSING}
+            if written:
+                shown -= _named(table.hierarchy(name))
+        if isinstance(labels, Ranges) and labels.bounds is not None and labels.bounds.step:
+            # On the grid of the column, which only rows that leave decide.
+            shown = {text for text in shown if _bounds(text, encoded.values.type) is None}
+        strange = len(shown - _shown(None if ranges or written else rule, shown, held))
         if strange:
             raise InternalError(
                 f"Column {name!r}: {strange} published labels are made of values that no row holds "
                 "which leaves."
             )
+
+
+def _named(hierarchy: Hierarchy) -> set[str]:
+    """The labels of a hierarchy above its values."""
+    return {str(one) for labels in hierarchy.labels[1:] for one in labels if one is not None}
 
 
 def _shown(rule: HierarchyBuilder | None, labels: set[str], held: Sequence[pa.Array]) -> set[str]:

@@ -125,7 +125,7 @@ def synthesize_privately(
         raise ParameterError("rows", rows, "at least 1")
     columns = _columns(table)
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
-    known = public_domains(columns, {**stated, **given_domains(settings.domains)})
+    known = public_domains(columns, {**stated, **given_domains(settings.domains, columns)})
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(known)
     chosen = _method(method, known)
@@ -269,7 +269,7 @@ def _people(table: Table, settings: NoiseSettings) -> _PersonalCosts:
 def _columns(table: Table) -> list[str]:
     """The columns that a synthetic table has: no identifiers, person or policy columns."""
     schema = table.schema
-    hidden = {schema.person, *schema.policy_names, *schema.names("identifier")}
+    hidden = set(schema.private)
     found = [name for name in table.arrow.column_names if name not in hidden]
     if not found:
         raise SchemaError("No column is left to synthesize: all are identifiers or policies.")

@@ -58,6 +58,7 @@ MISSING = "missing"
 _BETWEEN = re.compile(r"(?P<left>[\[\](])(?P<low>[^,]+),(?P<high>[^,]+)(?P<right>[\[\])])")
 _BEYOND = re.compile(r"(?P<sign><=|>=|<|>)(?P<bound>[^,]+)")
 _FROM_TO = re.compile(r"(?P<low>-?[0-9.]+)\s?([-\u2013]|to)\s?(?P<high>-?[0-9.]+)")
+_DATES = re.compile(r"(?P<low>[0-9]{4}-[0-9].*) to (?P<high>[0-9]{4}-[0-9].*)")
 _PERIOD = re.compile(r"[0-9]{4}(-[0-9]{2})?")
 _MASK = "*"
 _COMPARISONS: dict[str, Any] = {
@@ -71,7 +72,13 @@ _COMPARISONS: dict[str, Any] = {
 class LabelReader:
     """Reads which values of a column a label stands for."""
 
-    def __init__(self, texts: list[str | None], values: pa.Array) -> None:
+    def __init__(
+        self,
+        texts: list[str | None],
+        values: pa.Array,
+        groups: Mapping[str, NDArray[np.bool_]] | None = None,
+    ) -> None:
+        self._groups = groups or {}  # labels of a hierarchy that may stand in sets
         self._known = {text: place for place, text in enumerate(texts) if text is not None}
         self._present = np.array([text is not None for text in texts])
         self._truth = pa.types.is_boolean(values.type)
@@ -99,6 +106,8 @@ class LabelReader:
     def _piece(self, text: str) -> NDArray[np.bool_] | None:
         if text in self._known:
             return np.asarray(np.arange(len(self._present)) == self._known[text])
+        if text in self._groups:
+            return self._groups[text]
         if text == MISSING and not self._present.all():
             return ~self._present
         if text[:1] == "{" and text[-1:] == "}":
@@ -111,6 +120,8 @@ class LabelReader:
             return np.asarray(np.char.startswith(self._texts, f"{text}-"))
         if not self._ordered:
             return None
+        if self._dated and (found := _DATES.fullmatch(text)) is not None:
+            return self._between(found["low"], found["high"], open_left=False, open_right=False)
         if text == ANY:
             return self._present
         if (found := _BETWEEN.fullmatch(text)) is not None:

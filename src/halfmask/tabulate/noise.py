@@ -67,7 +67,7 @@ def tabulate_privately(
             "epsilon", "personal", "one number; people who state less are left out"
         )
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in by}
-    known = public_domains(list(by), {**stated, **given_domains(options.domains)})
+    known = public_domains(list(by), {**stated, **given_domains(options.domains, list(by))})
     require_fitting(known)
     grid = Grid(tuple(_axis(name, known[name], margins=margins) for name in by))
     read, allowance, notes = _paid_rows(table, options, demands)

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.anonymize.partition.widths import (
+    cut_by_labels,
+    improve_by_labels,
+    late,
+    level_classes,
+    widths_of,
+)
 from halfmask.errors import InternalError
 
 if TYPE_CHECKING:
@@ -19,6 +26,7 @@ if TYPE_CHECKING:
 
 
 METRIC = "dbil"
+LABELS = "loss"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,16 +54,17 @@ class Method:
         divide: gives every row of a task a class.
         options: the options that it alone knows, each with the words that it takes; none: a whole
             number.
-        metrics: what it can minimize.
+        metrics: what it can minimize, its own first.
         draws: whether anything is drawn at random, from the seed.
     """
 
     divide: Callable[[PartitionTask], Division]
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    metrics: tuple[str, ...] = (METRIC,)
+    metrics: tuple[str, ...] = (LABELS, METRIC)
     draws: bool = False
 
 
+_PIECE = 1_000  # rows of a block between two looks at the clock, where there is a time limit
 BLOCK = 40_000  # rows up to which a quadratic method takes the table as it is
 
 
@@ -66,11 +75,16 @@ def blockwise(
 
     Large tables fall into blocks of near rows that quadratic methods can work on one by one.
     """
-    blocks = blocks_of(task, largest)
+    blocks = blocks_of(task, largest if task.deadline is None else min(largest, _PIECE))
     if len(blocks) == 1:
         return divide(task), ()
+
+    def one(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        # A block meets the demands of everybody in it: it may stay whole when time is up.
+        return np.zeros(len(rows), dtype=np.int64) if late(task) else divide(task.take(rows))
+
     with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(lambda rows: divide(task.take(rows)), blocks))
+        parts = list(pool.map(one, blocks))
     ids = np.full(len(task), -1, dtype=np.int64)
     known = 0
     for rows, part in zip(blocks, parts, strict=True):
@@ -130,6 +144,18 @@ def repair(
         ids = number_classes(state.ids)
 
 
+def by_labels(task: PartitionTask) -> bool:
+    """Whether what labels lose is to be minimized, not the distances of rows."""
+    return str(task.options.get("metric", METRIC)) == LABELS
+
+
+def _ended(task: PartitionTask, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The classes, improved by what their labels lose where that is asked for."""
+    if not by_labels(task):
+        return ids
+    return repair(task, improve_by_labels(task, widths_of(task), ids))
+
+
 def neighbors(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
     """The nearest other rows of every row; -1 where there are fewer."""
     from halfmask.kernels import tree
@@ -152,16 +178,19 @@ def _alone(ids: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def divide_mondrian(task: PartitionTask) -> Division:
-    """Cut at the median of the widest column while both sides may stand.
+    """Cut while both sides may stand, where the labels lose least.
 
-    Each side of a cut must meet the highest demand on that side; ``cut="whole"`` stops at twice
-    the highest demand, as the original does.
+    Each side of a cut must meet the highest demand on that side. ``cut="sides"``, and the metric
+    dbil, cut at the median of the widest column as the original does; ``cut="whole"`` stops at
+    twice the highest demand as well.
 
     Source: LeFevre, DeWitt and Ramakrishnan, "Mondrian multidimensional k-anonymity", 2006;
     adapted to a demand per person as in Michel, 2019, section 5.4.1.
     """
     from halfmask.kernels import divide
 
+    if by_labels(task) and task.options.get("cut", "labels") == "labels":
+        return Division(_ended(task, repair(task, cut_by_labels(task, widths_of(task)))))
     whole = task.options.get("cut", "sides") == "whole"
     order, starts = divide.cut(task.space.points, task.space.places, task.demands, 0, whole)
     ids = np.empty(len(task), dtype=np.int64)
@@ -176,7 +205,7 @@ def divide_mdav(task: PartitionTask) -> Division:
     microaggregation", 2005; adapted to a demand per person as in Michel, 2019, section 5.4.2.
     """
     ids, notes = blockwise(task, _mdav)
-    return Division(repair(task, ids), notes=notes)
+    return Division(_ended(task, repair(task, ids)), notes=notes)
 
 
 def _mdav(task: PartitionTask) -> NDArray[np.int64]:
@@ -200,7 +229,7 @@ def divide_k_member(task: PartitionTask) -> Division:
     2007; adapted to a demand per person as in Michel, 2019, sections 5.4.2 and 5.4.3.
     """
     ids, notes = blockwise(task, _k_member)
-    return Division(repair(task, ids), notes=notes)
+    return Division(_ended(task, repair(task, ids)), notes=notes)
 
 
 def _k_member(task: PartitionTask) -> NDArray[np.int64]:
@@ -211,6 +240,21 @@ def _k_member(task: PartitionTask) -> NDArray[np.int64]:
     return np.asarray(divide.k_member(task.space.points, task.demands, draws, improved))
 
 
+def divide_from_levels(task: PartitionTask) -> Division:
+    """Begin with the classes of a local recoding, and cut near ones anew while labels lose less.
+
+    Where levels find nothing in time, or the table is too wide for them, rows are cut top down.
+    """
+    widths = widths_of(task)
+    ids = None
+    if len(task) == len(task.table) and len(task.space.columns) <= _LEVELS and not late(task):
+        ids = level_classes(task)
+    if ids is None:
+        ids = cut_by_labels(task, widths)
+    return Division(repair(task, improve_by_labels(task, widths, repair(task, ids))))
+
+
+_LEVELS = 64  # columns up to which levels are searched
 _REGRET = 1.25  # how much of what a row loses anyway is taken off its marginal cost
 _SWEEPS = 20
 _ENOUGH = 0.001  # stop when a sweep gains less than this share
@@ -226,14 +270,24 @@ def divide_personal(task: PartitionTask) -> Division:
     is least; a row joins by its marginal cost, which is what it adds to the class less what it
     loses anyway. Then rows move and change places between near classes, and pairs of classes are
     cut anew, while that lowers the loss; a demanding person who leaves a class of others lets it
-    fall apart.
+    fall apart. So it is for the metric dbil; for the loss of the labels, see
+    ``divide_from_levels``.
     """
+    if len(task) == 1:
+        return Division(repair(task, np.zeros(1, dtype=np.int64)))
+    if by_labels(task):
+        return divide_from_levels(task)
+    if task.deadline is not None and len(task) > _PIECE:
+        ids, notes = blockwise(task, _personal)
+        return Division(repair(task, ids), notes=notes)
+    return Division(repair(task, _personal(task)))
+
+
+def _personal(task: PartitionTask) -> NDArray[np.int64]:
     from halfmask.kernels import improve, tree
     from halfmask.kernels.divide import form
     from halfmask.kernels.refine import lists
 
-    if len(task) == 1:
-        return Division(repair(task, np.zeros(1, dtype=np.int64)))
     points, places, demands = task.space.points, task.space.places, task.demands
     wanted = min(_NEAREST, len(task) - 1)
     nodes = tree.build(points, places, 16)
@@ -241,7 +295,8 @@ def divide_personal(task: PartitionTask) -> Division:
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
-    ids = form(points, places, nodes, demands, seeds, anyway, _REGRET)
+    free = tree.all_free(nodes)
+    ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
     state = lists(points, demands.k, repair(task, ids, near))
     improve.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
-    return Division(repair(task, number_classes(state.ids), near))
+    return repair(task, number_classes(state.ids), near)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.anonymize.partition.methods import (
+    LABELS,
     METRIC,
     Method,
+    by_labels,
     divide_k_member,
     divide_mdav,
     divide_mondrian,
@@ -18,10 +20,12 @@ from halfmask.anonymize.partition.methods import (
     repair,
 )
 from halfmask.anonymize.partition.task import require_feasible, task_of
+from halfmask.anonymize.partition.widths import kinds_of
 from halfmask.errors import ParameterError
 from halfmask.metrics.partition import diameter_loss
 from halfmask.release.candidate import Candidate
-from halfmask.release.partition import RowPartition
+from halfmask.release.labels import needs_of
+from halfmask.release.partition import RowPartition, column_loss, table_loss
 from halfmask.table.tuples import ones
 
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ def divide_exactly(task: PartitionTask) -> Division:
 
 METHODS = {
     "personal": Method(divide_personal),
-    "mondrian": Method(divide_mondrian, options={"cut": ("sides", "whole")}),
+    "mondrian": Method(divide_mondrian, options={"cut": ("labels", "sides", "whole")}),
     "mdav": Method(divide_mdav),
     "k-member": Method(divide_k_member, options={"score": ("improved", "plain")}, draws=True),
     "exact": Method(
@@ -55,7 +59,7 @@ METHODS = {
     ),
 }
 OPTIONS: dict[str, tuple[str | None, ...]] = {
-    "labels": ("tight", "levels"),
+    "labels": ("tight", "levels", "sets"),
     "fallback": (None, "uniform"),
     "on_infeasible": ("error", "suppress"),
 }
@@ -67,14 +71,14 @@ class Settings:
 
     Attributes:
         method: one of ``METHODS``.
-        metric: what to minimize; the heuristics know ``"dbil"`` only.
+        metric: what to minimize: ``"loss"`` (that of the labels) or ``"dbil"``.
         seed: for methods that draw at random.
         time_limit: seconds, for methods that stop at any time.
         options: see ``OPTIONS`` and those of the method.
     """
 
     method: str
-    metric: str = METRIC
+    metric: str = LABELS
     seed: int | None = None
     time_limit: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -96,15 +100,13 @@ def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Cand
     )
     require_feasible(task)
     division, notes = _divide(task, settings.method, options.get("fallback"))
-    tight = options.get("labels", "tight") == "tight"
-    lines = zip(task.space.columns, task.space.ordered, strict=True)
-    partition, ids = _label(task, division.ids, {name: tight and line for name, line in lines})
+    partition, ids = _label(task, division.ids)
     parameters = {
         "seed": settings.seed,
         "time_limit": settings.time_limit,
         "weights": dict(zip(task.space.columns, task.space.weights.tolist(), strict=True)),
         "models": [model.to_dict() for model in models],
-        "value": division.value if division.value is not None else loss(task, division.ids),
+        "value": _value(task, division, partition, ids),
         "left_out": 0,
         "suppression": 0.0,
         **options,
@@ -122,9 +124,7 @@ def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Cand
     )
 
 
-def _label(
-    task: PartitionTask, ids: NDArray[np.int64], ordered: Mapping[str, bool]
-) -> tuple[RowPartition, NDArray[np.int32]]:
+def _label(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[RowPartition, NDArray[np.int32]]:
     """The labels of the classes, and the class of each row of the table.
 
     Classes that publish the same labels are one class to a reader. Most promises survive that;
@@ -132,18 +132,42 @@ def _label(
     """
     step = np.full(len(task.table), -1, dtype=np.int32)
     step[task.rows] = ids
-    partition = RowPartition.of(task.table, step, ordered)
+    kinds = kinds_of(task)
+    partition = RowPartition.of(
+        task.table,
+        step,
+        {name: kind == "range" for name, kind in kinds.items()},
+        needs_of(task.table, task.models),
+        sets="set" in kinds.values(),
+    )
     if all(model.monotone for model in task.models):
         return partition, step
     same = partition.same(task.table)[ids]
     if not task.failing(same).any():
         return partition, step
-    return _label(task, repair(task, same), ordered)
+    return _label(task, repair(task, same))
+
+
+def _value(
+    task: PartitionTask, division: Division, partition: RowPartition, step: NDArray[np.int32]
+) -> float:
+    """What was minimized."""
+    if division.value is not None:
+        return division.value
+    if not by_labels(task):
+        return loss(task, division.ids)
+    table = task.table
+    losses = {name: column_loss(partition, table, step, name) for name in table.schema.quasi}
+    return table_loss(losses, {name: table.schema.columns[name].weight for name in losses})
 
 
 def loss(task: PartitionTask, ids: NDArray[np.int64]) -> float:
     """The DBIL of a division: the sum over rows of the diameter of their class."""
     return diameter_loss(task.space, ids, ones(len(ids)))
+
+
+def _compared(task: PartitionTask, division: Division) -> float:
+    return _value(task, division, *_label(task, division.ids))
 
 
 def _divide(
@@ -154,7 +178,7 @@ def _divide(
     if fallback != "uniform" or (task.demands.k == task.demands.k.max(initial=1)).all():
         return division, division.notes
     uniform = divide(task.uniform())
-    if loss(task, uniform.ids) < loss(task, division.ids):
+    if _compared(task, uniform) < _compared(task, division):
         note = "One k for everybody, the highest demand, lost less and was taken."
         return uniform, (*uniform.notes, note)
     return division, division.notes

@@ -18,12 +18,12 @@ const FIELDS = {
     { name: "weights", label: "Column of sampling weights", kind: "text", hint: "none", more: true },
   ],
   anonymize: [
-    { name: "method", label: "Method", kind: "choice", from: "methods", hint: "best for these promises" },
+    { name: "method", label: "Method", kind: "choice", from: "methods", hint: "auto: what loses least" },
     { name: "suppression", label: "Rows that may be left out, in %", kind: "share", min: 0, max: 100, hint: "none" },
     { name: "time_limit", label: "Time limit, in seconds", kind: "number", min: 0.1, hint: "none" },
     { name: "on_infeasible", label: "leave out people whose own demands nothing can meet", kind: "check", value: "suppress" },
     { name: "metric", label: "What the search minimizes", kind: "choice", from: "metrics", hint: "as fits the method", more: true },
-    { name: "labels", label: "What classes publish (divisions)", kind: "choice", options: ["tight", "levels"], hint: "tight ranges", more: true },
+    { name: "labels", label: "What classes publish (divisions)", kind: "choice", options: ["tight", "levels", "sets"], hint: "tight ranges", more: true },
     { name: "fallback", label: "try one k for everybody too (own demands)", kind: "check", value: "uniform", more: true },
     { name: "score", label: "Score of k-member", kind: "choice", options: ["improved", "plain"], hint: "improved", more: true },
     { name: "cut", label: "When mondrian may cut", kind: "choice", options: ["sides", "whole"], hint: "sides", more: true },
@@ -39,7 +39,7 @@ const FIELDS = {
   frontier: [
     { name: "k", label: "Try each of these k", kind: "text", value: "2, 5, 10, 20" },
     { name: "suppression", label: "and each share of rows left out, in %", kind: "shares", value: "0, 2, 5" },
-    { name: "methods", label: "Methods", kind: "list", hint: "optimal", more: true },
+    { name: "methods", label: "Methods", kind: "list", hint: "auto", more: true },
     { name: "risk", label: "Compare by this risk", kind: "choice", options: ["mean", "highest", "inference"], hint: "mean", more: true },
     { name: "utility", label: "and by this loss", kind: "choice", options: ["loss", "distance"], hint: "loss where it is known", more: true },
     { name: "time_limit", label: "Time limit for each search, in seconds", kind: "number", min: 0.1, hint: "none", more: true },

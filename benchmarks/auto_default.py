@@ -1,0 +1,141 @@
+"""``auto`` against each method, and labels of sets against common labels, all scored alike.
+
+    python benchmarks/auto_default.py [--rows N] [--k 2,5,10,50] [--tables adult,arx,sample,census]
+
+Every release is scored by one measure on its rows, read back from the labels as they are written:
+GCP, the mean over rows and quasi-identifiers of how much a label leaves open: for numbers the width
+of the range by that of the column, else (values covered - 1) / (values - 1); a row left out loses
+everything. Tables that are not there are left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+
+import _adult
+import halfmask as hm
+from halfmask.metrics.sides import sides
+
+ARX = _adult.ROOT.parent / "shared" / "data" / "arx"
+CENSUS = _adult.ROOT / ".data"
+METHODS = ("optimal", "local", "mondrian", "personal", "mdav", "k-member")
+NAMES = (
+    "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
+    "occupation",
+)  # fmt: skip
+
+
+def gcp(table: hm.Table, release: hm.Release) -> float:
+    """The measure, from the labels as they are written."""
+    both = sides(table, release)
+    total = 0.0
+    for column in both.quasi:
+        if column.numbers is not None and table.schema.columns[column.name].kind == "numeric":
+            held = column.numbers[column.covered]
+            low = np.minimum.reduceat(held, column.starts[:-1])
+            high = np.maximum.reduceat(held, column.starts[:-1])
+            wide = (high - low) / (column.numbers.max() - column.numbers.min())
+        else:
+            wide = (column.sizes - 1) / max(column.leaves - 1, 1)
+        total += (float(wide @ column.label_rows) + both.before - both.after) / both.before
+    return total / len(both.quasi)
+
+
+def arx_table() -> hm.Table | None:
+    """Adult with ARX's hierarchies."""
+    if not (ARX / "adult.csv").exists():
+        return None
+    columns: dict[str, Any] = {
+        name: {"role": "quasi", "hierarchy": {"csv": str(ARX / f"adult_hierarchy_{name}.csv")}}
+        for name in NAMES
+    }
+    columns["age"]["kind"] = "numeric"
+    columns["salary-class"] = "sensitive"
+    return hm.read(str(ARX / "adult.csv"), schema={"columns": columns})
+
+
+def sample_table() -> hm.Table:
+    """The invented people that ship with the package, without their demands."""
+    from halfmask.sample import write
+
+    with TemporaryDirectory() as folder:
+        people = hm.read(write(Path(folder), 10_000))
+        columns = {n: c for n, c in people.schema.columns.items() if n in people.arrow.column_names}
+        for name in people.schema.quasi:
+            people.hierarchy(name)
+        return hm.Table(people.arrow.select(list(columns)), hm.Schema(columns))
+
+
+def census_table() -> hm.Table | None:
+    """KDD census-income, twelve quasi-identifiers, where ``make data`` has fetched it."""
+    found = sorted(CENSUS.glob("census*"))
+    if not found:
+        return None
+    options = pc.ReadOptions(autogenerate_column_names=True)
+    rows = pc.read_csv(found[0], read_options=options)
+    chosen = [name for name in rows.column_names if len(rows[name].unique()) <= 100][:12]
+    columns: dict[str, Any] = {}
+    for name in chosen:
+        number = pa.types.is_integer(rows[name].type)
+        rule = {"intervals": [5, 10, 50]} if number else {"flat": True}
+        kind = {"kind": "numeric"} if number else {}
+        columns[name] = {"role": "quasi", "hierarchy": rule, **kind}
+    return hm.read(rows.select(chosen), schema={"columns": columns})
+
+
+TABLES = {
+    "adult": lambda: _adult.adult() if _adult.found() else None,
+    "arx": arx_table,
+    "sample": sample_table,
+    "census": census_table,
+}
+
+
+def line(table: hm.Table, k: int, method: str, **options: Any) -> None:
+    """Make one release and print what it lost."""
+    began = time.process_time()
+    try:
+        found = hm.anonymize(table, hm.KAnonymity(k), method=method, seed=1, **options)
+    except hm.errors.HalfmaskError as error:
+        print(f"  {method:10} {type(error).__name__}")
+        return
+    used = time.process_time() - began
+    chosen = f" ({found.method})" if method == "auto" else ""
+    lost = gcp(table, found)
+    print(f"  {method:10} loss {found.loss:.4f}  GCP {lost:.4f}  {used:6.1f} s{chosen}", flush=True)
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, help="the first rows of each table alone")
+    parser.add_argument("--k", default="2,5,10,50")
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--methods", default=",".join(("auto", *METHODS)))
+    parser.add_argument("--labels", default="tight,sets")
+    given = parser.parse_args()
+    for name in given.tables.split(","):
+        table = TABLES[name]()
+        if table is None:
+            print(f"{name}: not there, left out")
+            continue
+        if given.rows:
+            table = hm.Table(table.arrow.slice(0, given.rows), table.schema)
+        for labels in given.labels.split(","):
+            for k in map(int, given.k.split(",")):
+                print(f"{name}, {len(table):,} rows, k = {k}, labels = {labels}")
+                for method in given.methods.split(","):
+                    fits = method != "optimal" and (method != "local" or labels == "sets")
+                    line(table, k, method, **({"labels": labels} if fits else {}))
+
+
+if __name__ == "__main__":
+    main()

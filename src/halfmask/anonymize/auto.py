@@ -1,0 +1,231 @@
+"""``method="auto"``: the methods that can keep the promises, and the one that loses least.
+
+Candidates are made one after the other, cheapest first, and scored alike: by the loss of the labels
+on all rows, those left out counted in full, or by the metric that was asked for. Without a time
+limit what is tried depends on the size of the table alone, so that a search can be repeated; with
+one, each method gets what is left of it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.errors import (
+    HalfmaskError,
+    InfeasibleDemandsError,
+    ParameterError,
+    UnsatisfiableError,
+)
+from halfmask.metrics.cost import METRICS, CellMetric, Loss
+from halfmask.release.candidate import Attempt
+from halfmask.release.partition import column_loss, table_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from halfmask.metrics.cost import Metric
+    from halfmask.models.verdict import Model
+    from halfmask.release.candidate import Candidate
+    from halfmask.table.table import Table
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A method that may be tried.
+
+    Attributes:
+        name: as for ``anonymize``.
+        recodes: whether it finds levels; else it divides the rows.
+        cells: the most cells (rows times quasi-identifiers) for which its time suits a table.
+        columns: the most quasi-identifiers.
+    """
+
+    name: str
+    recodes: bool
+    cells: float = math.inf
+    columns: int = 1 << 30
+
+
+# Cheapest first. Costs were measured by benchmarks/auto_default.py.
+CONTENDERS = (
+    Contender("optimal", recodes=True, cells=4e6, columns=24),
+    Contender("local", recodes=True, cells=2e7, columns=64),
+    Contender("mondrian", recodes=False),
+    Contender("personal", recodes=False, cells=2e7),
+    Contender("mdav", recodes=False, cells=4e4),
+    Contender("k-member", recodes=False, cells=4e4),
+)
+_SCORED = ("loss", "mean-loss")  # what is known of labels, whichever method made them
+_DIVIDED = ("dbil",)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is asked of every method alike.
+
+    Attributes:
+        models: the promises.
+        metric: what to minimize, by name or as a metric; None: the loss.
+        suppression: the share of rows that may be left out.
+        time_limit: seconds for all together.
+        options: those of divisions, by name.
+    """
+
+    models: Sequence[Model]
+    metric: str | Metric | None
+    suppression: float
+    time_limit: float | None
+    options: dict[str, Any]
+
+    @property
+    def metric_name(self) -> str:
+        """The name of the metric."""
+        if self.metric is None:
+            return "loss"
+        return self.metric if isinstance(self.metric, str) else self.metric.name
+
+    @property
+    def scored(self) -> bool:
+        """Whether all methods can be scored by their labels; else by what their search says."""
+        plain = not isinstance(self.metric, CellMetric) or self.metric == Loss()
+        return self.metric_name in _SCORED and plain
+
+
+def try_methods(
+    table: Table, choice: Choice, run: Callable[[str, float | None], Candidate]
+) -> tuple[Candidate, tuple[Attempt, ...]]:
+    """The candidate that loses least, and what was tried.
+
+    Args:
+        table: all rows.
+        choice: what is asked for.
+        run: makes the candidate of one method within so many seconds.
+
+    Raises:
+        UnsatisfiableError: no method keeps the promises; that of the method that can do most.
+    """
+    if choice.metric_name not in (*METRICS, *_DIVIDED) and isinstance(choice.metric, str):
+        raise ParameterError("metric", choice.metric, "one of " + ", ".join((*METRICS, *_DIVIDED)))
+    end = None if choice.time_limit is None else time.monotonic() + choice.time_limit
+    best: tuple[float, Candidate, str] | None = None
+    seen: list[Attempt] = []
+    kept: dict[str, Candidate] = {}
+    failure: HalfmaskError | None = None
+    for contender in CONTENDERS:
+        reason = _unfit(contender, table, choice)
+        left = None if end is None else end - time.monotonic()
+        if reason is None and left is not None and best is not None and left < _share(choice):
+            reason = "no time was left"
+        if reason is not None:
+            seen.append(Attempt(contender.name, reason=reason))
+            continue
+        began = time.monotonic()
+        try:
+            found = run(contender.name, None if left is None else max(left, 0.01))
+        except UnsatisfiableError as error:
+            own = isinstance(error, InfeasibleDemandsError)
+            failure = error if failure is None or own else failure
+            seen.append(
+                Attempt(
+                    contender.name, None, time.monotonic() - began, "nothing keeps the promises"
+                )
+            )
+            continue
+        value = _score(found, choice)
+        seen.append(Attempt(contender.name, value, time.monotonic() - began))
+        kept[contender.name] = found
+        if best is None or value < best[0]:
+            best = (value, found, contender.name)
+    if best is None:
+        raise failure or ParameterError("models", "these", "some that one method can keep")
+    return best[1], tuple(_comparable(one, best[1], kept) for one in seen)
+
+
+def fitting(table: Table, models: Sequence[Model], metric: str) -> list[str]:
+    """The methods that would be tried, cheapest first."""
+    choice = Choice(models, metric, 0.0, None, {})
+    return [one.name for one in CONTENDERS if _unfit(one, table, choice) is None]
+
+
+def _share(choice: Choice) -> float:
+    """How much of the time limit a method must still have to be worth a start."""
+    return 0.1 * (choice.time_limit or 0.0)
+
+
+def _unfit(contender: Contender, table: Table, choice: Choice) -> str | None:
+    """Why a method is not tried; None: it is."""
+    columns = len(table.schema.quasi)
+    known = METRICS if contender.recodes else (*_SCORED, *_DIVIDED)
+    if choice.metric_name not in known or (not contender.recodes and not _plain(choice)):
+        return f"it cannot minimize {choice.metric_name}"
+    if any(model.population is not None for model in choice.models) and contender.name != "optimal":
+        return "it cannot compare with a population"
+    if any(model.whole for model in choice.models) and not contender.recodes:
+        return "a promise looks at all classes at once"
+    if contender.recodes and choice.options.get("on_infeasible") == "suppress":
+        return "it leaves people out within the share alone"
+    only = any(name in choice.options for name in ("score", "cut", "fallback"))
+    if contender.recodes and only:
+        return "it does not know the options given"
+    if contender.name == "local" and choice.options.get("labels") == "sets":
+        return "with labels of sets, personal begins with its classes"
+    if contender.name == "local" and not _cellwise(choice):
+        return f"it cannot minimize {choice.metric_name}"
+    if contender.recodes and not _alone(contender, choice) and columns > contender.columns:
+        return f"the table has more than {contender.columns} quasi-identifiers"
+    if not _alone(contender, choice) and len(table) * columns > contender.cells:
+        return "the table is large for it"
+    return None
+
+
+def _plain(choice: Choice) -> bool:
+    return choice.scored or choice.metric_name in _DIVIDED
+
+
+def _cellwise(choice: Choice) -> bool:
+    if choice.metric is None:
+        return True
+    made = METRICS.get(choice.metric) if isinstance(choice.metric, str) else choice.metric
+    return isinstance(made, CellMetric)
+
+
+def _alone(contender: Contender, choice: Choice) -> bool:
+    """Whether no other method can keep the promises, so that cost does not count."""
+    if contender.name != "optimal":
+        return False
+    return any(m.population is not None for m in choice.models) or not (
+        choice.scored or choice.metric_name in _DIVIDED
+    )
+
+
+def _score(found: Candidate, choice: Choice) -> float:
+    """What a candidate loses; the same measure for all."""
+    if not choice.scored:
+        return float(found.parameters["value"])
+    table, out = found.table, found.left_out
+    weights, losses = {}, {}
+    for name in table.schema.quasi:
+        loss = column_loss(found.recoding, table, found.step, name)  # type: ignore[arg-type]
+        wide = table.hierarchy(name).size > 1
+        losses[name] = Fraction(loss * len(table) + out, len(table) + out) if wide else loss
+        weights[name] = table.schema.columns[name].weight
+    aggregate = "geometric" if choice.metric_name == "loss" else "arithmetic"
+    return table_loss(losses, weights, aggregate=aggregate)
+
+
+def _comparable(attempt: Attempt, best: Candidate, kept: dict[str, Candidate]) -> Attempt:
+    """The attempt with whether its loss tells of no row but those that leave."""
+    found = kept.get(attempt.method)
+    if found is None:
+        return attempt
+    same = found.left_out == best.left_out and len(found.step) == len(best.step)
+    same = same and bool(np.array_equal(found.step >= 0, best.step >= 0))
+    return Attempt(attempt.method, attempt.loss, attempt.seconds, attempt.reason, same_rows=same)
