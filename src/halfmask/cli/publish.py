@@ -587,7 +587,9 @@ _OPTIONS = (
 
 @click.command("synthesize")
 @source
-@click.option("--method", help="marginals, histogram, privbayes, dp-cocluster, auto; cocluster.")
+@click.option(
+    "--method", help="marginals, histogram, privbayes, dp-cocluster, dpcocgen, auto; cocluster."
+)
 @demand_options
 @budget_options
 @LEDGER
