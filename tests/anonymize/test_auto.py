@@ -44,7 +44,8 @@ def test_what_loses_least_is_released_and_all_that_was_tried_is_told():
     assert (release.method, release.loss) == (least.method, pytest.approx(least.loss))
     for name in TRIED:  # by itself each loses what was told
         (told,) = (one.loss for one in release.tried if one.method == name)
-        assert hm.anonymize(table, hm.KAnonymity(4), method=name).loss == pytest.approx(told)
+        alone = hm.anonymize(table, hm.KAnonymity(4), method=name, seed=0)
+        assert alone.loss == pytest.approx(told)
 
 
 def test_a_document_tells_no_time_and_no_loss_of_rows_that_do_not_leave():
@@ -102,7 +103,7 @@ def test_no_bound_and_no_member_is_a_value_that_too_few_hold(labels):
 
 def test_a_set_says_what_the_class_holds_and_hides_who_is_alone():
     jobs = ["clerk"] * 4 + ["smith"] * 4 + ["boss"]
-    table = people(9, job=jobs, age=[30] * 9)
+    table = people(9, job=jobs, age=[30] * 4 + [50] * 5)
     release = hm.anonymize(table, hm.KAnonymity(4), method="personal", labels="sets")
     # One boss: he stands inside the label of the office, which covers the clerks too.
     assert set(release.to_arrow()["job"].to_pylist()) == {"clerk", "office | smith"}

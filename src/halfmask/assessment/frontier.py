@@ -450,6 +450,7 @@ def frontier(
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
     require_axes(risk, utility)
     require_effort(seed, time_limit)
+    metric_named(metric)
     require_tables(epsilons, releases)
     require_whole("draws", draws, 2)
     wanted = chains(models, methods, suppression)

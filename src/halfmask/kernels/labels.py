@@ -76,7 +76,7 @@ def _join(box: Any, held: Any, other: Any, more: Any, out: Any, union: Any) -> N
 
 
 @njit(cache=True, nogil=True)
-def _width(w: Any, box: Any, held: Any) -> float:
+def _width(w: Any, box: Any, held: Any) -> Any:
     """How wide the labels of a class are, all columns together."""
     total = -w.alone
     for c in range(box.shape[0]):
@@ -157,7 +157,7 @@ def _best_cut(
                     continue
                 while at < first[b]:
                     _add(w, spare[at], part, some)
-                    highest = max(highest, d.k[spare[at]])
+                    highest = max(highest, int(d.k[spare[at]]))
                     at += 1
                 size[b], need[b] = at, highest
                 left[b] = _width(w, part, some) * at if at >= max(highest, least) else -1.0
@@ -167,7 +167,7 @@ def _best_cut(
                 while at > first[b]:
                     at -= 1
                     _add(w, spare[at], part, some)
-                    highest = max(highest, d.k[spare[at]])
+                    highest = max(highest, int(d.k[spare[at]]))
                 if left[b] < 0.0 or n - at < max(highest, least):
                     continue
                 total = left[b] + _width(w, part, some) * (n - at)

@@ -7,7 +7,7 @@ of hierarchies, or sets of values. Kernels work in pieces, between which the clo
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -159,7 +159,7 @@ class _Columns:
         self.sizes.append(size)
         self.weights.append(weight)
 
-    def arrays(self) -> tuple[object, ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """What ``Widths`` takes."""
         begins = np.cumsum([0, *(len(one) for one in self.low[:-1])])
         none = np.zeros((self.rows, 0), dtype=np.uint64)
