@@ -4,10 +4,12 @@ Random tables with planted people and random questions over the whole language; 
 worlds in which only the planted people's values differ, and all that an asker sees is compared.
 Then the same for one changed value of anybody, and for questions with noise.
 
-    python benchmarks/noninterference.py --count 1000000 --workers 8
+    python benchmarks/noninterference.py --count 1000000
+    python benchmarks/noninterference.py --count 1000000 --seconds 900
 
 A comparison is one question whose answers in two worlds are held against each other; each question
-is asked in the world as it is and in ``CHANGES`` others.
+is asked in the world as it is and in ``CHANGES`` others. ``--seconds`` ends the run after so much
+processor time, and the counts say how far it came.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ import platform
 import sys
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import partial
-from math import ceil
+from itertools import count as numbers_from
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +37,7 @@ from halfmask.engines.duckdb import _database
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PER_WORLD, CHANGES, THREADS = 12, 8, 4
+PER_WORLD, CHANGES, THREADS = 6, 8, 4
 COUNTED = ("asked", "answers", "answered", "with_rows", "with_figures", "refused", "failed")
 # What is asked: its share of all comparisons, and how; one value of anybody has one other world.
 SUITES: dict[str, tuple[float, Callable[..., None]]] = {
@@ -45,68 +48,94 @@ SUITES: dict[str, tuple[float, Callable[..., None]]] = {
 }
 
 
-def one_world(name: str, seed: int, questions: int) -> tuple[dict[str, int], list[str]]:
-    """Ask about one world; what became of the questions, and what was found, as texts."""
+def one_world(name: str, seed: int) -> dict[str, Any]:
+    """Ask about one world: what became of the questions, what was found, what it took."""
     warnings.simplefilter("ignore")
     _database().execute(f"SET threads = {THREADS}")
-    count = Count()
-    SUITES[name][1](seed, questions, count=count)
-    numbers = {name: getattr(count, name) for name in COUNTED}
-    return numbers, [str(one) for one in count.found]
+    started, count = time.process_time(), Count()
+    SUITES[name][1](seed, PER_WORLD, count=count)
+    numbers = {one: getattr(count, one) for one in COUNTED}
+    seconds = time.process_time() - started
+    return numbers | {"found": list(map(str, count.found)), "seconds": seconds}
 
 
-def run_suite(name: str, count: int, workers: int, seed: int) -> tuple[dict[str, Any], int]:
-    """Make at least ``count`` comparisons, ``PER_WORLD`` questions of each world."""
-    started = time.perf_counter()
-    questions = ceil(count / (1 if SUITES[name][1] is compare_one else CHANGES))
-    sizes = [PER_WORLD] * (questions // PER_WORLD)
-    sizes += [questions % PER_WORLD] * (questions % PER_WORLD > 0)
-    total: dict[str, int] = dict.fromkeys(COUNTED, 0)
-    found: list[str] = []
-    with ProcessPoolExecutor(workers) as pool:
-        work = pool.map(one_world, [name] * len(sizes), range(seed, seed + len(sizes)), sizes)
-        for numbers, texts in work:
-            total = {n: total[n] + v for n, v in numbers.items()}
-            found += texts
-            for text in texts:
-                print(text, file=sys.stderr, flush=True)
-    seconds = time.perf_counter() - started
+class Tally:
+    """What was counted so far, by suite."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = {name: max(1, round(wanted * share)) for name, (share, _) in SUITES.items()}
+        self.suites: dict[str, dict[str, Any]] = {
+            name: dict.fromkeys(COUNTED, 0) | {"found": [], "seconds": 0.0} for name in SUITES
+        }
+
+    def add(self, name: str, found: dict[str, Any]) -> None:
+        """Count what one world gave."""
+        for text in found["found"]:
+            print(text, file=sys.stderr, flush=True)
+        self.suites[name] = {n: v + found[n] for n, v in self.suites[name].items()}
+
+    def next(self) -> str | None:
+        """The suite that is furthest from what is wanted of it; None where all are there."""
+        shares = {name: s["asked"] / self.wanted[name] for name, s in self.suites.items()}
+        name = min(shares, key=lambda n: shares[n])
+        return name if shares[name] < 1 else None
+
+    @property
+    def seconds(self) -> float:
+        """The processor time that was taken."""
+        return float(sum(s["seconds"] for s in self.suites.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        made = {name: _shown(suite) for name, suite in self.suites.items()}
+        comparisons = sum(s["comparisons"] for s in made.values())
+        return {
+            "comparisons": comparisons,
+            "answers": sum(s["answers"] for s in made.values()),
+            "interferences": sum(s["interferences"] for s in made.values()),
+            "seconds": round(self.seconds, 1),
+            "core_hours_of_a_million": round(self.seconds / max(comparisons, 1) * 1e6 / 3600, 1),
+            "suites": made,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        }
+
+
+def _shown(suite: dict[str, Any]) -> dict[str, Any]:
+    numbers = {n: v for n, v in suite.items() if n not in ("asked", "found", "seconds")}
     return {
-        "comparisons": total.pop("asked"),
-        "interferences": len(found),
-        **total,
-        "answers_per_second": round(total["answers"] / seconds, 1),
-        "examples": found[:3],
-        "seconds": round(seconds, 1),
-    }, len(found)
+        "comparisons": suite["asked"],
+        "interferences": len(suite["found"]),
+        **numbers,
+        "examples": suite["found"][:3],
+        "seconds": round(suite["seconds"], 1),
+    }
+
+
+def run(count: int, seconds: float, workers: int, seed: int) -> Tally:
+    """Ask about worlds on all cores until there are enough comparisons, or the time is over."""
+    tally, seeds, running = Tally(count), numbers_from(seed), {}
+    with ProcessPoolExecutor(workers) as pool:
+        while True:
+            while len(running) < workers and tally.seconds < seconds and (name := tally.next()):
+                running[pool.submit(one_world, name, next(seeds))] = name
+            if not running:
+                return tally
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for one in done:
+                tally.add(running.pop(one), one.result())
 
 
 def main() -> None:
     """Print the counts as JSON; the exit code is 1 where anything interferes."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--count", type=int, default=200, help="comparisons")
+    parser.add_argument("--seconds", type=float, default=inf, help="processor time, at most")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1_000_000)
     given = parser.parse_args()
-    found: dict[str, Any] = {}
-    interferences = 0
-    for name, (share, _) in SUITES.items():
-        count = max(1, round(given.count * share))
-        found[name], more = run_suite(name, count, given.workers, given.seed)
-        interferences += more
-    print(
-        json.dumps(
-            {
-                "comparisons": sum(f["comparisons"] for f in found.values()),
-                "interferences": interferences,
-                "suites": found,
-                "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            },
-            indent=1,
-            ensure_ascii=False,
-        )
-    )
-    sys.exit(1 if interferences else 0)
+    found = run(given.count, given.seconds, given.workers, given.seed).to_dict()
+    print(json.dumps(found, indent=1, ensure_ascii=False))
+    sys.exit(1 if found["interferences"] else 0)
 
 
 if __name__ == "__main__":

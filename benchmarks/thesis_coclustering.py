@@ -75,6 +75,12 @@ def codes_of(table: hm.Table, domains: dict[str, list[object]]) -> np.ndarray:
     return np.column_stack(out)
 
 
+def as_table(codes: np.ndarray) -> hm.Table:
+    """Codes as a table in which every column may be known and none has an order."""
+    rows = pa.table({name: pa.array(codes[:, i]) for i, name in enumerate(TARGETS)})
+    return hm.read(rows, {"columns": {n: {"role": "quasi", "kind": "nominal"} for n in TARGETS}})
+
+
 def label_sets(table: hm.Table, name: str) -> dict[str, np.ndarray]:
     """What each label of a declared hierarchy stands for, as a mask over values."""
     levels = table.hierarchy(name)
@@ -245,7 +251,7 @@ def main() -> None:
     for wanted in (parts.max(), 15, 5, 2):
         level = int(np.flatnonzero(parts <= wanted)[0])
         rows = generator(levels.at(level), found.melted.offsets).draw(len(train), random)
-        shared = measure(list(TARGETS), truth, rows)
+        shared = measure(as_table(truth), as_table(rows))
         report["risk"].append(  # type: ignore[attr-defined]
             {
                 "groups": int(parts[level]),

@@ -21,7 +21,10 @@ _HOMES = {
     "HalfmaskError": "halfmask.errors",
     "KAnonymity": "halfmask.models",
     "KMap": "halfmask.models",
+    "HouseholdKAnonymity": "halfmask.models",
+    "PopulationRisk": "halfmask.models",
     "LDiversity": "halfmask.models",
+    "MInvariance": "halfmask.models",
     "Ledger": "halfmask.query.history.ledger",
     "MaskedRelease": "halfmask.release.masked",
     "Need": "halfmask.metrics.discrimination.need",
@@ -34,6 +37,7 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "SampleUniques": "halfmask.models",
+    "SeriesLedger": "halfmask.release.signatures",
     "Schema": "halfmask.table.schema",
     "SyntheticRelease": "halfmask.release.release",
     "TCloseness": "halfmask.models",
@@ -42,8 +46,10 @@ _HOMES = {
     "Verdict": "halfmask.models",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.assessment.assess",
+    "audit_releases": "halfmask.series.audit",
     "audit_table": "halfmask.tabulate.audit",
     "check": "halfmask.models.check",
+    "cocluster": "halfmask.coclustering.run",
     "compare": "halfmask.assessment.compare",
     "compare_policies": "halfmask.anonymize.policies",
     "describe": "halfmask.table.describe",
@@ -74,6 +80,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.compare import compare as compare
     from halfmask.assessment.frontier import frontier as frontier
     from halfmask.assessment.row_risks import row_risks as row_risks
+    from halfmask.coclustering.run import cocluster as cocluster
     from halfmask.dp.accountant import Accountant as Accountant
     from halfmask.dp.ledger import BudgetLedger as BudgetLedger
     from halfmask.engines.read import read as read
@@ -91,12 +98,15 @@ if TYPE_CHECKING:
     from halfmask.models import BetaLikeness as BetaLikeness
     from halfmask.models import DeltaDisclosure as DeltaDisclosure
     from halfmask.models import DeltaPresence as DeltaPresence
+    from halfmask.models import HouseholdKAnonymity as HouseholdKAnonymity
     from halfmask.models import KAnonymity as KAnonymity
     from halfmask.models import KMap as KMap
     from halfmask.models import LDiversity as LDiversity
+    from halfmask.models import MInvariance as MInvariance
     from halfmask.models import PersonalKAnonymity as PersonalKAnonymity
     from halfmask.models import PersonalLDiversity as PersonalLDiversity
     from halfmask.models import PersonalTCloseness as PersonalTCloseness
+    from halfmask.models import PopulationRisk as PopulationRisk
     from halfmask.models import SampleUniques as SampleUniques
     from halfmask.models import TCloseness as TCloseness
     from halfmask.models import Verdict as Verdict
@@ -111,8 +121,10 @@ if TYPE_CHECKING:
     from halfmask.release.release import Answer as Answer
     from halfmask.release.release import PrivateRelease as PrivateRelease
     from halfmask.release.release import SyntheticRelease as SyntheticRelease
+    from halfmask.release.signatures import SeriesLedger as SeriesLedger
     from halfmask.release.tabulation import TableRelease as TableRelease
     from halfmask.sample import policies as policies
+    from halfmask.series.audit import audit_releases as audit_releases
     from halfmask.synthesize.run import synthesize as synthesize
     from halfmask.table import hierarchies as hierarchies
     from halfmask.table.describe import describe as describe

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 GRANT, RAISE, BIND, SPEND = "create", "raise", "bind", "spend"  # as files of version 2 have them
 SALT, ANSWER = "answers", "answer"
-_KINDS = {GRANT, RAISE, BIND, SPEND, SALT, ANSWER}
+SERIES, RELEASE = "series", "release"
+_KINDS = {GRANT, RAISE, BIND, SPEND, SALT, ANSWER, SERIES, RELEASE}
 _WAIT = 60.0  # seconds to wait for another process
 _MARK, _VERSIONS = 0x484D424C, (2, 3)  # SQLite's application_id and user_version; 2: no answers
 _MAGIC, _ANSWERS_BEFORE = b"SQLite format 3\0", b'"format": "halfmask.ledger/'

@@ -12,6 +12,10 @@ def test_assess_writes_a_page_and_names_the_criteria(halfmask, sample, tmp_path)
     outcome = halfmask("assess", sample, "--fraction", "0.1", "-o", page)
     assert outcome.code == 0
     assert "singling out" in outcome.out
+    assert "What to do next" in outcome.err
+    assert len(outcome.out.splitlines()) < 40
+    outcome = halfmask("assess", sample, "--fraction", "0.1", "-v")
+    assert "singling out" in outcome.out
     assert "one level up" in outcome.out
     assert "by chance" in outcome.out
     assert "Pitman" in outcome.out
@@ -170,7 +174,8 @@ def test_compare_shows_the_risks_of_both_sides(halfmask, tmp_path):
     lines = [line.strip("│").split("│") for line in outcome.out.splitlines() if line[0] == "│"]
     shown = {name.strip(): [cell.strip() for cell in figures] for name, *figures in lines}
     # Four people alone become two pairs.
-    assert shown["highest risk (prosecutor)"] == ["1", "0.5"]
-    assert shown["mean risk (marketer)"] == ["1", "0.5"]
+    assert shown["smallest class, people"] == ["1", "2"]
+    assert shown["highest risk (prosecutor)"] == ["100.0%", "50.0%"]
+    assert shown["mean risk (marketer)"] == ["100.0%", "50.0%"]
     assert shown["classes"] == ["4", "2"]
-    assert shown["linkability"][0] == "undecided"  # four people prove nothing
+    assert shown["linkability"][0] == "? undecided"  # four people prove nothing

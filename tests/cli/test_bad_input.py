@@ -157,9 +157,9 @@ def test_a_report_of_no_known_kind_is_refused_before_anything_is_written(
     halfmask, folder, monkeypatch
 ):
     monkeypatch.chdir(folder)
-    outcome = halfmask("anonymize", "people.csv", "--k", 2, "-o", "out.csv", "--report", "out.pdf")
+    outcome = halfmask("anonymize", "people.csv", "--k", 2, "-o", "out.csv", "--report", "out.docx")
     assert outcome.code == 1
-    assert "out.pdf" in outcome.err
+    assert "out.docx" in outcome.err
     assert not (folder / "out.csv").exists()
 
 

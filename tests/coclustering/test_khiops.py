@@ -89,3 +89,19 @@ def test_no_structure_is_the_null_grid():
     theirs = khiops.khiops_cocluster(observed)
     assert theirs.parts == (1, 1)
     assert theirs.cost == GridCriterion(observed, "khiops11").null()
+
+
+def test_sparse_tables_cost_no_more_than_with_khiops():
+    """100 x 100 values and 800 observations: merges from single values alone find nothing here."""
+    for seed in (4, 6):
+        random = np.random.default_rng(seed)
+        groups = [random.integers(0, 4, 100) for _ in range(2)]
+        cell = random.choice(16, 800, p=random.dirichlet(np.full(16, 0.3)))
+        sides = [
+            np.array([random.choice(np.flatnonzero(of == g)) for g in wanted], dtype=np.int32)
+            for of, wanted in zip(groups, (cell // 4, cell % 4), strict=True)
+        ]
+        variables = [Variable(name, "categorical", 100) for name in "ab"]
+        observed = observe(variables, sides)
+        theirs = khiops.khiops_cocluster(observed)
+        assert cocluster(observed, criterion="khiops11").cost <= theirs.cost + 1e-6

@@ -69,11 +69,23 @@ def test_equal_width_has_equal_widths():
     assert equal_width(np.array([0.0, 1, 10]), 5).bounds == (0, 2, 4, 6, 8, 10)
 
 
-def test_a_single_interval_does_not_tell_the_least_and_the_largest():
+def test_a_value_that_many_share_is_a_part_of_its_own():
     rows = {"gain": [0] * 95 + [7, 11, 13, 17, 19], "c": ["a", "b"] * 50}
     table = hm.read(pa.table(rows), {"gain": "quasi", "c": "quasi"})
     column = melt(table, ("gain", "c"), bins=4).columns[0]
-    assert column.labels == ("any",)
+    assert column.labels[0] == "<=0"
+    assert (column.codes == 0).sum() == 95
+    assert len(column.labels) == 4
+    # The least and the largest stay unsaid, as everywhere.
+    assert column.labels[-1].startswith(">")
+
+
+def test_hours_that_half_of_the_people_work_stand_alone():
+    hours = np.concatenate([np.full(50, 40.0), np.arange(20, 40), np.arange(45, 75)])
+    cuts = equal_frequency(hours, 5)
+    part = cuts.apply(hours)
+    assert (part == cuts.apply(np.array([40.0]))[0]).sum() == 50
+    assert np.bincount(part).min() > 0
 
 
 def test_infinite_numbers_are_refused_by_column():
@@ -86,7 +98,8 @@ def test_infinite_numbers_are_refused_by_column():
 
 
 def test_equal_quantiles_are_joined():
-    assert len(equal_frequency(np.array([1.0] * 95 + [2.0] * 5), 10)) == 1
+    assert len(equal_frequency(np.array([1.0] * 95 + [2.0] * 5), 10)) == 2
+    assert len(equal_frequency(np.ones(9), 10)) == 1
 
 
 def test_best_cuts_lie_between_the_values_where_the_target_changes():

@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.sides import ReleasedTuples, finding_chance, sides, tightest_class
-from halfmask.metrics.utility.distributions import cramer
+from halfmask.metrics.utility.distributions import column_distance, cramer
 from halfmask.sample import write
 
 TREE = {"tree": {"young": ["21", "22"], "old": ["71", "72"]}}
@@ -191,3 +191,15 @@ def test_a_value_beside_ranges_is_a_value():
     one = column(list(range(20, 30)), ["20-24", "26"])
     assert one.level.tolist()[1] == 0
     assert one.level.tolist()[0] > 0
+
+
+def test_a_number_that_many_share_is_compared_by_itself():
+    random = np.random.default_rng(0)
+    gains = np.where(random.random(2000) < 0.9, 0, random.integers(1, 5000, 2000))
+    spread = np.where(gains == 0, random.integers(0, 300, 2000), gains)
+    original = hm.read(pa.table({"gain": gains}), {"gain": "quasi"})
+    released = hm.read(pa.table({"gain": spread}), {"gain": "quasi"})
+    found = column_distance(sides(original, released).columns["gain"], 2000)
+    assert found.variation > 0.85
+    same = column_distance(sides(original, original).columns["gain"], 2000)
+    assert same.variation == 0

@@ -98,8 +98,11 @@ def per_class(data, model, passes, achieved=None, *, people=False):
     return verdict
 
 
-def sensitive(inside):
-    return [s for _, s, _, _ in inside]
+def sensitive(inside, missing="value"):
+    return [s for _, s, _, _ in inside if s is not None or missing == "value"]
+
+
+missing_values = st.sampled_from(["unknown", "value"])
 
 
 @given(rows, st.integers(2, 5), st.booleans())
@@ -129,48 +132,56 @@ def test_personal_k_meets_the_highest_demand_of_each_class(data, people):
     assert verdict.holds == (verdict.achieved >= verdict.required)
 
 
-@given(rows, st.integers(2, 4))
-def test_distinct_l_counts_the_missing_value_too(data, least):
-    fewest = min(len(set(sensitive(x))) for x in grouped(data).values())
-    per_class(data, LDiversity(least, "s"), lambda x: len(set(sensitive(x))) >= least, fewest)
+@given(rows, st.integers(2, 4), missing_values)
+def test_distinct_l_counts_the_missing_value_only_where_that_is_said(data, least, missing):
+    def count(x):
+        return len(set(sensitive(x, missing)))
+
+    fewest = min(count(x) for x in grouped(data).values())
+    model = LDiversity(least, "s", missing=missing)
+    per_class(data, model, lambda x: count(x) >= least, fewest)
 
 
 def entropy_holds(values, least):
+    if not values:
+        return False
     n, counts = len(values), Counter(values).values()
     left = (n * least.denominator) ** n
     return left >= least.numerator**n * math.prod(c**c for c in counts)
 
 
-@given(rows, st.sampled_from([F(2), F(3), F(4), F(3, 2), F("1.4"), F("2.5")]))
-def test_entropy_l_is_decided_by_integers(data, least):
-    lowest = min(
-        math.exp(-sum(float(p) * math.log(p) for p in shares(sensitive(x)).values()))
-        for x in grouped(data).values()
-    )
+@given(rows, st.sampled_from([F(2), F(3), F(4), F(3, 2), F("1.4"), F("2.5")]), missing_values)
+def test_entropy_l_is_decided_by_integers(data, least, missing):
+    def effective(values):
+        spread = -sum(float(p) * math.log(p) for p in shares(values).values())
+        return math.exp(spread) if values else 0
+
     per_class(
         data,
-        LDiversity(least, "s", "entropy"),
-        lambda x: entropy_holds(sensitive(x), least),
-        lowest,
+        LDiversity(least, "s", "entropy", missing=missing),
+        lambda x: entropy_holds(sensitive(x, missing), least),
+        min(effective(sensitive(x, missing)) for x in grouped(data).values()),
     )
 
 
-@given(rows, st.integers(2, 4), st.sampled_from([F(1, 2), F(1), F(3, 2), F(3)]))
-def test_recursive_l(data, least, c):
-    def holds(values, least):
-        counts = sorted(Counter(values).values(), reverse=True)
+@given(rows, st.integers(2, 4), st.sampled_from([F(1, 2), F(1), F(3, 2), F(3)]), missing_values)
+def test_recursive_l(data, least, c, missing):
+    def holds(x, least):
+        counts = sorted(Counter(sensitive(x, missing)).values(), reverse=True) or [0]
         return counts[0] < c * sum(counts[least - 1 :])
 
     groups = grouped(data).values()
-    best = max((n for n in range(1, 8) if all(holds(sensitive(x), n) for x in groups)), default=0)
-    model = LDiversity(least, "s", "recursive", c=c)
-    per_class(data, model, lambda x: holds(sensitive(x), least), best)
+    best = max((n for n in range(1, 8) if all(holds(x, n) for x in groups)), default=0)
+    model = LDiversity(least, "s", "recursive", c=c, missing=missing)
+    per_class(data, model, lambda x: holds(x, least), best)
 
 
-@given(rows, share, st.integers(2, 4), st.sampled_from([None, 1, "1"]))
-def test_alpha_k_bounds_one_or_every_value(data, alpha, k, value):
+@given(rows, share, st.integers(2, 4), st.sampled_from([None, 1, "1"]), missing_values)
+def test_alpha_k_bounds_one_or_every_value(data, alpha, k, value, missing):
     def most(x):
-        found = shares(sensitive(x))
+        found = shares(sensitive(x, missing))
+        if not found:
+            return 1
         return max(found.values()) if value is None else found.get(1, F(0))
 
     if value is not None and 1 not in sensitive(data):
@@ -178,7 +189,7 @@ def test_alpha_k_bounds_one_or_every_value(data, alpha, k, value):
     groups = grouped(data)
     per_class(
         data,
-        AlphaKAnonymity(alpha, k, "s", value=value),
+        AlphaKAnonymity(alpha, k, "s", value=value, missing=missing),
         lambda x: most(x) <= alpha and len(x) >= k,
         max(most(x) for x in groups.values()),
     )
@@ -216,13 +227,18 @@ def hierarchical(values, everything):
 
 
 @pytest.mark.parametrize("distance", [equal, ordered, hierarchical])
-@given(data=rows, t=share, tie=st.booleans())
-def test_t_closeness_is_exact_even_on_the_threshold(distance, data, t, tie):
-    everything = sensitive(data)
-    found = {g: distance(sensitive(x), everything) for g, x in grouped(data).items()}
-    t = max(found.values()) if tie else t
-    model = TCloseness(t, "s", distance.__name__)
-    per_class(data, model, lambda x: distance(sensitive(x), everything) <= t, max(found.values()))
+@given(data=rows, t=share, tie=st.booleans(), missing=missing_values)
+def test_t_closeness_is_exact_even_on_the_threshold(distance, data, t, tie, missing):
+    everything = sensitive(data, missing)
+
+    def away(x):
+        values = sensitive(x, missing)
+        return distance(values, everything) if values else 1
+
+    farthest = max(away(x) for x in grouped(data).values())
+    t = farthest if tie else t
+    model = TCloseness(t, "s", distance.__name__, missing)
+    per_class(data, model, lambda x: away(x) <= t, farthest)
 
 
 @given(rows, st.sampled_from([ordered, hierarchical]))

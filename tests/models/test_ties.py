@@ -145,10 +145,12 @@ def test_counts_beyond_machine_integers(name):
     assert DeltaDisclosure(0.8, "s").passes(classes).tolist() == [False, True]
 
 
-def test_missing_values_are_a_value_of_their_own(table):
+def test_missing_values_protect_nobody_unless_the_controller_says_so(table):
     people = table(q=["a", "a", None, None], s=["x", None, None, None])
-    (verdict,) = check(people, LDiversity(2, "s"))
-    assert (verdict.achieved, verdict.failing_classes, verdict.classes) == (1, 1, 2)
+    known, counted = check(people, LDiversity(2, "s"), LDiversity(2, "s", missing="value"))
+    assert (known.achieved, known.failing_classes, known.classes) == (0, 2, 2)
+    assert (counted.achieved, counted.failing_classes, counted.classes) == (1, 1, 2)
+    assert "Missing values count" in counted.note
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=40, max_size=40), min_size=1, max_size=4))

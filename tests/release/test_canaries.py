@@ -23,7 +23,7 @@ def test_no_written_file_holds_a_canary(lab, tmp_path):
     for suffix in (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".arrow"):
         release.write(tmp_path / f"a{suffix}")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 15
+    assert len(files) == 16  # one schema file beside the text files
     for path in files:
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix == ".gz" else content

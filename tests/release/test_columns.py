@@ -9,17 +9,17 @@ from halfmask.release import Recoding, seal
     ("levels", "step", "words"),
     [
         ([{"age": 0, "zip": 5}], [0, 0, 0, 0, 0], "kept as it was"),
-        ([{"age": 2, "zip": 5}], [0, 0, 0, 0, 0], "generalized to level 2 of 3"),
+        ([{"age": 2, "zip": 5}], [0, 0, 0, 0, 0], "50-year groups, e.g. 50-99"),
         ([{"age": 4, "zip": 5}], [0, 0, 0, 0, 0], "suppressed in every row"),
         (
             [{"age": 1, "zip": 0}, {"age": 3, "zip": 5}],
             [0, 0, 1, 1, 1],
-            "generalized row by row, to level 1 or 3 of 3",
+            "row by row: 10-year groups to nothing left, e.g. 30-39",
         ),
         (
             [{"age": 1, "zip": 0}, {"age": 4, "zip": 5}],
             [0, 0, 1, 1, 1],
-            "generalized row by row, to level 1 of 3; 3 cells suppressed",
+            "row by row: 10-year groups, e.g. 30-39; 3 cells suppressed",
         ),
     ],
 )

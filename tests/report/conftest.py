@@ -22,6 +22,7 @@ def _column(name: str, role: str, **more: Any) -> dict[str, Any]:
         "after": None,
         "loss": None,
         "cells": [],
+        "steps": [],
     }
     return column | more
 
@@ -38,6 +39,8 @@ def _verdict(model: str, **more: Any) -> dict[str, Any]:
         "rows": 950,
         "column": None,
         "note": "",
+        "smallest": 6,
+        "demands": [],
     }
     return verdict | more
 
@@ -70,6 +73,7 @@ def document() -> dict[str, Any]:
             ),
             _column("disease", "sensitive", before=9, after=8),
         ],
+        "risk": {"smallest": 6, "highest_risk": 1 / 6, "mean_risk": 12 / 950},
         "classes": {
             "count": 12,
             "smallest": 6,

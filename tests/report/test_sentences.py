@@ -137,8 +137,8 @@ def test_a_comparison_is_summed_up_by_its_worst(outcomes, said):
     document = compared(*(criterion(name, outcome) for name, outcome in both))
     assert comparison_outcome(document).startswith(said)
     assert comparison_outcome(document).endswith(
-        "25.0% of the detail in the known columns is lost. A typical count on the release is off "
-        "by 12.5%."
+        "25.0% of the detail in the known columns is lost. Half of random counts are off by less "
+        "than 12.5% (median)."
     )
     assert "detail" not in comparison_outcome(document | {"loss": None})
     assert "detail" not in comparison_outcome(document | {"made_up": True})
@@ -381,8 +381,9 @@ def test_a_page_shows_no_outcome_that_the_document_does_not_have(document, outco
 def test_a_page_shows_the_risks_of_both_sides(document):
     text = text_of(render_page(document))
     # Six people alone; then two and four of them share a class.
-    assert "highest risk 100.0% → 50.0%" in text
-    assert "mean risk 100.0% → 33.3%" in text
+    assert "smallest class, people 1 → 2" in text
+    assert "highest risk (prosecutor) 100.0% → 50.0%" in text
+    assert "mean risk (marketer) 100.0% → 33.3%" in text
     assert "20% to 34% 0 4 34% to 50% 0 2 50% to 100% 6 0" in text
     assert "Nowhere does it tell more than the weaker release." in text
     worse = {"attack": "homogeneity", "target": "ill", "keys": ["age"], "rate": 0.5, "weaker": 0.25}

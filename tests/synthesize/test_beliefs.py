@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from halfmask.synthesize.cocluster import draw, draw_values
+from halfmask.synthesize.draw import draw, draw_values
 from halfmask.synthesize.inference import Beliefs, junction_tree, spread
 from halfmask.synthesize.marginals import Target, fit_beliefs
 
@@ -118,3 +118,33 @@ def test_values_spread_evenly_beside_other_columns() -> None:
     values = draw_values(np.zeros(1000, np.int64), np.array([[1.0, 3.0]]), random, beside=other)
     table = np.histogram2d(other, values, [10, 2])[0]
     assert np.abs(table[:, 0] - 25).max() <= 3
+
+
+def test_tiny_shares_leave_no_cell_that_is_no_number():
+    sizes = dict.fromkeys("abcdef", 3)
+    ones = {name: np.array([1.0, 1e-30, 1e-150]) for name in sizes}
+    beliefs = Beliefs.independent(sizes, ones).extended([("a", name) for name in "bcdef"])
+    tiny = np.exp(np.array([0.0, -300.0, -700.0]))[:, None] * np.ones((3, 3))
+    for _ in range(3):
+        beliefs.multiply(dict.fromkeys(range(len(beliefs.tree.cliques)), tiny))
+    grown = beliefs.extended([("b", "c"), ("c", "d"), ("d", "e")])
+    assert grown.finite
+    assert grown.marginal(("a",)).sum() == pytest.approx(1)
+    assert grown.marginal(("b", "e")) == pytest.approx(beliefs.marginal(("b", "e")), abs=1e-9)
+
+
+def test_a_model_that_numbers_cannot_hold_is_begun_anew(make_views, people, domains, monkeypatch):
+    from halfmask.synthesize import marginals
+
+    whole = Beliefs.extended
+
+    def broken(self, groups):
+        grown = whole(self, groups)
+        grown.tables[0] = grown.tables[0] * np.nan
+        return grown
+
+    monkeypatch.setattr(Beliefs, "extended", broken)
+    model = marginals.learn(make_views(people, domains, 2))
+    assert model.beliefs.finite
+    assert model.pairs
+    assert len(model.draw(50, np.random.default_rng(0))["sex"]) == 50

@@ -13,7 +13,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
-from halfmask.table.proposals import nice_widths
+from halfmask.table.proposals.shapes import nice_widths, rounded
 
 if TYPE_CHECKING:
     from halfmask.table.describe import Description
@@ -59,7 +59,7 @@ def found(people: hm.Table) -> Description:
         ("pain", "quasi", "ordinal", Ordered(["low", "medium", "high"], [2]), "scale"),
         ("price", "quasi", "numeric", Intervals([0.5, 1, 2, 4]), "intervals of 0.5"),
         ("ticket", "identifier", "nominal", None, "every row has another value"),
-        ("disease", "sensitive", "nominal", None, "keep to themselves"),
+        ("disease", "sensitive", "nominal", None, "keep it to themselves"),
         ("k_i", "policy", "numeric", None, "own k"),
     ],
 )
@@ -162,3 +162,105 @@ def test_the_command_line_proposes_the_policy_of_the_schema_beside_the_file(tmp_
     command = [sys.executable, "-m", "halfmask", "describe", str(tmp_path / "p.csv"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     assert '"k": "mine"' in done.stdout
+
+
+ROLES = {
+    # names in six languages, with values that leave no doubt about what the column is not
+    "sensitive": [
+        "Hauptdiagnose", "maladie_chronique", "enfermedad", "malattia", "ziekte", "DUQ200", "alcol",
+        "Depression", "sexual_orientation", "Konfession", "religione", "politieke_partij", "vote",
+        "Gewerkschaft", "syndicat", "ethnicity", "etnia", "RIDRETH3", "Vorstrafen", "condamnations",
+        "Jahreseinkommen", "salaire_net", "reddito", "inkomen", "HIV",
+    ],
+    "quasi": ["phone_known", "email_bill", "mobile", "Geschlecht", "partner", "accreditation"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_names_tell_special_categories_in_many_languages(role: str) -> None:
+    names = ROLES[role]
+    found = hm.describe(pa.table({name: ["yes", "no"] * 15 for name in names}))
+    assert {p.name for p in found.columns if p.role == role} == set(names)
+
+
+def test_identifiers_are_told_by_their_values_and_amounts_are_none() -> None:
+    rng = np.random.default_rng(1)
+    rows = {
+        "contact": [f"p{i}@x.org" for i in range(60)],
+        "line": [f"+49 30 {1000000 + i}" for i in range(60)],
+        "number": np.arange(60) + 4711,
+        "file": rng.permutation(10**7)[:60] + 10**7,
+        "spent": rng.choice(90000, 60, replace=False),
+        "born": [datetime.date(1950, 1, 1) + datetime.timedelta(37 * i) for i in range(60)],
+        "plz": [f"{10000 + 97 * i}" for i in range(60)],
+    }
+    roles = {p.name: p.role for p in hm.describe(pa.table(rows)).columns}
+    assert [n for n, role in roles.items() if role == "identifier"] == [
+        "contact", "line", "number", "file",
+    ]  # fmt: skip
+    assert {roles[name] for name in ("spent", "born", "plz")} == {"quasi"}
+
+
+def test_the_design_of_a_survey_is_known_as_such() -> None:
+    rng = np.random.default_rng(2)
+    rows = {
+        "hid": np.repeat(np.arange(50), 4),
+        "pid": np.repeat(np.arange(100), 2),
+        "sampling_weight": np.repeat(rng.uniform(100, 9000, 100), 2),
+        "stratum": rng.integers(0, 9, 200),
+        "psu": rng.integers(0, 20, 200),
+        "weight": rng.uniform(40, 120, 200),
+        "height": rng.uniform(150, 200, 200),
+        "household_income": rng.integers(1, 9, 200),
+    }
+    found = hm.describe(pa.table(rows))
+    assert (found.person, found.household, found.weight) == ("pid", "hid", "sampling_weight")
+    roles = {p.name: p.role for p in found.columns}
+    assert {roles[n] for n in ("sampling_weight", "stratum", "psu")} == {"drop"}
+    assert (roles["weight"], roles["height"]) == ("quasi", "quasi")
+    assert roles["household_income"] == "sensitive"
+    schema = found.to_schema()
+    assert schema == hm.Schema.from_dict(tomllib.loads(found.to_toml()))
+    assert {"hid", "pid", "stratum", "psu", "sampling_weight"} <= set(schema.private)
+
+
+def test_every_level_merges_something() -> None:
+    rows = {
+        "tens": [10 * (i % 20) for i in range(100)],
+        "firsts": [datetime.date(2000 + i % 30, 1, 1) for i in range(100)],
+        "wide": [float(i) for i in range(100)],
+    }
+    found = hm.describe(pa.table(rows))
+    table = hm.read(pa.table(rows), found.to_schema())
+    for name in rows:
+        sizes = [len(labels) for labels in table.hierarchy(name).labels]
+        assert sizes == sorted(set(sizes), reverse=True)
+
+
+def test_bounds_that_were_found_are_rounded_and_still_nest() -> None:
+    found = rounded(Intervals(bounds=[[36.14, 41.78, 44.8, 58.513], [41.78, 58.513]]))
+    assert found == Intervals(bounds=[[36.0, 42.0, 45.0, 60.0], [42.0, 60.0]])
+
+
+@pytest.mark.parametrize("hierarchies", ["proposed", "auto"])
+def test_what_is_described_without_structure_is_accepted(hierarchies: str, tmp_path) -> None:
+    rng = np.random.default_rng(4)
+    lines = ["amount,city,when,note"]
+    for _ in range(80):
+        day = datetime.date(2020, 1, 1) + datetime.timedelta(int(rng.integers(0, 900)))
+        amount, city = f"{rng.uniform(0, 900):9.2f}", rng.choice(["a", "b", "c"])
+        lines.append(f"{amount},{city},{day:%d.%m.%Y},{rng.choice(['x', 'refused'])}")
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    found = hm.describe(tmp_path / "rows.csv", hierarchies=hierarchies)
+    (tmp_path / "rows.toml").write_text(found.to_toml())
+    table = hm.read(tmp_path / "rows.csv")
+    assert hm.check(table, hm.KAnonymity(2))
+    hm.anonymize(table, hm.KAnonymity(2), method="optimal")
+
+
+def test_many_columns_are_looked_at_within_counted_work() -> None:
+    rng = np.random.default_rng(5)
+    table = pa.table({f"c{i}": rng.integers(0, 9, 50) for i in range(300)})
+    found = hm.describe(table)
+    assert len(found.columns) == 300
+    assert found.searched == 2  # 4,455,100 sets of three would take most of a minute

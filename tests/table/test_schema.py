@@ -6,6 +6,7 @@ import string
 import tomllib
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,3 +200,43 @@ def test_query_rules_are_read_and_written() -> None:
 def test_wrong_query_rules_are_refused(rules: dict[str, object], fault: str) -> None:
     with pytest.raises(SchemaError, match=fault):
         hm.Schema.from_dict({"query": rules})
+
+
+def test_one_entry_speaks_of_all_columns_that_have_none(tmp_path: Path) -> None:
+    rows = pa.table({"age": [30, 30], "note": ["a", "b"], "code": [7, 8], "id": [1, 2]})
+    told = {"table": {"person": "id"}, "columns": {"age": "quasi", "*": "drop"}}
+    table = hm.read(rows, told)
+    assert table.schema.names("drop") == ("note", "code")
+    assert "*" not in table.schema.columns
+    release = hm.anonymize(table, hm.KAnonymity(2), method="optimal")
+    assert release.to_arrow().column_names == ["age"]
+    told["columns"]["*"] = "other"
+    release = hm.anonymize(hm.read(rows, told), hm.KAnonymity(2), method="optimal")
+    assert release.to_arrow().column_names == ["age", "note", "code"]
+    file = tmp_path / "people.csv"
+    file.write_text("age,note\n30,a\n30,b\n")
+    stored = hm.read(file, told | {"table": {}}, engine="duckdb")
+    assert stored.schema.names("other") == ("note",)
+
+
+def test_many_columns_without_a_role_are_one_fault() -> None:
+    rows = pa.table({"age": [30, 30], **{f"c{i}": [1, 2] for i in range(189)}})
+    with pytest.raises(SchemaError, match="189 columns are not declared") as error:
+        hm.anonymize(hm.read(rows, {"age": "quasi"}), hm.KAnonymity(2), method="optimal")
+    assert len(error.value.faults) == 1
+    assert '[columns."*"]' in str(error.value)
+
+
+def test_households_and_weights_never_leave_by_themselves() -> None:
+    rows = pa.table({"age": [30, 30], "hid": [1, 2], "w": [1.5, 2.0]})
+    told = {"table": {"household": "hid", "weight": "w"}, "columns": {"age": "quasi"}}
+    schema = hm.Schema.from_dict(told)
+    assert schema.private == ("hid", "w")
+    assert hm.Schema.from_dict(schema.to_dict()) == schema
+    release = hm.anonymize(hm.read(rows, told), hm.KAnonymity(2), method="optimal")
+    assert release.to_arrow().column_names == ["age"]
+    told["columns"]["hid"] = "other"
+    with pytest.raises(SchemaError, match="two roles: the household column and other"):
+        hm.Schema.from_dict(told)
+    with pytest.raises(SchemaError, match="'gone' is named as the weight column"):
+        hm.read(rows, {"table": {"weight": "gone"}, "columns": {"age": "quasi"}})

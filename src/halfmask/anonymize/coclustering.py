@@ -190,7 +190,6 @@ def column_text(table: Table, name: str, value: np.int64) -> str:
 
 
 _CLASS = "class"
-_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +249,6 @@ def cluster_rows(table: Table, settings: GroupingSettings) -> RowClustering:
         bins=settings.bins,
         intervals=settings.intervals,
         seed=settings.seed or 0,
-        rounds=_ROUNDS,
         time_limit=settings.time_limit,
     )
     if not grid.informative:

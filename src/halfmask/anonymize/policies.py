@@ -12,7 +12,6 @@ Source: Michel, "Personalizing privacy constraints in generalization-based anony
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
 from halfmask.models.needs import prepare
-from halfmask.release.files import report_kind, whole_file
+from halfmask.release.files import write_report
 from halfmask.sample.policies import CONCERNS, demands, generate
 from halfmask.table.demands import states
 from halfmask.table.table import require_table
@@ -118,15 +117,13 @@ class PolicyComparison:
         return {"format": FORMAT, **asdict(self)}
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write the comparison as ``.json`` or as an ``.html`` page with a plot."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2) + "\n"
-        else:
-            from halfmask.report import render_policies
+        """Write the comparison as ``.json``, or as an ``.html`` or ``.pdf`` page with a plot."""
+        write_report(path, self.to_dict(), self._page)
 
-            text = render_policies(self.to_dict())
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def _page(self) -> str:
+        from halfmask.report import render_policies
+
+        return render_policies(self.to_dict())
 
 
 OWN = "as stated"

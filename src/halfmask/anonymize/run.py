@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
@@ -13,7 +15,7 @@ from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.anonymize.remaining import search_remaining
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
     KEYWORDS,
@@ -27,6 +29,7 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_number, require_whole
 from halfmask.release.candidate import Attempt, Candidate
 from halfmask.release.demands import refuse_diversity, statement
+from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
@@ -67,6 +70,8 @@ def anonymize(
     time_limit: float | None = None,
     policies: object = None,
     demands: DemandsChoice = "keep",
+    previous: object = None,
+    pseudonym: object = None,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -91,6 +96,10 @@ def anonymize(
         time_limit: seconds for all searches together; the best found by then is released.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
+        previous: the ledger of a series (a file, made where there is none, or a SeriesLedger): the
+            next release of a changing table, with ``MInvariance``; see docs/series.md.
+        pseudonym: a secret key of 16 bytes or more, or the path of its file: the person column
+            leaves as keyed tokens, where the promises hold for a person's rows taken together.
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
@@ -119,8 +128,15 @@ def anonymize(
     statement(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
+    if previous is not None and pseudonym is not None:
+        raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
+    if previous is not None:
+        if suppression:
+            raise ParameterError("suppression", suppression, "0 with previous=")
+        return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
+    key = None if pseudonym is None else _key(table, pseudonym)
     _require(table, method, suppression, seed, time_limit)
     _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
@@ -147,7 +163,19 @@ def anonymize(
     parameters = dict(found.parameters)
     if "time_limit" in parameters:
         parameters["time_limit"] = time_limit
-    return seal(replace(found, demands=demands, tried=tried, parameters=parameters))
+    left = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
+    return seal(left)
+
+
+def _key(table: Table, given: object) -> bytes:
+    """The key of pseudonyms, as given or from its file; refused before the search."""
+    if table.schema.person is None:
+        raise SchemaError(
+            "Pseudonyms keep a person's rows together: name the person column under [table] person."
+        )
+    if isinstance(given, str | PathLike):
+        return key_bytes(None, Path(given))
+    return key_bytes(given, None)
 
 
 _SEARCH = 0.92  # of the time limit; the rest is for labels and for the door
@@ -207,6 +235,21 @@ def _refuse_options(method: str, options: dict[str, Any]) -> None:
         raise ParameterError(
             name, options[name], "it only with " + ", ".join((*PARTITIONS, *PERTURBING))
         )
+
+
+def _continue(
+    table: Table,
+    models: Sequence[Model],
+    previous: object,
+    named: tuple[str, str | Metric | None],
+    given: dict[str, Any],
+) -> Release:
+    """The next release of a series."""
+    from halfmask.series.invariance import publish  # loads the ledger and the door of series
+
+    if named not in ((AUTO, None), ("m-invariance", None)):
+        raise ParameterError("method", named[0], "none with previous=, and no metric")
+    return publish(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
 
 
 def _perturb(

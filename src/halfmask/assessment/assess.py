@@ -35,6 +35,7 @@ from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
 from halfmask.models.verdict import require_whole
+from halfmask.release.document import level_words
 from halfmask.table.classes import distinct
 from halfmask.table.document import Result
 from halfmask.table.values import HINT, are_comma_numbers, is_text
@@ -218,11 +219,15 @@ def advice(table: Table, classes: Classes) -> tuple[Advice, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step(Result):
-    """One step of a way to fewer unique people: which column goes up, and who is alone then."""
+    """One step of a way to fewer unique people: which column goes up, and who is alone then.
+
+    ``words`` say what the values of the column become.
+    """
 
     column: str
     level: int
     unique_rows: int
+    words: str = ""
 
 
 def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, ...]:
@@ -250,7 +255,8 @@ def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, .
             break
         alone, _, place, now = min(tries, key=lambda one: one[:3])
         levels[place] += 1
-        out.append(Step(quasi[place], levels[place], alone))
+        words = level_words(table, quasi[place], levels[place])
+        out.append(Step(quasi[place], levels[place], alone, words))
     return tuple(out)
 
 
@@ -371,7 +377,8 @@ def assess(
             ``read``); or the name of a file with a schema beside it.
         population: the table of everybody, if there is one (for the journalist's risk).
         fraction: the share of the population that the table holds, if it is known.
-        weights: a column that says how many people of the population each row stands for.
+        weights: a column that says how many people of the population each row stands for; unless a
+            population or fraction is given, that of the schema.
         size: the largest column sets that are looked at.
         k: fewer people than this are too few in the population.
         limit: the highest acceptable risk.
@@ -386,7 +393,10 @@ def assess(
     require_fraction(fraction)
     require_whole("size", size, 1)
     require_whole("k", k, 1)
-    held = count_tuples(as_table(table), _read, weights=weights)
+    rows = as_table(table)
+    if weights is None and population is None and fraction is None:
+        weights = rows.schema.weight
+    held = count_tuples(rows, _read, weights=weights)
     held.table.schema.require_quasi()
     if not len(held.table):
         raise InputError("The table has no rows: there is nothing to assess.")

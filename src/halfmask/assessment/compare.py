@@ -7,28 +7,19 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 from halfmask.assessment.comparison import (
     COMPARED,
-    ComparedTables,
     Comparing,
     Comparison,
-    Options,
 )
-from halfmask.assessment.settings import require_limit
+from halfmask.assessment.options import ComparedTables, ComparisonOptions, ComparisonSettings
 from halfmask.engines.read import as_table, read
 from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
-from halfmask.metrics.discrimination.need import Need, stated_needs
-from halfmask.metrics.discrimination.partition import stated_partitions
-from halfmask.metrics.risk.attack import LIMIT
-from halfmask.metrics.sides import MISSING, ReleasedRows, require_word, star_suppressed
-from halfmask.metrics.utility.queries import (
-    columns_named,
-    statements,
-)
-from halfmask.models.verdict import require_whole
+from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
+from halfmask.metrics.utility.summary import require_weights
 from halfmask.table.demands import without_policies
 from halfmask.table.rows import normalize
 from halfmask.table.schema import Schema
@@ -167,17 +158,8 @@ def compare(
     *,
     control: Table | Any | None = None,
     earlier: ReleasedRows | Table | Any | None = None,
-    suppressed: str | None = None,
-    same_order: bool = False,
-    targets: Sequence[str] | None = None,
-    needs: Sequence[Need] | str | PathLike[str] = (),
-    partition: object = None,
     weaker: ReleasedRows | Table | str | PathLike[str] | None = None,
-    queries: str | PathLike[str] | None = None,
-    learn: bool | None = None,
-    attacks: int = 500,
-    seed: int = 0,
-    limit: float = LIMIT,
+    **settings: Unpack[ComparisonSettings],
 ) -> Comparison:
     """Measure what ``release`` lost against ``original`` and what it still gives away.
 
@@ -187,21 +169,27 @@ def compare(
         release: a release, or a table or frame of its rows.
         control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
-        suppressed: what stands for a suppressed quasi-identifier in the releases, if it is not
-            ``*``: a text such as ``"NA"``, or ``"missing"`` for missing cells.
-        same_order: whether both tables hold the same people in the same order (perturbed rows).
-        targets: columns to predict; None: the first sensitive column. Linear models are fitted for
-            the numeric ones of them; None: for the first three numeric sensitive columns.
-        needs: what analysts want to learn, as discrimination rates, or a TOML file of needs.
-        partition: per sensitive column, which of its values mean the same: blocks by column, or a
-            TOML file; else the first level of its hierarchy, else tenths of the range of numbers.
         weaker: a release under a weaker promise; where this one tells more is listed.
-        queries: a file of SQL on a table called people, run on both.
-        learn: whether to train models; None: if scikit-learn is installed. Linear models are fitted
-            without it too.
-        attacks: how many people each attack is tried on.
-        seed: repeats the random choices of attacks and queries.
-        limit: the highest acceptable risk.
+        settings: how they are compared, all of them optional:
+
+            - ``suppressed``: what stands for a suppressed quasi-identifier in the releases, if it
+              is not ``*``: a text such as ``"NA"``, or ``"missing"`` for missing cells.
+            - ``same_order``: whether both tables hold the same people in the same order (perturbed
+              rows).
+            - ``targets``: columns to predict; None: the first sensitive column. Linear models are
+              fitted for the numeric ones of them; None: for the first three numeric sensitive ones.
+            - ``needs``: what analysts want to learn, as discrimination rates, or a TOML file.
+            - ``partition``: per sensitive column, which of its values mean the same: blocks by
+              column, or a TOML file; else the first level of its hierarchy, else tenths of the
+              range of numbers.
+            - ``queries``: a file of SQL on a table called people, run on both.
+            - ``weights``: a column of both tables by which means, deviations, quantiles and
+              correlations are weighted.
+            - ``learn``: whether to train models; None: if scikit-learn is installed. Linear models
+              are fitted without it too.
+            - ``attacks``: how many people each attack is tried on; 500.
+            - ``seed``: repeats the random choices of attacks and queries.
+            - ``limit``: the highest acceptable risk; 0.09.
 
     Example:
         >>> import halfmask as hm
@@ -209,33 +197,11 @@ def compare(
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False).suppressed
         0
     """
-    require_whole("attacks", attacks, 1)
-    require_whole("seed", seed, 0)
-    require_limit(limit)
-    require_word(suppressed)
-    targets = [targets] if isinstance(targets, str) else targets
-    asked = () if queries is None else tuple(statements(queries))
-    wishes = tuple(stated_needs(needs))
-    if not all(isinstance(wish, Need) for wish in wishes):
-        raise InputError(
-            "A need is written as Need(target, keys): what is to be learned from what."
-        )
-    named = [*(targets or ()), *(name for one in wishes for name in (one.target, *one.keys))]
+    options = ComparisonOptions.of(settings)
     tables = read_tables(
-        (original, release, control, earlier, weaker),
-        [*columns_named(asked), *named],
-        suppressed,
-    )
-    options = Options(
-        same_order=same_order,
-        targets=None if targets is None else tuple(targets),
-        needs=wishes,
-        meanings=stated_partitions(partition),
-        queries=asked,
-        learn=learn,
-        attacks=attacks,
-        seed=seed,
-        limit=limit,
+        (original, release, control, earlier, weaker), options.named, options.suppressed
     )
     case = Comparing(tables, options)
+    if options.weights is not None:
+        require_weights(case.sides, options.weights)
     return Comparison.of("compare", COMPARED, case, case.notes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from halfmask.assessment.measure import Finding, Measure, Measured, counted
+from halfmask.assessment.measure import Finding, Form, Measure, Measured, counted
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
     meaning_of,
@@ -17,12 +17,17 @@ from halfmask.metrics.discrimination.release_rates import (
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.attack import Doubts, doubts
 from halfmask.metrics.risk.attack import targets as whom
-from halfmask.metrics.risk.differencing import differencing, singling_out_together
+from halfmask.metrics.risk.differencing import singling_out_together
 from halfmask.metrics.risk.disclosure import disclosure, minimality
 from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
-from halfmask.metrics.risk.linkage import chance_of_people, linkage, released_people
-from halfmask.metrics.risk.reidentification import reidentification
+from halfmask.metrics.risk.linkage import (
+    chance_of_people,
+    linkage,
+    released_people,
+    rows_per_person,
+)
+from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST, reidentification
 from halfmask.metrics.risk.singling_out import same_people, singling_out
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import prediction
@@ -34,9 +39,11 @@ from halfmask.metrics.utility.distributions import (
 )
 from halfmask.metrics.utility.prediction import predict, regress
 from halfmask.metrics.utility.queries import counting_queries, sql_queries
+from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
 from halfmask.report.words import percent_text
+from halfmask.series.compared import differencing_audited
 from halfmask.table.classes import classes_of
 from halfmask.table.document import Result
 from halfmask.table.schema import Column, Schema
@@ -44,9 +51,9 @@ from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from halfmask.metrics.discrimination.need import Need
+    from halfmask.assessment.options import ComparedTables, ComparisonOptions
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.partition_measures import PartitionMeasures
@@ -56,10 +63,11 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.inference import Membership
     from halfmask.metrics.risk.linkage import Linkage
     from halfmask.metrics.risk.reidentification import Reidentification
-    from halfmask.metrics.sides import ReleasedRows, Sides
+    from halfmask.metrics.sides import Sides
     from halfmask.metrics.utility.distributions import Likeness
     from halfmask.metrics.utility.prediction import Prediction, Regression
     from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
+    from halfmask.metrics.utility.summary import LeftOut
     from halfmask.metrics.utility.tables import ClassUtility, GeneralizedColumn
     from halfmask.table.classes import Classes
 
@@ -91,46 +99,12 @@ class PeopleFound(Result):
     uncovered: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedTables:
-    """What is compared.
-
-    Attributes:
-        original: the rows or tuples it was made from.
-        release: its rows or tuples; ``earlier`` another release, ``control`` other people.
-        weaker: a release under a weaker promise.
-        notes: who counted what, and which columns were left out.
-    """
-
-    original: Tuples
-    release: ReleasedRows | Tuples
-    control: Tuples | None
-    earlier: ReleasedRows | Tuples | None
-    weaker: ReleasedRows | Tuples | None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How it is compared; the attributes are explained where ``compare`` takes them."""
-
-    same_order: bool
-    targets: tuple[str, ...] | None
-    needs: tuple[Need, ...]
-    meanings: Mapping[str, object]
-    queries: tuple[str, ...]
-    learn: bool | None
-    attacks: int
-    seed: int
-    limit: float
-
-
 @dataclass(frozen=True, eq=False)
 class Comparing:
     """An original and its release while they are compared; what several measures need once."""
 
     tables: ComparedTables
-    options: Options
+    options: ComparisonOptions
 
     @cached_property
     def sides(self) -> Sides:
@@ -158,7 +132,7 @@ class Comparing:
     @cached_property
     def differencing(self) -> Differencing | None:
         """What both releases tell together."""
-        return None if self.earlier is None else differencing(self.sides, self.earlier)
+        return None if self.earlier is None else differencing_audited(self.sides, self.earlier)
 
     @cached_property
     def linkage(self) -> Linkage:
@@ -190,6 +164,17 @@ class Comparing:
         """The classes of the release."""
         return self._classes(Tuples(self.released, self.sides.released_counts))
 
+    @cached_property
+    def several_rows(self) -> bool:
+        """Whether somebody has several rows, so that rows of a class are not as many people."""
+        people = self.targets.people
+        return people is not None and rows_per_person(people, self.sides.original_counts) > 1
+
+    @property
+    def own_risk(self) -> Reidentification | None:
+        """The risk that the door counted, if the release itself is given."""
+        return getattr(self.tables.release, "risk", None)
+
     def _classes(self, tuples: Tuples) -> Classes:
         quasi = [column.name for column in self.sides.quasi]
         secret = [column.name for column in self.sides.sensitive]
@@ -200,6 +185,12 @@ class Comparing:
         """What a reader should know."""
         before, after = self.sides.before, self.sides.after
         out = [*self.tables.notes, *self.doubts.all, *self.sides.notes]
+        if self.several_rows and self.own_risk is None:
+            out.append(
+                "People have several rows, and the released rows do not say whose they are: for "
+                "the people of a class each original row is taken to stand in the tightest class "
+                "that fits it. Give the release itself in place of its rows to have them counted."
+            )
         if before != after:
             out.append(
                 f"The release holds {after:,} rows and the original {before:,}: figures of "
@@ -221,14 +212,14 @@ class Comparison(Measured):
     format: ClassVar[str] = "halfmask.comparison/1"
     derived: ClassVar[tuple[str, ...]] = (
         "made_up", "loss", "classes", "classes_released", "mean_class", "mean_class_released",
-        "generalized", "kept", "score",
+        "generalized", "kept", "score", "smallest", "highest_risk", "mean_risk",
     )  # fmt: skip
 
     def __repr__(self) -> str:
         loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
         return (
             f"Comparison({self.rows:,} rows, {self.rows_released:,} released; {loss}"
-            f"queries off by {self.counting.error.value:.1%})"
+            f"random counts off by {self.counting.error.value:.1%} (mean))"
         )
 
     @property
@@ -251,6 +242,21 @@ class Comparison(Measured):
         """Information loss and disclosure risk by linkage, half each; None where one is unknown."""
         risk = self.linkage.risk
         return None if self.loss is None or risk is None else (self.loss + risk) / 2
+
+    @property
+    def smallest(self) -> int:
+        """People in the smallest class of the release."""
+        return int(self.after.smallest)
+
+    @property
+    def highest_risk(self) -> float:
+        """The prosecutor's risk in the release, 1 / smallest."""
+        return float(self.after.prosecutor)
+
+    @property
+    def mean_risk(self) -> float:
+        """The marketer's risk in the release, the expected share found by guessing."""
+        return float(self.after.marketer)
 
     @property
     def generalized(self) -> tuple[GeneralizedColumn, ...]:
@@ -325,11 +331,11 @@ def _regressions(case: Comparing) -> tuple[Regression, ...]:
 
 
 def _risk_after(case: Comparing) -> Reidentification:
-    """By people where the original says whose rows are whose."""
+    """By the rows of each class, or by its people where somebody has several rows."""
     people = case.targets.people
-    if people is None:
+    if people is None or not case.several_rows:
         return reidentification(case.after.rows, case.after.people)
-    return reidentification(*released_people(case.sides, people))
+    return case.own_risk or reidentification(*released_people(case.sides, people))
 
 
 def _people_found(case: Comparing) -> PeopleFound:
@@ -342,7 +348,7 @@ def _people_found(case: Comparing) -> PeopleFound:
 def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
     out, original = [], case.sides.original
     for name in (column.name for column in case.sides.sensitive):
-        meaning = meaning_of(original, name, case.options.meanings.get(name))
+        meaning = meaning_of(original, name, case.options.partition.get(name))
         blocks = released_blocks(case.sides, case.released, name, meaning)
         first = disclosure(case.before, name, original_blocks(original, name, meaning))
         out.append((first, disclosure(case.after, name, blocks)))
@@ -351,10 +357,10 @@ def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
 
 def _discrimination(case: Comparing) -> ReleaseRates:
     given, how = case.tables, case.options
-    own = release_rates(case.sides, how.meanings, same_order=how.same_order)
+    own = release_rates(case.sides, how.partition, same_order=how.same_order)
     if given.weaker is None:
         return own
-    return own.than(release_rates(sides(given.original, given.weaker), how.meanings))
+    return own.than(release_rates(sides(given.original, given.weaker), how.partition))
 
 
 def _criteria(case: Comparing) -> tuple[AttackOutcome, ...]:
@@ -405,7 +411,7 @@ _LOSSES = (
 
 
 def _show_partition(one: PartitionMeasures, found: Comparison) -> Iterator[Finding]:
-    yield Finding("smallest class", after=counted(one.k), meaning="rows", form="count")
+    yield Finding("smallest class, rows", after=counted(one.k), form="count")
     yield Finding(
         "C_AVG",
         after=counted(one.average_class),
@@ -444,7 +450,9 @@ def _show_class_means(one: tuple[tuple[str, Estimate], ...], _: Comparison) -> I
 
 
 def _show_counting(one: CountingQueries, _: Comparison) -> Iterator[Finding]:
-    yield Finding("random counts", after=one.error, meaning="mean relative error")
+    yield Finding("random counts, mean error", after=one.error, meaning="of the true count")
+    yield Finding("random counts, median error", after=counted(one.median, one.queries))
+    yield Finding("random counts, 95 % quantile of errors", after=counted(one.q95, one.queries))
 
 
 def _show_queries(one: tuple[QueryDeviation, ...], _: Comparison) -> Iterator[Finding]:
@@ -481,10 +489,19 @@ def _show_likeness(one: Likeness | None, _: Comparison) -> Iterator[Finding]:
 
 def _show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
     """Risks by the release's own classes, where they hold the original's people."""
-    for words, name in (("highest risk (prosecutor)", "prosecutor"),
-                        ("mean risk (marketer)", "marketer")):  # fmt: skip
+    for words, name in ((SMALLEST, "smallest"), (HIGHEST, "prosecutor"), (MEAN, "marketer")):
         known = None if found.made_up else counted(getattr(one, name))
-        yield Finding(words, getattr(found.before, name), known)
+        form: Form = "count" if name == "smallest" else "percent"
+        yield Finding(words, getattr(found.before, name), known, form=form)
+
+
+def _show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:
+    if one is None:
+        return
+    yield Finding("rows left out", after=counted(one.share), meaning="of all rows")
+    for group in one.most():
+        name, share = f"rows left out, {group.column}: {group.group}", counted(group.share)
+        yield Finding(name, after=share, meaning=f"of {group.before:,} rows")
 
 
 _KNOWS = "knows the quasi-identifiers of a person"
@@ -567,6 +584,8 @@ def _show_differencing(one: Differencing | None, _: Comparison) -> Iterator[Find
         said = "not measured: give the earlier release (--earlier), if there is one"
         yield Finding("differencing", sentence=said)
         return
+    for sentence in one.witnesses:
+        yield Finding("differencing, who came and left", sentence=sentence)
     yield Finding("differencing", after=one.alone, meaning="people left alone")
     smaller = "people in smaller classes than in either release"
     yield Finding("differencing", after=one.smaller, meaning=smaller)
@@ -584,6 +603,10 @@ COMPARED: tuple[Measure, ...] = (
     Measure(
         "suppressed", "How many rows fewer has the release?",
         lambda case: max(0, case.sides.before - case.sides.after),
+    ),
+    Measure(
+        "left_out", "Whose rows are missing, by group?", lambda case: left_out(case.sides),
+        _show_left_out, "use",
     ),
     Measure(
         "utility", "What is left of classes and labels?",
@@ -610,6 +633,10 @@ COMPARED: tuple[Measure, ...] = (
     Measure(
         "moments", "How far are means, covariances and correlations off?",
         lambda case: moments(case.sides),
+    ),
+    Measure(
+        "summaries", "What are means, deviations, quantiles and correlations before and after?",
+        lambda case: summaries(case.sides, case.options.weights),
     ),
     Measure(
         "class_means", "How far are class means of sensitive numbers from people's own?",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from halfmask.anonymize.optimal import LatticeBounds
 from halfmask.anonymize.partition.run import METHODS, Settings, candidate
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize
+from halfmask.assessment.options import FrontierOptions, FrontierSettings
 from halfmask.assessment.points import (
     FigureReader,
     Figures,
@@ -27,7 +28,6 @@ from halfmask.assessment.points import (
     keep_least_lost,
     level_map,
     mark_best,
-    require_axes,
     utility_of,
 )
 from halfmask.assessment.settings import (
@@ -35,7 +35,6 @@ from halfmask.assessment.settings import (
     chains,
     columns_read,
     needs_rows,
-    require_effort,
     require_people,
     require_tables,
     sort_tuples,
@@ -54,10 +53,8 @@ from halfmask.models.needs import (
     demanded,
     prepare,
     refuse_contradiction,
-    refuse_keywords,
     statistics,
 )
-from halfmask.models.verdict import require_whole
 from halfmask.release.demands import order_notes, statement
 from halfmask.release.partition import RowPartition, table_loss
 from halfmask.table.classes import classes_of, distinct
@@ -384,29 +381,14 @@ class SharedSearch:
         return self.measure.of_levels(parts)
 
 
-SUPPRESSION = (0.0, 0.02, 0.05)
-DRAWS = 5
-
-
 def frontier(
     table: Table | str | PathLike[str],
     *models: Model | Sequence[Model],
-    methods: Sequence[str] = (AUTO,),
-    suppression: Sequence[float] = SUPPRESSION,
-    metric: str = "loss",
-    risk: str = "mean",
-    utility: str | None = None,
-    seed: int = 0,
-    time_limit: float | None = None,
-    epsilons: Sequence[float] = (),
-    synthesizer: str = "auto",
-    domains: Any = None,
-    draws: int = DRAWS,
     releases: Mapping[str, ReleasedRows | Table] | None = None,
     policies: object = None,
     demands: DemandsChoice = "keep",
     progress: Progress | None = None,
-    **wrong: Any,
+    **settings: Unpack[FrontierSettings],
 ) -> Frontier:
     """Try all combinations of settings and mark those that none dominates.
 
@@ -417,27 +399,28 @@ def frontier(
             elsewhere, recodings are tried on what an engine counts of them; what needs the rows
             themselves has them collected.
         models: promises; a list means alternatives, and one of each list is combined.
-        methods: as for ``anonymize``: ``"auto"`` (what loses least of those that it would try),
-            recodings (``"optimal"``, ``"local"``), divisions (``"mondrian"``, ``"mdav"``,
-            ``"k-member"``, ``"personal"``), ``"cocluster"``.
-        suppression: shares of rows that recodings may leave out.
-        metric: what each recoding minimizes.
-        risk: the risk by which settings are compared: ``"mean"``, ``"highest"`` or ``"inference"``.
-        utility: what is lost by which they are compared: ``"loss"`` or ``"distance"``; None: loss
-            where it is known of all, else distance.
-        seed: for methods that draw at random.
-        time_limit: seconds for each search.
-        epsilons: private tables with each of these budgets; ``synthesizer`` is their method and
-            ``domains`` the public values of columns, as for ``synthesize``. The figures of these
-            points are read from the original: they are for the controller only.
-        synthesizer: the method of private tables.
-        domains: their public domains.
-        draws: how many private tables are drawn for each budget, at least 2; figures are means.
         releases: finished tables (perturbed, synthetic) to put beside them, by name.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside, which a note says first.
         progress: called with how many settings are done, and of how many.
-        wrong: nothing else; says what to write in place of ``k=5``.
+        settings: what is tried and how it is compared, all of it optional:
+
+            - ``methods``: as for ``anonymize``: ``"auto"`` (what loses least of those that it would
+              try), recodings (``"optimal"``, ``"local"``), divisions (``"mondrian"``, ``"mdav"``,
+              ``"k-member"``, ``"personal"``), ``"cocluster"``.
+            - ``suppression``: shares of rows that recodings may leave out; 0, 0.02 and 0.05.
+            - ``metric``: what each recoding minimizes.
+            - ``risk``: the risk by which settings are compared: ``"mean"``, ``"highest"`` or
+              ``"inference"``.
+            - ``utility``: what is lost by which they are compared: ``"loss"`` or ``"distance"``;
+              None: loss where it is known of all, else distance.
+            - ``seed``: for methods that draw at random.
+            - ``time_limit``: seconds for each search.
+            - ``epsilons``: private tables with each of these budgets. The figures of these points
+              are read from the original: they are for the controller only.
+            - ``synthesizer``: the method of private tables; ``domains`` their public values, as for
+              ``synthesize``; ``draws`` how many are drawn for each budget, at least 2 (figures are
+              means).
 
     Example:
         >>> import halfmask as hm
@@ -445,23 +428,20 @@ def frontier(
         >>> hm.frontier(people, [hm.KAnonymity(k) for k in (2, 3)], suppression=[0.0])
         Frontier(2 settings, 2 different results, 2 not dominated)
     """
-    refuse_keywords("frontier", wrong)
-    if not models and not releases and not epsilons:
+    how = FrontierOptions.of(settings)
+    if not models and not releases and not how.epsilons:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
-    require_axes(risk, utility)
-    require_effort(seed, time_limit)
-    metric_named(metric)
-    require_tables(epsilons, releases)
-    require_whole("draws", draws, 2)
-    wanted = chains(models, methods, suppression)
+    metric_named(how.metric)
+    require_tables(how.epsilons, releases)
+    wanted = chains(models, how.methods, how.suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     refuse_contradiction(promised, demands)
     stated = add_policies(as_table(table), policies)
     at_hand = isinstance(stated, Table)
-    if needs_rows(stated.schema, wanted) or epsilons or releases:
+    if needs_rows(stated.schema, wanted) or how.epsilons or releases:
         stated = stated.collect()
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
-    require_people(held, risk)
+    require_people(held, how.risk)
     held = sort_tuples(held)
     own = statement(held, demands)
     if demands == "keep":
@@ -469,21 +449,21 @@ def frontier(
             [replace(one, models=demanded(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
-    wanted = spread_auto(wanted, held.table, metric, rows=at_hand)
-    done = _Outcomes(sum(map(len, wanted)) + len(epsilons) + len(releases or ()), progress)
-    _promises(held, wanted, metric, Effort(seed, time_limit, demands), done)
-    for epsilon in epsilons:
-        done.add(private_point(held.table, epsilon, synthesizer, domains, draws))
+    wanted = spread_auto(wanted, held.table, how.metric, rows=at_hand)
+    done = _Outcomes(sum(map(len, wanted)) + len(how.epsilons) + len(releases or ()), progress)
+    _promises(held, wanted, how.metric, Effort(how.seed, how.time_limit, demands), done)
+    for epsilon in how.epsilons:
+        done.add(private_point(held.table, epsilon, how.synthesizer, how.domains, how.draws))
     for name, made in (releases or {}).items():
         done.add(given_point(held.table, name, made))
     points = keep_least_lost(done.points)
-    compared = utility or utility_of(points)
+    compared = how.utility or utility_of(points)
     return Frontier(
         held.rows,
-        tuple(mark_best(points, risk, compared)),
+        tuple(mark_best(points, how.risk, compared)),
         _names(done.impossible, points),
         _names(done.undecided, points),
-        risk,
+        how.risk,
         compared,
         order_notes(own, _notes(held, points, compared)),
         own,

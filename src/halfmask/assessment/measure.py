@@ -7,13 +7,12 @@ on a terminal and those of a report all follow from the declaration.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from halfmask.metrics.estimate import Estimate, exact
 from halfmask.release.document import versions
-from halfmask.release.files import private_file, report_kind
+from halfmask.release.files import private_file, write_report
 from halfmask.table.document import Result, plain, written
 
 if TYPE_CHECKING:
@@ -37,16 +36,21 @@ class Document(Result):
         return Result.to_dict(self)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write it, as it speaks of original rows, to a private ``.json`` or ``.html`` file."""
-        suffix, values = report_kind(path), self.to_dict()
-        if suffix == ".json":
-            text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            from halfmask.report.page import render_page
+        """Write it, as it speaks of original rows, to a private .json, .html or .pdf file."""
+        values = self.to_dict()
+        write_report(path, values, lambda: self._page(values), private_file)
 
-            text = render_page(values)
-        with private_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def _repr_html_(self) -> str:
+        """What the report says first: the outcome, the figures, what to do next."""
+        from halfmask.report.page import notebook_parts
+        from halfmask.table.notebook import view
+
+        return view(type(self).__name__, *notebook_parts(self.to_dict()))
+
+    def _page(self, values: dict[str, Any]) -> str:
+        from halfmask.report.page import render_page
+
+        return render_page(values)
 
 
 Section = Literal["sizes", "classes", "use", "attacks"]

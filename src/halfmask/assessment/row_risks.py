@@ -133,8 +133,9 @@ def row_risks(
             schema beside it.
         population: the table of everybody, if there is one.
         fraction: the share of the population that the table holds, if it is known.
-        weights: a column that says how many people of the population each row stands for.
-        household: a column that says which rows belong together.
+        weights: a column that says how many people of the population each row stands for; unless a
+            population or fraction is given, that of the schema.
+        household: a column that says which rows belong together, that of the schema by itself.
         size: the largest column sets that are looked at for special uniques; smaller ones where
             there are very many columns.
 
@@ -149,6 +150,9 @@ def row_risks(
     table.schema.require_quasi()
     require_fraction(fraction)
     require_whole("size", size, 1)
+    if weights is None and population is None and fraction is None:
+        weights = table.schema.weight
+    household = household or table.schema.household
     weighed = None if weights is None else weights_of(table, weights)
     if household is not None and household not in table.arrow.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")

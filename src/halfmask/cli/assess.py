@@ -22,6 +22,7 @@ from halfmask.cli.options import (
     report_option,
     show_criteria,
     source,
+    verbose,
     weights_option,
 )
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.rate import Discrimination
     from halfmask.table.describe import Description
+    from halfmask.table.table import Table
 
 _fraction = click.option(
     "--fraction", type=float, help="Share of the population that is in FILE (0 to 1)."
@@ -57,6 +59,9 @@ limit_option = click.option(
     help="proposed: from each column's values; auto: from how the columns go together.",
 )
 @click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
+@click.option("--public", is_flag=True, help="From names and types alone; asks for domains.")
+@click.option("--codebook", type=click.Path(), help="With --public: a codebook, .csv or .toml.")
+@click.option("--details", "-v", is_flag=True, help="All that was seen of each column.")
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
 def describe_command(
@@ -67,6 +72,9 @@ def describe_command(
     table: str | None,
     hierarchies: str,
     intervals: str | None,
+    public: bool,
+    codebook: str | None,
+    details: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -75,34 +83,93 @@ def describe_command(
     Example: halfmask describe people.csv -o people.toml
     """
     from halfmask.engines.read import read
-    from halfmask.release.files import whole_file
     from halfmask.table.describe import describe, with_declared_policy
     from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
     how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "table": table}
+    if codebook is not None and not public:
+        raise click.UsageError("--codebook goes with --public.")
+    if public:
+        _describe_publicly(read(file, Schema(), **how), codebook, output, as_json=as_json)
+        return
     rows = with_declared_policy(read(file, Schema(), **how), file)
     with show.working("Describing"):
         chosen = {} if intervals is None else {"intervals": intervals}
         found = describe(rows, hierarchies=hierarchies, **chosen)
-    if output == STDOUT:
-        sys.stdout.write(show.visible(found.to_toml()))
-    elif output:
-        with whole_file(output) as temporary:
-            temporary.write_text(found.to_toml(), encoding="utf-8")
-        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
+    _write_schema(found.to_toml(), output)
     if as_json:
         show.document("describe", found.to_dict())
     elif output != STDOUT:
-        _show_description(found)
+        _show_description(found, details=details)
 
 
-def _show_description(found: Description) -> None:
-    columns = [(c.name, c.role, c.kind, c.distinct, c.missing, c.why) for c in found.columns]
-    headings = ("column", "role", "kind", "distinct", "missing", "why")
-    show.table(f"Proposed schema, from {found.rows:,} rows", headings, columns)
+def _write_schema(text: str, output: str | None) -> None:
+    """The proposed schema on stdout or in a file, where it was asked for."""
+    from halfmask.release.files import whole_file
+
+    if output == STDOUT:
+        sys.stdout.write(show.visible(text))
+    elif output:
+        with whole_file(output) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
+
+
+def _describe_publicly(
+    table: Table, codebook: str | None, output: str | None, *, as_json: bool
+) -> None:
+    from halfmask.table.codebook import read_codebook
+    from halfmask.table.names import listed
+    from halfmask.table.proposals.public import public_description
+
+    found = public_description(table, {} if codebook is None else read_codebook(codebook))
+    _write_schema(found.to_toml(), output or (None if as_json else STDOUT))
+    if as_json:
+        show.document("describe", found.to_dict())
+    if found.asked:
+        show.say(
+            f"{len(found.asked)} columns need a domain that no row tells: {listed(found.asked)}. "
+            "Write it into their entries, or give --codebook."
+        )
+    else:
+        show.say("Every column has a public domain: halfmask synthesize FILE --epsilon 1 can run.")
+
+
+_MANY = 20  # columns, from which on those of one role and reason share a line
+_NAMED = 8
+_SHOWN = 30
+
+
+def _show_description(found: Description, *, details: bool) -> None:
+    title = f"Proposed schema, from {found.rows:,} rows and {len(found.columns):,} columns"
+    if details or len(found.columns) <= _MANY:
+        columns = [
+            (c.name, c.role, c.kind, c.distinct, c.missing, c.why if details else c.reason)
+            for c in found.columns
+        ]
+        headings = ("column", "role", "kind", "distinct", "missing", "why")
+        show.table(title, headings, columns)
+    else:
+        _show_roles(found, title)
     for note in found.notes:
         show.say(note)
+    if not details:
+        show.say("All that was seen of each column: --details.")
+
+
+def _show_roles(found: Description, title: str) -> None:
+    """Columns of one role and reason in one line, so that many fit on a screen."""
+    from halfmask.table.names import listed
+
+    shared: dict[tuple[str, str], list[str]] = {}
+    for column in found.columns:
+        shared.setdefault((column.role, column.reason), []).append(column.name)
+    rows = [
+        (role, len(names), reason, listed(names, _NAMED))
+        for (role, reason), names in sorted(shared.items(), key=lambda item: item[0])
+    ]
+    show.table(title, ("role", "columns", "why", "which"), rows)
 
 
 @click.command("assess")
@@ -114,6 +181,7 @@ def _show_description(found: Description) -> None:
 @limit_option
 @engine_options
 @report_option
+@verbose
 @as_json
 def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Measure who stands out in FILE.
@@ -134,39 +202,31 @@ def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -
             size=given["size"],
             limit=given["limit"],
         )
-    show.outcome("assess", found, show_assessment, report=output, as_json=as_json)
+    write = show_assessment if given["verbose"] else show_short_assessment
+    show.outcome("assess", found, write, report=output, as_json=as_json)
+
+
+_STEPS = 5  # pieces of advice that are printed; -o writes all
+
+
+def show_short_assessment(found: Assessment) -> None:
+    """Print who stands out, whether attacks succeed, and what to do next."""
+    from halfmask.report.words import next_steps
+
+    _show_risk(found)
+    document = found.to_dict()
+    show.criteria(document)
+    _show_survey(found)
+    _show_population(found)
+    for note in found.notes:
+        show.say(note)
+    show.steps(next_steps(document)[:_STEPS])
 
 
 def show_assessment(found: Assessment) -> None:
     """Print an assessment for people."""
-    facts = [
-        ("rows", found.rows),
-        ("people", found.people),
-        ("classes", found.classes),
-        ("smallest class, people", found.smallest),
-        (
-            "rows alone in their class",
-            f"{found.unique_rows:,} ({show.percent(found.unique_share)})",
-        ),
-        ("highest risk (prosecutor)", show.percent(found.highest_risk)),
-        ("mean risk (marketer)", show.percent(found.mean_risk)),
-    ]
-    show.table("Risk", ("", ""), facts)
-    show_criteria([one.to_dict() for one in found.criteria])
-    sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
-    show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
-    columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in found.columns]
-    show.table(
-        "Quasi-identifiers",
-        ("column", "distinct values", "missing", "rows alone by this column"),
-        columns,
-    )
-    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in found.advice]
-    show.table(
-        "Rows alone in their class, if one column is",
-        ("column", "as it is", "one level up", "removed"),
-        steps,
-    )
+    _show_risk(found)
+    _show_classes(found)
     _show_secrets(found)
     _show_survey(found)
     _show_population(found)
@@ -174,6 +234,49 @@ def show_assessment(found: Assessment) -> None:
     show.findings("Further measures", found.findings, "sizes", "classes", "use", "attacks")
     for note in found.notes:
         show.say(note)
+
+
+def _show_risk(found: Assessment) -> None:
+    from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+    facts = [
+        ("rows", found.rows),
+        ("people", found.people),
+        ("classes", found.classes),
+        (SMALLEST, found.smallest),
+        (
+            "rows alone in their class",
+            f"{found.unique_rows:,} ({show.percent(found.unique_share)})",
+        ),
+        (HIGHEST, show.percent(found.highest_risk)),
+        (MEAN, show.percent(found.mean_risk)),
+    ]
+    show.table("Risk", ("", ""), facts)
+
+
+def _show_classes(found: Assessment) -> None:
+    show_criteria([one.to_dict() for one in found.criteria])
+    sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
+    show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
+    most = sorted(found.columns, key=lambda c: -c.unique_share)[:_SHOWN]
+    shown = found.columns if len(found.columns) <= _SHOWN else most
+    columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in shown]
+    few = f", the {_SHOWN} that single out most of {len(found.columns)}"
+    few = few if len(found.columns) > _SHOWN else ""
+    show.table(
+        f"Quasi-identifiers{few}",
+        ("column", "distinct values", "missing", "rows alone by this column"),
+        columns,
+    )
+    advice = found.advice
+    if len(advice) > _SHOWN:
+        advice = sorted(advice, key=lambda a: a.removed)[:_SHOWN]
+    steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in advice]
+    show.table(
+        "Rows alone in their class, if one column is",
+        ("column", "as it is", "one level up", "removed"),
+        steps,
+    )
 
 
 def _show_secrets(found: Assessment) -> None:

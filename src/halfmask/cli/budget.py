@@ -31,7 +31,11 @@ _OPTIONS = (
     click.option("--epsilon", help="The privacy budget to spend; personal: each person's own."),
     click.option("--share", help="With --epsilon personal, the share of everybody's own to spend."),
     click.option("--delta", help="A small chance that nothing is promised; buys accuracy."),
-    click.option("--domains", type=click.Path(), help="Public values or bounds per column: .toml."),
+    click.option(
+        "--domains",
+        type=click.Path(),
+        help="A codebook of public values or bounds: .toml, .csv.",
+    ),
     click.option("--rows-per-person", type=int, help="How many rows one person can have."),
     click.option(
         "--grant", metavar="EPSILON[,DELTA]", help="Start --ledger with this budget for the table."

@@ -27,6 +27,7 @@ from halfmask.cli.options import (
     report_option,
     show_criteria,
     source,
+    verbose,
 )
 from halfmask.errors import PrivacyError
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
               help="Which sensitive values mean the same, per column: .toml.")  # fmt: skip
 @click.option("--weaker", type=click.Path(),
               help="A release under a weaker promise: where RELEASE tells more.")  # fmt: skip
+@click.option("--weights", metavar="COLUMN", help="Weight means and quantiles by this column.")
 @limit_option
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
 @click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 @click.option("--earlier-table", help="Which table of a database the earlier release is.")
 @click.option("--weaker-table", help="Which table of a database the weaker release is.")
 @report_option
+@verbose
 @as_json
 def compare_command(
     file: str, release: str, output: str | None, as_json: bool, **given: Any
@@ -97,9 +100,49 @@ def compare_command(
             learn=given["learn"],
             attacks=given["attacks"],
             seed=given["seed"],
+            weights=given["weights"],
             **others,
         )
-    show.outcome("compare", found, show_comparison, report=output, as_json=as_json)
+    write = show_comparison if given["verbose"] else show_short_comparison
+    show.outcome("compare", found, write, report=output, as_json=as_json)
+
+
+_USE = ("counting", "queries", "left_out", "predictions", "regressions")
+_STEPS = 5  # pieces of advice that are printed; -o writes all
+
+
+def show_short_comparison(found: Comparison) -> None:
+    """Print risk and use before and after, whether attacks succeed, and what to do next."""
+    from halfmask.report.words import MADE_UP, comparison_steps
+
+    show.findings("Original and release", found.findings, "sizes")
+    loss = "not known" if found.loss is None else show.percent(found.loss)
+    show.say(f"Loss: {loss} of the detail in the columns that others may know.")
+    used = [one for one in found.findings if one.measure in _USE]
+    show.findings("What it is good for", used, "use")
+    _show_summaries(found)
+    show_needs(found)
+    document = found.to_dict()
+    show.criteria(document)
+    if found.made_up:
+        show.say(MADE_UP)
+    for note in found.notes:
+        show.say(note)
+    show.steps(comparison_steps(document)[:_STEPS])
+
+
+def _show_summaries(found: Comparison) -> None:
+    """Print means and the like of numeric columns, before and after."""
+    kinds = ("mean", "deviation", "q25", "median", "q75")
+    rows = [
+        (one.name, *(f"{show.number(getattr(one.before, kind))} → "
+                     f"{show.number(getattr(one.after, kind))}" for kind in kinds))
+        for one in found.summaries.columns
+    ]  # fmt: skip
+    if rows:
+        by = found.summaries.weighted
+        title = "Numeric columns, original → release" + (f", weighted by {by}" if by else "")
+        show.table(title, ("column", "mean", "deviation", "25 %", "median", "75 %"), rows)
 
 
 def show_comparison(found: Comparison) -> None:
@@ -114,6 +157,7 @@ def show_comparison(found: Comparison) -> None:
     show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
     show.findings("Classes", found.findings, "classes")
     show.findings("What it is good for", found.findings, "use")
+    _show_summaries(found)
     show_needs(found)
     show_criteria([one.to_dict() for one in found.criteria])
     show.findings("Attacks", found.findings, "attacks")

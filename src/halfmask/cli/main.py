@@ -98,7 +98,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def _invoke(given: list[str]) -> int:
     try:
         # Not cli.main: click would turn a broken pipe into exit code 1, which means bad input.
-        with cli.make_context("halfmask", given) as context:
+        with cli.make_context("halfmask", list(given), obj=list(given)) as context:
             result = cli.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code

@@ -41,6 +41,7 @@ def demand_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"policies": given["policies"], "demands": choice}
 
 
+verbose = click.option("-v", "--verbose", is_flag=True, help="Print every figure.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 _TEXT = (
@@ -132,12 +133,21 @@ def refuse_two_documents(output_path: str | None, *, json_too: bool) -> None:
 
 
 def refuse_bad_outputs(
-    file: str, output_path: str | None, report: str | None, recoding: str | None = None
+    file: str,
+    output_path: str | None,
+    report: str | None,
+    recoding: str | None = None,
+    *,
+    beside: bool = False,
 ) -> None:
-    """Look at where outputs go before the work begins; the original is never written over."""
+    """Look at where outputs go before the work begins; the original is never written over.
+
+    With ``beside`` the output is a release, which may write a schema file beside it.
+    """
     from pathlib import Path
 
     from halfmask.release.files import report_kind, table_kind
+    from halfmask.release.record import require_free
 
     files = [path for path in (output_path, report, recoding) if path and path != STDOUT]
     taken = {Path(file).resolve()}
@@ -150,6 +160,8 @@ def refuse_bad_outputs(
         taken.add(place)
     if output_path and output_path != STDOUT:
         table_kind(output_path)
+        if beside:
+            require_free(output_path)
     if report:
         report_kind(report)
 
@@ -265,14 +277,17 @@ def _model_option(form: Form, *, several: bool) -> click.Option:
     return click.Option([f"--{form.name}"], multiple=kind is list, help=text, **more)
 
 
-def models(given: Mapping[str, Any], schema: Schema) -> list[Model]:
-    """The models that the options name, in their order; none only where people state demands."""
+def models(given: Mapping[str, Any], schema: Schema, *, stated: bool = False) -> list[Model]:
+    """The models that the options name, in their order.
+
+    None only where people state demands, or where a release file states its promises (``stated``).
+    """
     from halfmask.models.options import read_models
     from halfmask.table.demands import states
     from halfmask.table.policies import EXACT
 
     demands = given["policies"] or any(states(schema, demand) for demand in EXACT)
-    needed = not demands or given.get("ignore_demands", False)
+    needed = not stated and (not demands or given.get("ignore_demands", False))
     return read_models(given, mark="--", population=population_of(given), needed=needed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,50 +25,189 @@ from halfmask.cli.options import (
     refuse_two_documents,
     show_criteria,
     source,
+    with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
 from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from halfmask.coclustering.grid import Grid
+    from halfmask.coclustering.run import CoClustering
+    from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
 
 
-@click.command("check", cls=PromiseCommand)
+class CheckCommand(PromiseCommand):
+    """``check``, whose option ``--against`` takes all names that follow it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give each of the names its own option."""
+        if "--against" in args:
+            at = args.index("--against")
+            end = next((i for i in range(at + 1, len(args)) if args[i][:1] == "-"), len(args))
+            each = [word for name in args[at + 1 : end] for word in ("--against", name)]
+            args = [*args[:at], *each, *args[end:]]
+            if not each:
+                raise click.UsageError("--against needs the files of two or more releases.", ctx)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """FILE may be left out where releases are looked at."""
+        found = super().get_params(ctx)
+        for one in found:
+            if one.name == "file":
+                one.required = False
+        return found
+
+
+@click.command("check", cls=CheckCommand)
 @source
 @POPULATION
 @demand_options
 @click.option("--failing", type=click.Path(), help="Write whose own demand is not met: .csv.")
+@click.option("--against", multiple=True, type=click.Path(), metavar="R1 R2 ...",
+              help="What these releases reveal together, in their order.")  # fmt: skip
 @engine_options
 @as_json
-def check_command(file: str, as_json: bool, **given: Any) -> int:
+def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     """Check promises on FILE as it stands, and what its people demand for themselves.
 
     The exit code is 2 where one of them does not hold. Who has less than they demand is named, for
     whoever holds the table.
 
-    Example: halfmask check people.csv --k 5 --l disease=3
-    """
-    from halfmask.models.check import check
+    With --against the releases named behind it are looked at together: what a reader of all of
+    them learns that none tells alone. FILE, if given, is the table of the people who are looked
+    for. The exit code is 2 where something is revealed, and where that is not known.
 
+    Example: halfmask check people.csv --k 5 --l disease=3
+
+    Example: halfmask check --against may.parquet june.parquet --schema people.toml
+    """
+    from halfmask.models.check import check, recorded
+
+    if given["against"]:
+        return _check_series(file, given, json_too=as_json)
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
-    wanted = models(given, table.schema)
+    facts = table.schema.release
+    wanted = models(given, table.schema, stated=bool(recorded(table.schema)))
+    standing = record_standing(file, facts)
     with show.working("Checking"):
         verdicts = check(table, *wanted, **demand_settings(given))
-    holds = all(verdict.holds for verdict in verdicts)
+    holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
     if given["ignore_demands"]:
         show.say("What people demand for themselves was not checked: it was set aside.")
     if as_json:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
-        show.document("check", {"holds": holds, **choice, "verdicts": found})
+        more = {"release": standing} if standing else {}
+        figures = smallest_figures(verdicts)
+        show.document("check", {"holds": holds, **figures, **choice, **more, "verdicts": found})
     else:
         show_verdicts(verdicts)
+        show.show_smallest(verdicts)
         show_failing(verdicts)
+        show_standing(standing)
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
+    if not as_json and not holds:
+        show.say(next_step(verdicts, standing))
     return 0 if holds else PrivacyError.exit_code
+
+
+def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) -> int:
+    """Print what releases reveal together."""
+    from halfmask.engines.read import read
+    from halfmask.models.options import read_models
+    from halfmask.series.audit import audit_releases
+    from halfmask.table.read import as_schema
+
+    if read_models(given, mark="--", population=lambda: None, needed=False):
+        raise click.UsageError("--against looks at releases: check promises in another call.")
+    people = load(file, given) if file else None
+    tables = [read(one) for one in given["against"]]
+    held = None if people is None else people.schema
+    if people is None:
+        first = tables[0].collect()
+        declared = as_schema(given["schema"]) if given["schema"] else first.schema
+        tables[0] = with_roles(first.with_schema(declared), given)
+        held = tables[0].schema if given["schema"] else None
+    with show.working("Looking at the releases together"):
+        found = audit_releases(*tables, schema=held, people=people)
+    if json_too:
+        show.document("check", found.to_dict())
+    else:
+        rows = [
+            (one.kind, one.column, " and ".join(map(str, one.releases)), one.places, one.people,
+             one.fewest, one.values)
+            for one in found.witnesses
+        ]  # fmt: skip
+        headings = ("kind", "column", "releases", "places", "people", "fewest", "values left")
+        if rows:
+            show.table("Revealed together", headings, rows)
+        show.table("Releases", ("", ""), [
+            ("rows", ", ".join(f"{n:,}" for n in found.rows)),
+            ("cuts", found.cuts),
+            ("cuts proven to reveal nothing more", found.proven),
+            ("people where it is not known", found.undecided),
+            *((f"people told further: {name}", n) for name, n in found.narrowed.items()
+              if n is not None),
+        ])  # fmt: skip
+        show.say(found.sentence)
+        for text in (*(one.sentence for one in found.witnesses), *found.reasons):
+            show.say(text)
+    return 0 if found.holds else PrivacyError.exit_code
+
+
+def smallest_figures(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """The smallest class and the highest risk, as other verbs name them."""
+    known = [one.smallest for one in verdicts if one.smallest]
+    return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
+
+
+def record_standing(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a release file says of itself, and whether its rows are those that were released."""
+    from halfmask.release.record import unchanged
+
+    if not facts:
+        return {}
+    promises = [dict(one) for one in facts.get("promises", ())]
+    found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
+    same = unchanged(file, facts)
+    return found if same is None else {**found, "unchanged": same}
+
+
+def show_standing(standing: Mapping[str, Any]) -> None:
+    """Say what a release file says of itself."""
+    if not standing:
+        return
+    if standing.get("unchanged"):
+        show.say("The rows are those that were released: their hash is the one in the record.")
+    personal = [one["model"] for one in standing["promises"] if "personal" in one["model"]]
+    if personal:
+        show.say(
+            f"{', '.join(dict.fromkeys(personal))}: kept when it was released. What people "
+            "demanded did not leave with the rows, so it cannot be looked at again here."
+        )
+
+
+def next_step(verdicts: Sequence[Verdict], standing: Mapping[str, Any]) -> str:
+    """What to do where something does not hold."""
+    if standing.get("unchanged") is False:
+        return (
+            "The rows are not those that were released: the file was changed afterwards. Take the "
+            "released file again, or release the changed rows with halfmask anonymize."
+        )
+    broken = ", ".join(dict.fromkeys(one.model for one in verdicts if not one.holds))
+    return (
+        f"Not kept: {broken}. Do not publish this table as it is: halfmask anonymize with the same "
+        "promises releases it with them kept; halfmask assess says which columns make people stand "
+        "out."
+    )
 
 
 _NAMED = 8  # values of a group that are printed
@@ -75,26 +215,28 @@ _NAMED = 8  # values of a group that are printed
 
 @click.command("cocluster")
 @source
-@click.option("--columns", metavar="A,B", help="Columns to look at; default: quasi-identifiers.")
+@click.option("--columns", metavar="A,B", help="Rows x parts of these columns; default: quasi.")
+@click.option("--variables", metavar="A,B", help="The columns themselves, 2 to 10 of them.")
+@click.option("--criterion", default="published", show_default=True, help="published or khiops11.")
 @click.option("--bins", type=int, default=10, show_default=True, help="Intervals of numbers.")
 @click.option("--intervals", default="equal-frequency", show_default=True,
               help="equal-frequency, equal-width or modl.")  # fmt: skip
-@click.option("--rounds", type=int, default=4, show_default=True, help="How long to search.")
+@click.option("--rounds", type=int, help="How long to search; default: as all other verbs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Repeat a search.")
 @click.option("--time-limit", type=float, help="Seconds for the search.")
+@click.option("--parts", metavar="N", help="Simplify to so many parts; or A=3,B=2 by variable.")
 @click.option("--cells", type=int, help="Simplify to at most so many cells.")
 @click.option("--information", type=float, help="Simplify while this share (0 to 1) is kept.")
 @click.option("--smallest", type=int, help="Simplify until each group of rows has so many.")
 @click.option("-o", "--output", type=click.Path(), help="Save the grid: .json.")
 @click.option("--picture", type=click.Path(), help="Draw the grid: .svg.")
+@click.option("--hierarchies", type=click.Path(), help="A folder for trees of values, as of ARX.")
 @as_json
 def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Co-cluster FILE, a table or a saved grid, and draw it.
 
-    Example: halfmask cocluster people.csv -o grid.json --picture grid.svg
+    Example: halfmask cocluster people.csv --variables job,age --picture grid.svg
     """
-    from halfmask.coclustering.generate import heat_map
-    from halfmask.coclustering.hierarchy import hierarchy
     from halfmask.release.files import private_file
 
     for path, kind in ((output, ".json"), (given["picture"], ".svg")):
@@ -102,68 +244,66 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
             raise click.UsageError(f"'{path}' is written as {kind}: end its name so.")
     for path in (output, given["picture"]):
         refuse_bad_outputs(file, None, None, path)
-    finest = _grid(file, given)
-    levels = hierarchy(finest)
-    grid = _simplified(levels, given)
-    kept = (grid.cost - grid.null_cost) / (finest.cost - finest.null_cost or 1.0)
+    found = _coclustered(file, given)
+    grid = found.grid
     if output:
         with private_file(output) as temporary:
             grid.save(temporary)
         show.say(f"The grid is in {output}.")
     if given["picture"]:
         with private_file(given["picture"]) as temporary:
-            temporary.write_text(heat_map(grid), encoding="utf-8")
+            temporary.write_text(found.picture(), encoding="utf-8")
         show.say(f"The picture is in {given['picture']}.")
+    if given["hierarchies"]:
+        if file.endswith(".json"):
+            raise click.UsageError("A saved grid has no columns: --hierarchies needs a table.")
+        written = found.write_hierarchies(given["hierarchies"])
+        show.say(f"{len(written)} hierarchies are in {given['hierarchies']}.")
     if as_json:
-        show.document("cocluster", _facts(grid, kept))
+        show.document("cocluster", found.to_dict())
     else:
-        _show(grid, kept)
+        _show(grid, found.information)
     show.say("A grid describes the original rows and their values: it is no release.")
     if not grid.informative:
         show.say("It has one cell: the columns are as good as independent, or the rows too few.")
 
 
-def _grid(file: str, given: dict[str, Any]) -> Grid:
+def _coclustered(file: str, given: dict[str, Any]) -> CoClustering:
     from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.prepare import cocluster_columns
-
-    if file.endswith(".json"):
-        return Grid.load(file)
-    table = load(file, given)
-    columns = names(given["columns"]) if given["columns"] else table.schema.quasi
-    chosen = {key: given[key] for key in ("bins", "intervals", "rounds", "seed", "time_limit")}
-    with show.working("Searching the grid that explains the rows best"):
-        return cocluster_columns(table, columns, **chosen)[1]
-
-
-def _simplified(levels: Any, given: dict[str, Any]) -> Grid:
-    from halfmask.coclustering.hierarchy import simplify
+    from halfmask.coclustering.hierarchy import hierarchy
+    from halfmask.coclustering.optimize import ROUNDS
+    from halfmask.coclustering.run import CoClustering, cocluster, simplified
 
     limits = {key: given[key] for key in ("cells", "information") if given[key] is not None}
     if given["smallest"] is not None:
         limits["smallest"] = {"row": given["smallest"]}
-    found: Grid = simplify(levels, **limits) if limits else levels.grid
-    return found
+    rounds = ROUNDS if given["rounds"] is None else given["rounds"]
+    if file.endswith(".json"):
+        grid = Grid.load(file)
+        return simplified(CoClustering(grid, hierarchy(grid), rounds), _parts(given), limits)
+    if given["columns"] and given["variables"]:
+        raise click.UsageError("Give --columns or --variables, not both.")
+    table = load(file, given)
+    chosen = ("criterion", "bins", "intervals", "seed", "time_limit")
+    options = {key: given[key] for key in chosen} | {"rounds": rounds, "parts": _parts(given)}
+    with show.working("Searching the grid that explains the rows best"):
+        if given["variables"]:
+            return cocluster(table, names(given["variables"]), **options, **limits)
+        columns = names(given["columns"]) if given["columns"] else None
+        return cocluster(table, columns, dimensions="rows", **options, **limits)
 
 
-def _facts(grid: Grid, kept: float) -> dict[str, Any]:
-    return {
-        "observations": grid.total,
-        "variables": [
-            {
-                "name": variable.name,
-                "values": variable.size,
-                "parts": grid.parts[side],
-                "sizes": grid.sizes(side).tolist(),
-            }
-            for side, variable in enumerate(grid.variables)
-        ],
-        "cost": grid.cost,
-        "null_cost": grid.null_cost,
-        "level": grid.level,
-        "information": kept,
-        "criterion": grid.criterion,
-    }
+def _parts(given: dict[str, Any]) -> int | dict[str, int] | None:
+    text = given["parts"]
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return int(text)
+        pairs = (one.rpartition("=") for one in text.split(","))
+        return {name.strip(): int(number) for name, _, number in pairs}
+    except ValueError:
+        raise click.UsageError("--parts is a number, or A=3,B=2.") from None
 
 
 def _show(grid: Grid, kept: float) -> None:
@@ -206,7 +346,10 @@ def _groups(grid: Grid, values: tuple[Any, ...]) -> list[tuple[int, str]]:
     return out
 
 
-_report = click.option("--report", type=click.Path(), help="A report: .html or .json.")
+_report = click.option(
+    "--report", type=click.Path(), help="The certificate: .html, .pdf (by chromium) or .json."
+)
+_by = click.option("--by", metavar="NAME", help="Who releases it, for the certificate.")
 _bins = click.option("--bins", type=int, help="cocluster: how many intervals numbers are cut into.")
 _intervals = click.option(
     "--intervals", help="cocluster: equal-frequency (default), equal-width or modl."
@@ -221,36 +364,74 @@ _suppression = click.option(
 
 
 def deliver(
-    release: Release | SyntheticRelease | PrivateRelease, output: str | None, report: str | None
+    release: Release | SyntheticRelease | PrivateRelease,
+    output: str | None,
+    report: str | None,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the rows and the report where the user wants them."""
+    """Write the rows and the report where the user wants them; ``about`` is for a certificate."""
     show.set_aside(release)
     if output == STDOUT:
         show.csv(release.to_arrow())
     elif output:
         release.write(output)
-        show.say(f"The release is in {output}.")
+        show.say(f"The release is in {output}{_beside(release, output)}.")
     if report:
-        release.report(report)
+        file = output if output != STDOUT else None
+        release.report(report, **({} if about is None else {"file": file, **about}))
         show.say(f"The report is in {report}.")
     if not output and not report:
         show.say("Nothing was written: give -o FILE to keep the release.")
 
 
+def _certificate(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the certificate of a release says of the act: of which table, by whom, how."""
+    import shlex
+
+    from halfmask.errors import mask_passwords
+
+    words = click.get_current_context().find_root().obj or []
+    # The name of a file is enough to repeat it; where it lies on a machine is nobody's business.
+    named = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    command = mask_passwords(f"halfmask {shlex.join(named)}") if words else None
+    return {"original": Path(file).name, "by": given["by"], "command": command}
+
+
+def _beside(release: Release, output: str) -> str:
+    """Where the release says what it is."""
+    from halfmask.release.files import holds_metadata
+    from halfmask.table.read import schema_beside
+
+    if release.schema is None:
+        return ""
+    if holds_metadata(output):
+        return ", with its schema and promises in it"
+    return f", its schema and promises in {schema_beside(Path(output))}"
+
+
 def show_release(release: Release, *, to: str = "stdout") -> None:
-    """Print what was promised and what it cost."""
+    """Print what was promised, what it cost and what was done to each column."""
     show_verdicts(release.verdicts, to=to)
     facts: list[tuple[str, Any]] = [
         ("rows that leave", len(release)),
         ("rows left out", release.suppressed),
-        ("loss (0 to 1)", release.loss),
+        ("loss", show.percent(release.loss) if release.loss is not None else None),
         ("method", release.method),
     ]
+    if release.risk is not None:
+        from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+        facts += [
+            (SMALLEST, release.risk.smallest),
+            (HIGHEST, show.percent(release.risk.prosecutor)),
+            (MEAN, show.percent(release.risk.marketer)),
+        ]
     show.table("Release", ("", ""), facts, to=to)
     if release.tried:
         show.table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
-    if release.levels:
-        show.table("Generalization", ("column", "level"), list(release.levels.items()), to=to)
+    done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
+    if done:
+        show.table("What was done", ("column", "now"), done, to=to)
     show.notes(release)
 
 
@@ -269,7 +450,8 @@ def _attempts(release: Release) -> list[tuple[Any, ...]]:
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "score", "cut", "block", "classes", "bins", "intervals", "link",
+    "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
+    "intervals", "link", "pseudonym",
 )  # fmt: skip
 
 
@@ -305,8 +487,27 @@ _SETTINGS = (
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")
 @click.option("--time-limit", type=float, help="Seconds; the best so far and its gap leave.")
 @click.option("--seed", type=int, help="Repeat a search that draws lots.")
+@click.option(
+    "--pseudonym",
+    type=click.Path(),
+    metavar="KEYFILE",
+    help="Keep a person's rows together by keyed tokens, if the promises then hold.",
+)
+@click.option(
+    "--previous",
+    type=click.Path(),
+    metavar="LEDGER",
+    help="The next release of a series, with --m-invariance; its ledger.",
+)
+@click.option(
+    "--counterfeits",
+    type=float,
+    metavar="SHARE",
+    help="With --previous, the highest share of rows that stand for nobody.",
+)
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
+@_by
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
 @as_json
 def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -319,7 +520,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"], given["recoding"])
+    refuse_bad_outputs(file, output, given["report"], given["recoding"], beside=True)
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
@@ -327,7 +528,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
         settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
-    deliver(release, output, given["report"])
+    deliver(release, output, given["report"], _certificate(file, given))
     if given["recoding"] and release.recoding is None:
         show.say("This method has no recoding for new rows: none was saved.")
     elif given["recoding"] and release.recoding is not None:
@@ -347,6 +548,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
 @_suppression
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
+@_by
 @as_json
 def recode_command(
     file: str, recoding: str, output: str | None, as_json: bool, **given: Any
@@ -360,14 +562,14 @@ def recode_command(
     from halfmask.release.recoding import Recoding
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"])
+    refuse_bad_outputs(file, output, given["report"], beside=True)
     saved = Recoding.load(recoding)
     table = load(file, given)
     wanted = models(given, table.schema)
     with show.working("Recoding"):
         settings = {"suppression": given["suppression"], **demand_settings(given)}
         release = saved.apply(table, *wanted, **settings)
-    deliver(release, output, given["report"])
+    deliver(release, output, given["report"], _certificate(file, given))
     if as_json:
         show.document("recode", release.to_dict())
     else:
@@ -376,7 +578,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
-    "bins", "intervals", "strategy", "mode", "time_limit",
+    "bins", "intervals", "strategy", "mode", "labels", "time_limit",
 )  # fmt: skip
 
 
@@ -391,6 +593,8 @@ _OPTIONS = (
 @_intervals
 @click.option("--strategy", help="cocluster: how groups grow to k: climb (default) or targeted.")
 @click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
+@click.option("--labels", is_flag=True, default=None,
+              help="cocluster: numbers leave as the intervals that they lie in.")  # fmt: skip
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")

@@ -195,10 +195,9 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
 
 
 def _say(answer: Any) -> None:
-    show.say(f"{len(answer):,} rows; {answer.people:,} people could be published.")
-    for reason, people in answer.withheld.items():
-        if people is not None:
-            show.say(f"Withheld, {reason}: {people:,} people.")
+    """How many people the answer covers, and why not the others."""
+    for line in answer.coverage:
+        show.say(line)
     if answer.gap:
         show.say(f"Stopped early: at most {answer.gap:.1%} below the best quality.")
     for note in answer.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,13 @@ from halfmask.cli import show
 from halfmask.cli.assess import show_assessment
 from halfmask.cli.budget import LEDGER, accountant_of
 from halfmask.cli.compare import show_comparison
-from halfmask.cli.options import as_json
+from halfmask.cli.options import as_json, verbose
 from halfmask.cli.publish import show_release
 from halfmask.errors import InputError
 
 if TYPE_CHECKING:
+    from halfmask.assessment.assess import Assessment
+    from halfmask.assessment.comparison import Comparison
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
@@ -31,9 +34,10 @@ HIGHEST_DEMAND = 10
 @click.option("--seed", type=click.IntRange(min=0), help="Another table of the same kind.")
 @click.option("-o", "--output", type=click.Path(), default="demo", show_default=True,
               help="The folder to write to.")  # fmt: skip
+@verbose
 @as_json
-def demo_command(rows: int, seed: int | None, output: str, as_json: bool) -> None:
-    """Do the main job on an invented table.
+def demo_command(rows: int, seed: int | None, output: str, verbose: bool, as_json: bool) -> None:
+    """Do the main job on an invented table, and tell it as a story.
 
     Assesses a table of invented patients, releases it with each person's own k, compares, reports.
 
@@ -44,16 +48,20 @@ def demo_command(rows: int, seed: int | None, output: str, as_json: bool) -> Non
     from halfmask.sample import SEED, write
 
     folder = Path(output)
-    with show.working("Inventing people"):
+    with show.phases() as phase:
+        phase("Inventing people")
         path = write(folder, rows, seed=SEED if seed is None else seed)
-    people = hm.read(path)
-    with show.working("Assessing"):
+        people = hm.read(path)
+        phase("Assessing")
         risk = hm.assess(people)
-    with show.working("Searching the recoding that loses least"):
+        phase("Searching the recoding that loses least")
         release = hm.anonymize(people, hm.PersonalKAnonymity(), suppression=SUPPRESSION)
-    uniform = _one_k_for_all(people)
-    gain = hm.compare(people, release, learn=False)
-    files = _write(release, folder)
+        phase("Searching one k for everybody, to compare")
+        uniform = _one_k_for_all(people)
+        phase("Comparing")
+        gain = hm.compare(people, release, learn=False)
+        phase("Writing")
+        files = _write(release, folder)
     if as_json:
         facts: dict[str, Any] = {
             "assessment": risk.to_dict(),
@@ -64,10 +72,82 @@ def demo_command(rows: int, seed: int | None, output: str, as_json: bool) -> Non
         }
         show.document("demo", facts)
         return
-    show_assessment(risk)
-    show_release(release)
-    show_comparison(gain)
-    _conclude(release, uniform, files)
+    if verbose:
+        show_assessment(risk)
+        show_release(release)
+        show_comparison(gain)
+    else:
+        _tell(Story(people, risk, release, gain, uniform), str(path))
+    _conclude(files)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the demo found."""
+
+    people: Table
+    risk: Assessment
+    release: Release
+    gain: Comparison
+    uniform: float | None
+
+
+def _tell(found: Story, path: str) -> None:
+    """Print it as a story of less than thirty lines; every figure is explained where it stands."""
+    for title, lines in (
+        (f"{found.risk.rows:,} invented patients are in {path}.", []),
+        ("Who stands out", _standing_out(found)),
+        ("What was promised", _promised(found)),
+        ("What was done", _done(found)),
+        ("What is left", _left(found)),
+    ):
+        show.echo(title)
+        for line in lines:
+            show.echo(f"  {line}")
+
+
+def _standing_out(found: Story) -> list[str]:
+    schema = found.people.schema
+    return [
+        f"{found.risk.unique_rows:,} of them ({show.percent(found.risk.unique_share)}) are the "
+        "only one with their values in",
+        f"{', '.join(schema.quasi)}. Whoever knows these of a person",
+        f"finds the row, and reads {' and '.join(schema.sensitive)} off it.",
+    ]
+
+
+def _promised(found: Story) -> list[str]:
+    from halfmask.report.words import demands_text
+
+    lines = ["Nobody can be told from as many people as this person asked for:"]
+    for verdict in found.release.verdicts:
+        if verdict.column is None:
+            said = demands_text(verdict.model, [one.to_dict() for one in verdict.demands], 4)
+            lines += said.split("; ")
+    lines.append("(a class is the people who look alike in the release)")
+    return lines
+
+
+def _done(found: Story) -> list[str]:
+    return [f"{one.name}: {one.action}" for one in found.release.columns if one.role == "quasi"]
+
+
+def _left(found: Story) -> list[str]:
+    release, gain = found.release, found.gain
+    smallest = release.risk.smallest if release.risk is not None else 1
+    one_k = (
+        ""
+        if found.uniform is None
+        else f"; one k = {HIGHEST_DEMAND} for everybody would cost {show.percent(found.uniform)}"
+    )
+    return [
+        f"{len(release):,} people, {release.suppressed:,} were left out. A person is found with a "
+        f"chance of 1 in {smallest:,} at most,",
+        f"of {show.percent(gain.mean_risk)} on average. {show.percent(release.loss or 0.0)} of the "
+        f"detail of these columns is lost{one_k}.",
+        f"Of random counts on both tables half differ by less than "
+        f"{show.percent(gain.counting.median)}.",
+    ]
 
 
 def _one_k_for_all(people: Table) -> float | None:
@@ -93,17 +173,23 @@ def _write(release: Release, folder: Path) -> dict[str, str]:
         del files["recoding"]
     else:
         release.recoding.save(files["recoding"])
-    release.report(files["report"])
+    release.report(
+        files["report"],
+        title="Certificate of a release of invented people",
+        original="people.csv",
+        file=files["release"],
+        command="halfmask demo",
+    )
     return {name: str(file) for name, file in files.items()}
 
 
-def _conclude(release: Release, uniform: float | None, files: dict[str, str]) -> None:
-    if uniform is not None:
-        show.say(
-            f"With each person's own k the release loses {show.number(release.loss)}; "
-            f"with k = {HIGHEST_DEMAND} for everybody it would lose {show.number(uniform)}."
-        )
-    show.say(f"The release is in {files['release']}.")
+def _conclude(files: dict[str, str]) -> None:
+    show.say("What to do next")
+    show.say(f"  Look at the release in {files['release']}; halfmask check takes it as it is.")
+    show.say(
+        "  halfmask describe YOUR.csv -o YOUR.toml, then halfmask assess YOUR.csv: your table."
+    )
+    show.say("  -v prints every figure of this demo.")
     show.say(f"The report is in {Path(files['report']).resolve()}.")
 
 

@@ -51,6 +51,26 @@ def outcome(
         write(found)
 
 
+def steps(lines: Sequence[str], report: str = "-o report.html") -> None:
+    """Say what to do next, and where the rest is."""
+    if lines:
+        say("What to do next:")
+        for line in lines:
+            say(f"  - {line}")
+    say(f"-v prints every figure, {report} writes them as a page.")
+
+
+def criteria(document: Mapping[str, Any]) -> None:
+    """Print one line for each of the three criteria: the worst of its attacks."""
+    from halfmask.report.words import mark, verdicts
+
+    rows = [
+        (one["name"], mark(one) + (f" ({one['by']})" if one["by"] else ""))
+        for one in verdicts(dict(document))
+    ]
+    table(f"Can an attacker succeed (limit {percent(document['limit'])})", ("", ""), rows)
+
+
 def set_aside(found: Any) -> None:
     """Say before anything else that people's own demands were set aside, where they were."""
     own = getattr(found, "demands", None)
@@ -125,8 +145,8 @@ def table(
 
     out = Table(show_header=any(headings))
     for position, heading in enumerate(headings):
-        cells = [row[position] for row in rows]
-        right = bool(cells) and all(_is_number(c) for c in cells if c is not None)
+        cells = [row[position] for row in rows if row[position] is not None]
+        right = bool(cells) and all(_is_number(c) or _is_percent(c) for c in cells)
         label = Text(visible(heading, ""))
         out.add_column(label, justify="right" if right else "left", overflow="fold")
     for row in rows:
@@ -152,14 +172,25 @@ def _line(one: Finding) -> tuple[Any, ...]:
     """What it is, both figures, and the interval where it was not counted on all rows."""
     after, value = one.after, one.sentence or "not known"
     name = f"{one.name}: {one.meaning}" if one.meaning else one.name
+    before = _written(one.before, one.form)
     if after is None or after.value is None:
-        return (name, one.before, "not known" if one.before is not None else value, None, None)
+        return (name, before, "not known" if one.before is not None else value, None, None)
     sampled = (after.low, after.high) != (after.value, after.value)
-    return (name, one.before, after.value, *((after.low, after.high) if sampled else (None, None)))
+    ends = (after.low, after.high) if sampled else (None, None)
+    return (name, before, *(_written(one_end, one.form) for one_end in (after.value, *ends)))
+
+
+def _written(value: float | None, form: str) -> Any:
+    """A figure in its form; shares as percent, as on pages."""
+    return percent(value) if value is not None and form == "percent" else value
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_percent(value: Any) -> bool:
+    return isinstance(value, str) and value.endswith("%") and value[-2:-1].isdigit()
 
 
 def number(value: Any) -> str:
@@ -193,12 +224,27 @@ def percent(share: float) -> str:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that something is going on, on a terminal only."""
+    """Show that something is going on and for how long, on a terminal only."""
+    with phases() as phase:
+        phase(what)
+        yield
+
+
+@contextmanager
+def phases() -> Iterator[Callable[[str], None]]:
+    """Show which part of the work is going on and the seconds since it began, on a terminal only.
+
+    Gives what is to be called with the name of each part.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
-    with _console("stderr").status(what):
-        yield
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=_console("stderr"), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what: bar.update(task, description=visible(what))
 
 
 @contextmanager
@@ -207,9 +253,19 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import Progress
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    with Progress(console=_console("stderr"), transient=True) as bar:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(), TextColumn("of about"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=_console("stderr"), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -236,7 +292,7 @@ _SHOWN = 20  # people who are named; --failing and --json name all
 
 
 def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
-    """Print one line per promise, and the notes below."""
+    """Print one line per promise, what people demand and have, and the notes below."""
     headings = (
         "promise",
         "column",
@@ -251,8 +307,8 @@ def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
             verdict.model,
             verdict.column,
             verdict.holds,
-            verdict.required,
-            verdict.achieved,
+            "each own" if verdict.demands else verdict.required,
+            "by demand" if verdict.demands else verdict.achieved,
             verdict.failing_classes,
             verdict.failing_rows,
         )
@@ -260,8 +316,33 @@ def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
     ]
     table("Promises", headings, rows, to=to)
     for verdict in verdicts:
-        if verdict.note:
+        for line in demand_lines(verdict):
+            say(line)
+        if verdict.note and not (verdict.demands and verdict.holds):
             say(f"{verdict.model}: {verdict.note}")
+
+
+_LEVELS = 6  # demands that are printed; --json has all
+
+
+def demand_lines(verdict: Verdict) -> list[str]:
+    """What people demand and have, one line per promise."""
+    from halfmask.report.words import demands_text
+
+    if not verdict.demands:
+        return []
+    about = "" if verdict.column is None else f" of {verdict.column}"
+    levels = [one.to_dict() for one in verdict.demands]
+    return [f"{verdict.model}{about}: {demands_text(verdict.model, levels, _LEVELS)}."]
+
+
+def show_smallest(verdicts: Sequence[Verdict]) -> None:
+    """Print the smallest class and the risk that follows, under the names of all verbs."""
+    from halfmask.metrics.risk.reidentification import HIGHEST, SMALLEST
+
+    known = [one.smallest for one in verdicts if one.smallest]
+    if known:
+        say(f"{SMALLEST}: {known[0]:,}; {HIGHEST}: {percent(1 / known[0])}.")
 
 
 def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:

@@ -256,17 +256,26 @@ class BlockGenerator:
         return out[random.permutation(rows)]
 
 
-def generator(grid: Grid, offsets: tuple[int, ...]) -> BlockGenerator:
-    """The generator of a grid over (row, part); ``offsets``: where each column's parts begin."""
+def generator(
+    grid: Grid, offsets: tuple[int, ...], drawn: NDArray[np.bool_] | None = None
+) -> BlockGenerator:
+    """The generator of a grid over (row, part).
+
+    Args:
+        grid: over rows and parts.
+        offsets: where each column's parts begin.
+        drawn: per part, whether it may be drawn; all may where it is None.
+    """
     met = grid.matrix()
     part_group, counts = grid.partition[1], grid.marginals[1]
     totals = np.maximum(met.sum(axis=0), 1)
     weight = met[:, part_group] * (counts / totals[part_group])
     chances = []
     for low, high in itertools.pairwise(offsets):
-        raw = weight[:, low:high].astype(np.float64)
+        may = np.ones(high - low) if drawn is None else drawn[low:high].astype(np.float64)
+        raw = weight[:, low:high] * may
         empty = raw.sum(axis=1) == 0
-        raw[empty] = counts[low:high]  # a group that meets no part of the column: the margin
+        raw[empty] = counts[low:high] * may  # a group that meets no part of the column: the margin
         chances.append(raw / raw.sum(axis=1, keepdims=True))
     return BlockGenerator(grid.sizes(0), tuple(chances))
 

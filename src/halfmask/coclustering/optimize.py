@@ -94,6 +94,9 @@ def _partitions(variable: Variable) -> Iterator[NDArray[np.int32]]:
 
 SMALL = MERGE_LIMIT // 4  # variables up to this many values start with every value apart
 _SWEEPS = 40
+_FEW = 9  # parts that values are thrown into anew, fewer than this
+_TUPLES = 24_000  # distinct tuples that a round works through; small tables get more turns for it
+_TURNS = 24  # at most
 TARGETS = (0.85, 1.0, 1.0, 1.15)  # parts after a split and merge, against those before
 
 
@@ -189,6 +192,25 @@ def reset(search: GridSearch, partition: GridPartition) -> GridPartition:
     return partition
 
 
+def restart(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Throw values into few parts at random and let the variables wander against each other.
+
+    Sparse tables need it: merged from single values, parts that share no cell are never found.
+    """
+    random = search.random
+    few = tuple(
+        fine(search, side, int(random.integers(2, _FEW)))
+        if search.numeric(side)
+        else random.integers(0, int(random.integers(2, _FEW)), len(assigned)).astype(np.int32)
+        for side, assigned in enumerate(partition)
+    )
+    found: GridPartition = tuple(compact(side) for side in few)
+    for heat in (2.0, 1.0, 0.5):
+        for side in _movable(search, found):
+            found = search.anneal(side, found, heat, _SWEEPS)
+    return found
+
+
 def merge_again(search: GridSearch, side: int, partition: GridPartition) -> GridPartition:
     """Take all variables but ``side`` to fine partitions and merge them back."""
     apart = tuple(
@@ -252,12 +274,14 @@ START_PARTS = ((8, 16), (24, 40), (64, 96), (160, 256), (400, 640))
 _SMALL: tuple[tuple[Move, Move], ...] = (
     (resplit, reheat),
     (shake, reset),
+    (restart, restart),
 )
 _LARGE: tuple[tuple[Move, Move], ...] = (
     (resplit, reheat),
     (resplit, resplit),
 )
 _GAIN = 1e-9
+ROUNDS = 1  # the effort of every caller that does not say another
 
 
 def cocluster(
@@ -265,7 +289,7 @@ def cocluster(
     *,
     criterion: CriterionForm = "published",
     seed: int = 0,
-    rounds: int = 8,
+    rounds: int = ROUNDS,
     time_limit: float | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Grid:
@@ -275,7 +299,8 @@ def cocluster(
         observations: counted tuples of at least two variables.
         criterion: the form of the cost, ``"published"`` or ``"khiops11"``.
         seed: the source of all random choices.
-        rounds: how often the best grid is left and searched anew.
+        rounds: how often the best grid is left and searched anew; small tables up to 24 times as
+            often.
         time_limit: seconds after which the best grid so far is returned; what is found then
             depends on the machine's speed.
         progress: called with the round and the best cost after each round, the starts being 0.
@@ -312,16 +337,22 @@ def _search(
     """The starts and then the rounds, two searches side by side."""
     large = max(search.criterion.observations.sizes) > SMALL
     kinds = _LARGE if large else _SMALL
+    turns = 1
+    if not large:
+        turns = max(1, min(_TURNS, _TUPLES // len(search.criterion.observations.weights)))
     with ThreadPoolExecutor(2) as pool:
         best = _search_starts(search, pool)
         for number in range(rounds + 1):
             if progress is not None:
                 progress(number, best[0])
-            if number == rounds or search.late:
+            if number == rounds:
                 break
-            moves = kinds[number % len(kinds)]
-            found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
-            best = _better(best, found)
+            for turn in range(number * turns, (number + 1) * turns):
+                if search.late:
+                    return best
+                moves = kinds[turn % len(kinds)]
+                found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
+                best = _better(best, found)
     return best
 
 

@@ -22,14 +22,14 @@ import math
 import time
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Observations, Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import ROUNDS, cocluster
 from halfmask.coclustering.search import GridSearch
 from halfmask.errors import InputError, ParameterError
 from halfmask.table.hierarchies.parse import INTERVALS
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.criterion import GridPartition
+    from halfmask.coclustering.criterion import CriterionForm, GridPartition
     from halfmask.coclustering.grid import Grid
     from halfmask.table.table import Table
 
@@ -122,14 +122,42 @@ def _short(values: NDArray[np.float64], bound: float, *, whole: bool) -> float:
 
 
 def equal_frequency(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
-    """Intervals that hold about as many rows each (quantiles, equal bounds joined)."""
+    """Intervals that hold about as many rows each (quantiles).
+
+    Where quantiles coincide, values that more than a part's share of the rows hold are parts of
+    their own, and the other rows are cut at their own quantiles.
+    """
     _require(numbers, parts)
-    values = np.unique(numbers)
+    values, counts = np.unique(numbers, return_counts=True)
+    bounds = _quantile_bounds(numbers, values, parts)
+    if len(bounds) == parts + 1:
+        return _cuts(bounds)
+    heavy = counts * parts >= len(numbers)
+    left = max(2, parts - int(heavy.sum()))
+    others = numbers[~np.isin(numbers, values[heavy])]
+    heavy |= (counts * left * 2 >= len(others)) & (counts > 1)  # half of what an interval holds
+    inner: dict[int, float] = {}
+    if len(others):
+        between = _quantile_bounds(others, np.unique(others), left)[1:-1]
+        after = np.searchsorted(values, between, side="right") - 1
+        inner = dict(zip(after.tolist(), between.tolist(), strict=True))
+    for place in np.flatnonzero(heavy).tolist():
+        inner[place] = float(values[place])
+        if place and not heavy[place - 1]:
+            inner[place - 1] = float(values[place - 1] + values[place]) / 2
+    ends = [inner[place] for place in sorted(inner) if 0 <= place < len(values) - 1]
+    return _cuts(np.array([values[0], *ends, values[-1]]))
+
+
+def _quantile_bounds(
+    numbers: NDArray[np.float64], values: NDArray[np.float64], parts: int
+) -> NDArray[np.float64]:
+    """The quantiles of ``numbers``, equal ones joined."""
     bounds = np.quantile(numbers, np.linspace(0, 1, parts + 1))
     place = np.minimum(np.searchsorted(values, bounds), len(values) - 1)
     above, below = values[place], values[np.maximum(place - 1, 0)]
     close = above - bounds <= _NOISE * (above - below)  # a value, but for the last digits
-    return _cuts(np.unique(np.where(close, above, bounds)))
+    return np.asarray(np.unique(np.where(close, above, bounds)))
 
 
 def equal_width(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
@@ -328,6 +356,14 @@ def cut_column(table: Table, name: str, cuts: IntervalCuts) -> ColumnParts:
     )
 
 
+def require_cuts(bins: object, intervals: object) -> None:
+    """Refuse what is no rule for cutting numbers."""
+    if intervals not in INTERVALS:
+        raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
+        raise ParameterError("bins", bins, "a whole number of 2 or more")
+
+
 def melt(
     table: Table,
     names: Sequence[str],
@@ -336,10 +372,7 @@ def melt(
     intervals: IntervalRule = "equal-frequency",
 ) -> Melted:
     """Melt the columns ``names`` into observations of (row, part)."""
-    if intervals not in INTERVALS:
-        raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
-    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
-        raise ParameterError("bins", bins, "a whole number of 2 or more")
+    require_cuts(bins, intervals)
     if not names:
         raise InputError("There is no column to co-cluster: declare at least one as quasi.")
     require_known(names, table.arrow.column_names)
@@ -413,8 +446,9 @@ def cocluster_columns(
     *,
     bins: int = 10,
     intervals: IntervalRule = "equal-frequency",
+    criterion: CriterionForm = "published",
     seed: int = 0,
-    rounds: int = 2,
+    rounds: int = ROUNDS,
     time_limit: float | None = None,
 ) -> tuple[Melted, Grid]:
     """Melt columns into (row, part), and the grid that was found.
@@ -424,15 +458,15 @@ def cocluster_columns(
         names: the columns.
         bins: how many intervals numbers are (first) cut into.
         intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``.
+        criterion: the form of the cost.
         seed: of the co-clustering.
         rounds: of each co-clustering.
         time_limit: seconds for all of it.
     """
     melted = melt(table, names, bins=bins, intervals=intervals)
     again = names if intervals == "modl" else ()
-    return cocluster_melted(
-        table, melted, again=again, seed=seed, rounds=rounds, time_limit=time_limit
-    )
+    effort: dict[str, Any] = {"seed": seed, "rounds": rounds, "time_limit": time_limit}
+    return cocluster_melted(table, melted, again=again, criterion=criterion, **effort)
 
 
 def cocluster_melted(
@@ -440,13 +474,15 @@ def cocluster_melted(
     melted: Melted,
     *,
     again: Collection[str] = (),
+    criterion: CriterionForm = "published",
     seed: int = 0,
-    rounds: int = 2,
+    rounds: int = ROUNDS,
     time_limit: float | None = None,
 ) -> tuple[Melted, Grid]:
     """Co-cluster what is melted; numbers of the columns ``again`` are cut anew where it helps."""
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
-    grid = cocluster(melted.observations, seed=seed, rounds=rounds, time_limit=time_limit)
+    effort: dict[str, Any] = {"criterion": criterion, "seed": seed, "rounds": rounds}
+    grid = cocluster(melted.observations, time_limit=time_limit, **effort)
     cut = {column.name for column in melted.columns if column.cuts is not None}
     for _ in range(_PASSES if cut.intersection(again) else 0):
         left = deadline - time.monotonic()
@@ -454,7 +490,7 @@ def cocluster_melted(
             break
         finer = recut(table, melted, grid.partition[0], again)
         limit = None if time_limit is None else left
-        found = cocluster(finer.observations, seed=seed, rounds=rounds, time_limit=limit)
+        found = cocluster(finer.observations, time_limit=limit, **effort)
         if found.level <= grid.level:
             break
         melted, grid = finer, found

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.hierarchy import by_appearance, hierarchy, merge
+from halfmask.coclustering.independence import dependent_columns
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.prepare import as_numbers, cocluster_melted, column_parts, melt_columns
 from halfmask.errors import HierarchyError
@@ -261,7 +262,6 @@ def thin(tree: ColumnTree, limit: int) -> ColumnTree:
 
 
 MAX_VALUES = 500  # a nominal column with more values gets no groups
-_ROUNDS = 0  # the starts alone: trees change little after them
 
 
 def build_automatic(table: Table) -> Table:
@@ -299,10 +299,15 @@ def find_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBu
     open_columns = [name for name in wanted if name in usable]
     if open_columns:
         _require_two(usable, open_columns)
+        # Skewed columns look like structure to rows x parts even where they are independent.
+        bound = dependent_columns({name: parts.codes for name, parts in usable.items()})
+        if not bound.intersection(open_columns):
+            raise HierarchyError(_no_structure(open_columns, len(table)))
+        out.update({name: Flat() for name in open_columns if name not in bound})
+        usable = {name: parts for name, parts in usable.items() if name in bound}
+        open_columns = [name for name in open_columns if name in bound]
         again = [name for name in open_columns if wanted[name].intervals == "modl"]
-        melted, grid = cocluster_melted(
-            table, melt_columns(list(usable.values())), again=again, rounds=_ROUNDS
-        )
+        melted, grid = cocluster_melted(table, melt_columns(list(usable.values())), again=again)
         if not grid.informative:
             raise HierarchyError(_no_structure(open_columns, len(table)))
         trees = column_trees(hierarchy(grid), melted)

@@ -22,7 +22,6 @@ Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -31,7 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from halfmask.dp.domain import Bins, Values
-from halfmask.errors import ParameterError, PrivacyError, SchemaError
+from halfmask.errors import ParameterError, PrivacyError
+from halfmask.table.codebook import read_codebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -313,23 +313,15 @@ def declared_domains(schema: Schema) -> dict[str, object]:
     return found
 
 
-def given_domains(domains: Mapping[str, object] | str | PathLike[str] | None) -> dict[str, object]:
-    """Domains as given, or as a TOML file states them: ``sex = ["f", "m"]``."""
+def given_domains(
+    domains: Mapping[str, object] | str | PathLike[str] | None, columns: Sequence[str] = ()
+) -> dict[str, object]:
+    """Domains as given, or as a codebook states them, of which only ``columns`` matter."""
     if domains is None or isinstance(domains, Mapping):
         return dict(domains or {})
-    try:
-        return tomllib.loads(Path(domains).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        name = Path(domains).name
-        why = (
-            f"There is no file {name!r} of domains"
-            if isinstance(error, FileNotFoundError)
-            else f"The domains cannot be read from {name!r}"
-        )
-        raise SchemaError(
-            f'{why}: give a TOML file with a line for each column, such as city = ["Lille", '
-            '"Nice"] or age = { low = 0, high = 110 }.'
-        ) from error
+    found = read_codebook(Path(domains))
+    listed = Path(domains).suffix.lower() != ".toml"
+    return {n: d for n, d in found.items() if n in columns or not (listed and columns)}
 
 
 _GRID = 10**9  # of an epsilon that is computed from rho, rounded up

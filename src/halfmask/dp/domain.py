@@ -2,13 +2,19 @@
 
 Values outside a domain are moved by a fixed public rule, since a refusal would itself tell that a
 row exists: numbers go to the nearest interval; other values go to the declared ``other``, else to
-the missing value where it is declared, else to the first declared value.
+the missing value where it is declared, else to the first declared value or interval.
+
+The types of what leaves follow from the declaration too. The type that a file's column was read as
+depends on its rows: one ``37.5`` or ``unknown`` among whole numbers changes it.
 """
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.names import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,10 +72,16 @@ class Values:
         return np.fromiter(found, np.int32, len(column))
 
     def decode(
-        self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType
+        self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType | None = None
     ) -> pa.Array:
-        """The values of ``codes``."""
+        """The values of ``codes``, of the type ``kind``; by default of the declared type.
+
+        Raises:
+            ArrowInvalid: the declared values are of several types, or not of ``kind``.
+        """
         del random
+        if kind is None:
+            return pa.array(self.values).take(pa.array(codes))
         texts = pa.array([_key(value) for value in self.values], pa.string())
         found = texts.take(pa.array(codes))
         if pa.types.is_dictionary(kind):
@@ -83,12 +96,15 @@ class Bins:
     Attributes:
         edges: ascending; one more than intervals.
         missing: whether the missing value is possible; it is the last code.
-        integer: whether the values are whole numbers, so that drawn ones are too.
+        integer: whether the values are whole numbers, so that drawn ones are too. By default they
+            are where every bound is declared as a whole number: ``0`` and not ``0.0``.
+        date: whether edges are days since 1970; then dates are drawn.
     """
 
     edges: tuple[float, ...]
     missing: bool = False
     integer: bool = False
+    date: bool = False
 
     def __post_init__(self) -> None:
         pairs = zip(self.edges, self.edges[1:], strict=False)
@@ -105,6 +121,7 @@ class Bins:
         *,
         missing: bool = False,
         integer: bool = False,
+        date: bool = False,
     ) -> Bins:
         """``count`` intervals of equal width from ``low`` to ``high``."""
         if count > MOST_VALUES:
@@ -112,7 +129,9 @@ class Bins:
         if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
             raise ParameterError("bounds", f"{low} to {high}", "low below high, 1 or more bins")
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
-        return cls(edges, missing, integer)
+        if date:  # whole days
+            edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
+        return cls(edges, missing, integer, date)
 
     def __len__(self) -> int:
         return len(self.edges) - 1 + self.missing
@@ -120,31 +139,32 @@ class Bins:
     @property
     def labels(self) -> list[str | None]:
         """The intervals as text, such as ``[20, 40)``."""
-        pairs = list(zip(self.edges, self.edges[1:], strict=False))
-        found: list[str | None] = [f"[{low:g}, {high:g})" for low, high in pairs[:-1]]
-        found.append("[{:g}, {:g}]".format(*pairs[-1]))
+        edges = [_day(edge) if self.date else f"{edge:g}" for edge in self.edges]
+        pairs = list(pairwise(edges))
+        found: list[str | None] = [f"[{low}, {high})" for low, high in pairs[:-1]]
+        found.append("[{}, {}]".format(*pairs[-1]))
         return [*found, None] if self.missing else found
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code; what is no number counts as missing."""
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            raise SchemaError("A column with bounds holds text: declare its values instead.")
-        # Not safe: a whole number beyond 2**53 would fail, and so tell that such a row exists.
-        plain = pc.cast(column, pa.float64(), safe=False)
-        numbers = pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False)
+        numbers = _days(column) if self.date else _numbers(column)
         last = len(self.edges) - 2
         codes = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
         return np.where(np.isnan(numbers), last + 1 if self.missing else 0, codes).astype(np.int32)
 
     def decode(
-        self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType
+        self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType | None = None
     ) -> pa.Array:
-        """A number drawn evenly from each code's interval."""
+        """A number drawn evenly from each code's interval; whole where declared, or of ``kind``."""
         absent = codes >= len(self.edges) - 1
         at = np.where(absent, 0, codes)
         edges = np.asarray(self.edges)
         low, high = edges[at], edges[at + 1]
-        if self.integer or pa.types.is_integer(kind):
+        if self.date:
+            days = random.integers(low.astype(np.int64), np.maximum(high, low + 1).astype(np.int64))
+            drawn_days = pa.array(days.astype(np.int32), mask=absent).cast(pa.date32())
+            return drawn_days if kind is None else drawn_days.cast(kind)
+        if self.integer or (kind is not None and pa.types.is_integer(kind)):
             first = np.ceil(low).astype(np.int64)
             stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))
             drawn = random.integers(first, np.maximum(stop.astype(np.int64), first + 1))
@@ -183,51 +203,91 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
             parts["values"] = (*parts["values"], *extra)
             return Values(**parts)
         if "edges" in parts:
-            parts["edges"] = tuple(float(edge) for edge in parts["edges"])
-            return Bins(**parts)
-        count = parts.pop("bins")
-        return Bins.even(parts.pop("low"), parts.pop("high"), count, **parts)
+            dated = any(_is_date(edge) for edge in parts["edges"])
+            parts.setdefault("integer", all(isinstance(edge, int) for edge in parts["edges"]))
+            parts["edges"] = tuple(_number(edge) for edge in parts["edges"])
+            return Bins(date=dated, **parts)
+        count, low, high = parts.pop("bins"), parts.pop("low"), parts.pop("high")
+        if _is_date(low) or _is_date(high):
+            return Bins.even(_number(low), _number(high), count, date=True, **parts)
+        parts.setdefault("integer", isinstance(low, int) and isinstance(high, int))
+        return Bins.even(low, high, count, **parts)
     except ParameterError:
         raise
     except (KeyError, TypeError, ValueError):
         raise SchemaError(
-            f"The domain of column {name!r} lacks something: give values (of dates too), or edges, "
-            "or low, high and bins, all of them numbers."
+            f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
+            "and bins, all of them numbers, or dates such as 2000-12-31."
         ) from None
+
+
+def _is_date(bound: object) -> bool:
+    """Whether a bound is a date, or a text that writes one."""
+    if isinstance(bound, str):
+        try:
+            datetime.date.fromisoformat(bound)
+        except ValueError:
+            return False
+        return True
+    return isinstance(bound, datetime.date)
+
+
+def _number(bound: Any) -> float:
+    """A bound as a number; a date as days since 1970."""
+    if not _is_date(bound):
+        return float(bound)
+    day = datetime.date.fromisoformat(bound) if isinstance(bound, str) else bound
+    if isinstance(day, datetime.datetime):
+        day = day.date()
+    return float((day - _FIRST_DAY).days)
+
+
+def _day(days: float) -> str:
+    return str(_FIRST_DAY + datetime.timedelta(days))
+
+
+_FIRST_DAY = datetime.date(1970, 1, 1)
+_BINS = 20  # of a range for which nobody says how many
+
+
+def _with_bins(declared: object) -> object:
+    """The same, where a range without a number of intervals has the usual one."""
+    if not isinstance(declared, Mapping) or not {"low", "high"} <= set(declared):
+        return declared
+    return {"bins": _BINS, **declared}
 
 
 def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> dict[str, Domain]:
     """The domain of each column; a missing one is an error that says how to give it."""
-    faults = [
-        f"Column {name!r} has no public domain: give domains={{{name!r}: [values ...]}} or "
-        f'{{{name!r}: {{"low": ..., "high": ..., "bins": ...}}}}, or declare domain in the schema. '
-        "It must be known without looking at the rows."
-        for name in columns
-        if name not in declared
-    ]
+    silent = [name for name in columns if name not in declared]
+    faults = []
+    if silent:
+        one = len(silent) == 1
+        faults.append(
+            f"Column{'' if one else 's'} {listed([repr(name) for name in silent])} "
+            f"{'has' if one else 'have'} no public domain, that is values or bounds known without "
+            "looking at the rows. Give a codebook (--domains codebook.csv or .toml; domains= in "
+            "Python), or domain in the schema: `halfmask describe FILE --public` writes one that "
+            "asks for what it cannot know."
+        )
     faults += [
         f"Domain {name!r} is no column of the table." for name in declared if name not in columns
     ]
     if faults:
         raise SchemaError(*faults)
-    return {name: domain_of(name, declared[name]) for name in columns}
+    return {name: domain_of(name, _with_bins(declared[name])) for name in columns}
 
 
-def require_fitting(
-    table: Table, domains: Mapping[str, Domain], random: np.random.Generator
-) -> None:
-    """Refuse domains that a column's type cannot hold; types are public, rows are not read."""
+def require_fitting(domains: Mapping[str, Domain]) -> None:
+    """Refuse domains of which no column can be made; neither rows nor their types are looked at."""
     faults = []
     for name, domain in domains.items():
-        kind = table.arrow.schema.field(name).type
         try:
-            domain.decode(np.arange(len(domain)), random, kind)
-            if isinstance(domain, Bins):
-                domain.encode(pa.array([], kind))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaError):
+            domain.decode(np.arange(len(domain)), np.random.default_rng(0))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             faults.append(
-                f"The domain of column {name!r} does not fit its type {kind}: list values of that "
-                "type, or give bounds for numbers only."
+                f"The domain of column {name!r} lists values of several types: write all of them "
+                "as numbers, all as dates or all as text."
             )
     if faults:
         raise SchemaError(*faults)
@@ -248,8 +308,53 @@ def _keys(column: pa.Array) -> Iterator[object]:
             yield value
 
 
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d+)?", re.ASCII)
+
+
 def _key(value: object) -> object:
-    """Values that print alike are the same, so that 1, 1.0 and "1" meet, whatever the file said."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return None if value is None else str(value)
+    """Values that mean the same are the same, so that 1, 1.0 and "1" meet.
+
+    Whether a file's column was read as numbers, times, truth values or text depends on its other
+    rows; what a value is known by must not.
+    """
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    text = str(value)
+    if text in ("True", "False"):
+        return text.lower()
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        whole = abs(number) < _EXACT and number.is_integer()
+        return str(int(number)) if whole else (text if abs(number) >= _EXACT else repr(number))
+    moment = _MOMENT.fullmatch(text)
+    if moment is None:
+        return text
+    day, minute, second, rest = moment.groups()
+    digits = (rest or "").rstrip("0").rstrip(".")
+    clock = f"{minute}{second or ':00'}{digits}"
+    return day if clock == "00:00:00" else f"{day} {clock}"
+
+
+_EXACT = 2.0**53
+
+
+def _numbers(column: pa.Array) -> NDArray[np.float64]:
+    """The values as numbers; NaN where one is none, whatever type the column was read as."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        # Not safe: a whole number beyond 2**53 would fail, and so tell that such a row exists.
+        plain = pc.cast(column, pa.float64(), safe=False)
+        return np.asarray(pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False))
+    texts = [str(key) if key is not None else "" for key in _keys(column)]
+    found = [float(text) if _NUMBER.fullmatch(text) else np.nan for text in texts]
+    return np.array(found, dtype=np.float64)
+
+
+def _days(column: pa.Array) -> NDArray[np.float64]:
+    """The values as days since 1970; NaN where one is no date, whatever the column was read as."""
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        days = pc.cast(pc.cast(column, pa.date32(), safe=False), pa.int32())
+        plain = pc.cast(days, pa.float64())
+        return np.asarray(pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False))
+    texts = [str(key)[:10] if key is not None else "" for key in _keys(column)]
+    return np.array([_number(text) if _is_date(text) else np.nan for text in texts], np.float64)

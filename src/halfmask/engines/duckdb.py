@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+import pyarrow as pa
 
 from halfmask.engines import single_pass
 from halfmask.engines.request import any_digits, refusal
@@ -16,10 +19,9 @@ from halfmask.errors import EngineError, EngineUnavailableError, InputError, Que
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.engines.request import Request
+    from halfmask.engines.request import GroupMeasure, Request
 
 
 WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
@@ -42,12 +44,16 @@ class DuckDB(SqlEngine):
         self._attached = attached
         self._connection = connection if connection is not None else _connect()
         self._brought: list[str] = []
+        self._types: dict[str, dict[str, pa.DataType]] = {}
+        self._written: tuple[Request, Request] | None = None
         self.given = tuple(tables or ())
         for name, rows in (tables or {}).items():
             self._bring(name, rows)
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
+        if table in self._types:
+            return dict(self._types[table])
         # Only what is listed: DuckDB would also take the name of a file or of a Python variable.
         # And of an attached file only its own tables, not those of others in this process.
         listed = (
@@ -62,9 +68,12 @@ class DuckDB(SqlEngine):
         relation = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0")  # noqa: S608
         wide = [str(kind) in WIDE for kind in relation.types]
         found = relation.to_arrow_table().schema
-        return {
+        types = {
             field.name: any_digits() if wide[i] else field.type for i, field in enumerate(found)
         }
+        if brought and table in self._brought:  # rows in memory stay as they are
+            self._types[table] = types
+        return dict(types)
 
     def run(self, query: exp.Expr) -> pa.Table:
         """Run one query."""
@@ -85,7 +94,14 @@ class DuckDB(SqlEngine):
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return single_pass.collect(self, request)
+        return single_pass.collect(self, self._written_request(request))
+
+    def measure(
+        self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
+    ) -> pa.Table:
+        """Measure the rows of each place."""
+        named = tuple(replace(m, expression=written(m.expression)) for m in measures)
+        return super().measure(self._written_request(request), places, named)
 
     def queries(self, request: Request) -> list[exp.Select]:
         """The queries behind ``collect``."""
@@ -99,7 +115,15 @@ class DuckDB(SqlEngine):
         counted: tuple[exp.Expr, ...],
     ) -> pa.Table:
         """Count the rows of each place for which the splits are the same."""
-        return single_pass.parts(self, request, places, splits, counted)
+        request, splits = self._written_request(request), tuple(map(written, splits))
+        return single_pass.parts(self, request, places, splits, tuple(map(written, counted)))
+
+    def trace(
+        self, request: Request, places: pa.Table, columns: Mapping[str, exp.Expr]
+    ) -> pa.Table:
+        """The rows behind each place."""
+        named = {name: written(column) for name, column in columns.items()}
+        return super().trace(self._written_request(request), places, named)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""
@@ -136,6 +160,12 @@ class DuckDB(SqlEngine):
             for name in self._brought:
                 self._connection.unregister(name)
 
+    def _written_request(self, request: Request) -> Request:
+        """The request with its expressions written out; several queries are made of each."""
+        if self._written is None or self._written[0] is not request:
+            self._written = request, write_request(request)
+        return self._written[1]
+
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):
             quoted, path = name.replace('"', '""'), rows.replace("'", "''")
@@ -144,6 +174,34 @@ class DuckDB(SqlEngine):
         else:
             self._connection.register(name, rows)
             self._brought.append(name)
+            self._types.pop(name, None)
+
+
+def written(node: exp.Expr) -> exp.Expr:
+    """An expression as its text: to write it anew for each query costs more than a small query."""
+    from sqlglot import exp
+
+    return exp.Var(this=node.sql(dialect="duckdb"))
+
+
+def write_request(request: Request) -> Request:
+    """A request in which every expression is its text."""
+    source = request.source.copy()
+    for clause, name in [(source.args.get("where"), "this")] + [
+        (join, "on") for join in source.args.get("joins") or []
+    ]:
+        if clause is not None and clause.args.get(name) is not None:
+            clause.set(name, written(clause.args[name]))
+    demands = request.demands
+    return replace(
+        request,
+        source=source,
+        keys=tuple(replace(k, expression=written(k.expression)) for k in request.keys),
+        demands=demands and (written(demands[0]), written(demands[1])),
+        person=request.person and written(request.person),
+        tests=tuple(replace(t, expression=written(t.expression)) for t in request.tests),
+        states=tuple(replace(s, expression=written(s.expression)) for s in request.states),
+    )
 
 
 def open_database(path: str) -> DuckDB:
@@ -171,8 +229,19 @@ def open_database(path: str) -> DuckDB:
     return DuckDB(connection=connection, attached=name)
 
 
+# DuckDB gives them back as they are.
+_LASTING = {
+    *(pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32()),
+    *(pa.timestamp("us"), pa.decimal128(38, 0)),
+}
+
+
 def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
     """Run a query over published rows only (named ``published``), for every engine."""
+    plain = _plain_columns(query)
+    if plain is not None and all(kind in _LASTING for kind in rows.schema.types):
+        rows = rows.sort_by("hm_order").select([name for name, _ in plain])
+        return rows.rename_columns([shown for _, shown in plain])
     engine = DuckDB({"published": rows})
     try:
         return engine.run(query)
@@ -183,6 +252,19 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
         ) from None
     finally:
         engine.close()
+
+
+def _plain_columns(query: exp.Expr) -> list[tuple[str, str]] | None:
+    """The columns of a query that only chooses and names them, in the usual order; else None."""
+    from sqlglot import exp
+
+    more = {name for name, part in query.args.items() if part} - {"expressions", "from_", "order"}
+    ordered = query.args.get("order")
+    order = [part.this.name for part in ordered.expressions] if ordered is not None else []
+    chosen = [(item.unalias(), item.alias_or_name) for item in query.expressions]
+    if more or order != ["hm_order"] or any(type(node) is not exp.Column for node, _ in chosen):
+        return None
+    return [(node.name, shown) for node, shown in chosen]
 
 
 def _connect() -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -114,10 +115,10 @@ def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.
     if real:
         small = exp.LT(this=exp.Abs(this=value.copy()), expression=_double(MOST_REAL))
         steps = exp.Div(this=value.copy(), expression=_double(width), typed=True)
-        start = exp.cast(exp.Floor(this=steps), "double") * _double(width)
+        start = cast_to(exp.Floor(this=steps), "double") * _double(width)
         return exp.Case().when(small, start)
     size = _number(width)
-    number = exp.cast(value.copy(), "bigint") if whole else value.copy()
+    number = cast_to(value.copy(), "bigint") if whole else value.copy()
     rest = exp.Mod(
         this=exp.paren(exp.Mod(this=number.copy(), expression=size) + size.copy()),
         expression=size.copy(),
@@ -140,8 +141,19 @@ def lower_edge(value: Any, width: int) -> int | None:
     return floor(Fraction(value) / width) * width
 
 
+def cast_to(node: exp.Expr, kind: str) -> exp.Expr:
+    """A cast of a new expression, which is not copied."""
+    return exp.Cast(this=node, to=_data_type(kind).copy())
+
+
+@cache
+def _data_type(kind: str) -> exp.DataType:
+    """A kind of values as SQL writes it, parsed once."""
+    return exp.DataType.build(kind)
+
+
 def _double(value: float) -> exp.Expr:
-    return exp.cast(exp.Literal.number(repr(float(value))), "double")
+    return cast_to(exp.Literal.number(repr(float(value))), "double")
 
 
 def _climbed(rule: Climb, value: exp.Expr) -> exp.Expr:
@@ -341,7 +353,7 @@ def _totals(i: int, part: BoundedTerm) -> list[exp.Expr]:
 
 
 def _whole(total: exp.Expr) -> exp.Expr:
-    return exp.cast(exp.Coalesce(this=total, expressions=[exp.Literal.number(0)]), "bigint")
+    return cast_to(exp.Coalesce(this=total, expressions=[exp.Literal.number(0)]), "bigint")
 
 
 def _named(node: exp.Expr, name: str) -> exp.Expr:

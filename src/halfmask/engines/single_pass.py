@@ -89,7 +89,9 @@ def _bounded_parts(
     needed = ["needed", *(f"need{i}" for i in range(len(counted)))]
     query = exp.select(
         *grouped,
-        exp.alias_(exp.cast(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True),
+        exp.alias_(
+            levels.cast_to(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True
+        ),
         *(
             exp.alias_(_bits(_united(sql.column(f"b{i}", "b"))), f"d{i}")
             for i in range(len(counted))
@@ -163,7 +165,7 @@ def _united(bits: exp.Expr) -> exp.Expr:
 
 
 def _bits(filled: exp.Expr) -> exp.Expr:
-    number = exp.cast(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
+    number = levels.cast_to(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
     return exp.Coalesce(this=number, expressions=[exp.convert(0)])
 
 

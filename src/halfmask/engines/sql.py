@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
-from halfmask.engines.levels import join_groups, rows_by_level, tally_query
+from halfmask.engines.levels import cast_to, join_groups, rows_by_level, tally_query
 from halfmask.engines.request import Engine
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def parts_query(
         grouped = _select(*map(column, keys), exp.alias_(number, "n"))
         grouped = grouped.from_(rows.subquery("a", copy=False), copy=False)
         rows = grouped.group_by(*map(column, keys), copy=False)
-        number = exp.cast(exp.Sum(this=column("n", "b")), "bigint")
+        number = cast_to(exp.Sum(this=column("n", "b")), "bigint")
     distinct = [
         exp.alias_(exp.Count(this=exp.Distinct(expressions=[column(f"d{i}", "b")])), f"d{i}")
         for i in range(len(counted))
@@ -191,7 +191,7 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
     inner = inner.group_by(*map(column, names), column("v0"), copy=False)
     outer = _select(
         *map(column, names),
-        exp.alias_(exp.cast(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
+        exp.alias_(cast_to(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
         *_demand_columns(request),
         exp.alias_(exp.Count(this=column("v0")), "t0_n"),
         exp.alias_(engine.capped(column("v0"), request.tests[0].cap), "t0_values"),
@@ -258,7 +258,7 @@ def _partial(i: int, state: AggregateState) -> list[exp.Expr]:
 def _total(i: int, state: AggregateState) -> list[exp.Expr]:
     part = column(f"p{i}")
     if state.kind == "count":
-        return [exp.alias_(exp.cast(exp.Sum(this=part), "bigint"), f"s{i}")]
+        return [exp.alias_(cast_to(exp.Sum(this=part), "bigint"), f"s{i}")]
     return [exp.alias_(_exact(state, _aggregate(state.kind, part)), f"s{i}")]
 
 
@@ -272,14 +272,14 @@ def _exact(state: AggregateState, total: exp.Expr) -> exp.Expr:
     if state.kind != "sum":
         return total
     if state.of in ("integer", "boolean"):
-        return exp.cast(total, "decimal(38, 0)")
-    return total if state.of == "decimal" else exp.cast(total, "double")
+        return cast_to(total, "decimal(38, 0)")
+    return total if state.of == "decimal" else cast_to(total, "double")
 
 
 def bounded(value: exp.Expr) -> exp.Expr:
     """A number whose square can be added up; what lies beyond, and NaN, count as the limit."""
-    number = exp.cast(value.copy(), "double")
-    high, low = (exp.cast(exp.Literal.number(end), "double") for end in ("1e100", "-1e100"))
+    number = cast_to(value.copy(), "double")
+    high, low = (cast_to(exp.Literal.number(end), "double") for end in ("1e100", "-1e100"))
     case = exp.Case().when(exp.GT(this=number, expression=high), high.copy())
     case = case.when(exp.LT(this=number.copy(), expression=low), low.copy())
     return case.else_(number.copy())

@@ -110,6 +110,8 @@ def _narrow_schema(schema: Schema, names: Sequence[str]) -> Schema:
         schema if read else without_policies(schema),
         columns={name: column for name, column in schema.columns.items() if name in names},
         person=schema.person if schema.person in names else None,
+        household=schema.household if schema.household in names else None,
+        weight=schema.weight if schema.weight in names else None,
     )
     return narrowed(schema, used, names)
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import constants, integers, kernel, narrow, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_intervals(
     starts: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -32,8 +33,8 @@ def best_intervals(
     ``len(level) - 1`` intervals; ``level`` is the cost of each number of intervals.
     """
     size = len(starts) - 1
-    cost = np.empty((size, size))
-    inside = np.zeros(n_cells, np.int64)
+    cost = reals(size * size, 0.0).reshape(size, size)
+    inside = zeros(n_cells)
     for i in range(size):
         total, cell_cost = 0, 0.0
         for j in range(i, size):
@@ -46,9 +47,10 @@ def best_intervals(
         for e in range(starts[i], starts[size]):
             inside[cells[e]] = 0
     limit = min(len(level) - 1, size)
-    best = np.full((limit + 1, size), np.inf)
-    cut = np.zeros((limit + 1, size), np.int32)
-    best[1] = cost[0]
+    best = reals((limit + 1) * size, np.inf).reshape(limit + 1, size)
+    cut = zeros((limit + 1) * size).reshape(limit + 1, size)
+    for j in range(size):
+        best[1, j] = cost[0, j]
     parts, least = 1, best[1, size - 1] + level[1]
     for k in range(2, limit + 1):
         for j in range(k - 1, size):
@@ -58,16 +60,17 @@ def best_intervals(
                     best[k, j], cut[k, j] = here, i
         if best[k, size - 1] + level[k] < least:
             parts, least = k, best[k, size - 1] + level[k]
-    out = np.empty(size, np.int32)
+    out = narrow(size)
     j = size - 1
     for k in range(parts, 0, -1):
         i = cut[k, j]
-        out[i : j + 1] = k - 1
+        for v in range(i, j + 1):
+            out[v] = k - 1
         j = i - 1
     return out, least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def profile(
     starts: NDArray[np.int64],
     order: NDArray[np.int64],
@@ -77,10 +80,9 @@ def profile(
 ) -> tuple[Any, Any, Any]:
     """The counts of each value over ``cells`` (CSR); ``order`` lists the tuples of each value."""
     size = len(starts) - 1
-    out_starts = np.zeros(size + 1, np.int64)
-    out_cells = np.empty(len(order), np.int32)
-    out_counts = np.empty(len(order), np.int64)
-    place = np.full(cells, -1, np.int64)
+    out_starts = zeros(size + 1)
+    out_cells, out_counts = narrow(len(order)), integers(len(order))
+    place = constants(cells, -1)
     filled = 0
     for v in range(size):
         first = filled
@@ -95,29 +97,28 @@ def profile(
             else:
                 out_counts[place[c]] += weights[t]
         out_starts[v + 1] = filled
-    return out_starts, out_cells[:filled].copy(), out_counts[:filled].copy()
+    return out_starts, out_cells[:filled], out_counts[:filled]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
     """Log C(count + held - 1, held - 1) + log count! in its short form."""
     return lf[count + held - 1] - lf[held - 1] if held > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
     """What a value with ``w`` observations adds to the cost of a part's own counts."""
     return lf[count + held + w] - lf[held] + lf[held - 1] - lf[count + held - 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tally(
     starts: Any, cells: Any, counts: Any, part: Any, room: int, n_cells: int
 ) -> tuple[Any, Any, Any]:
     """(cells, parts) the counts of values that have a part; per part its count and its values."""
-    inside = np.zeros((n_cells, room), np.int64)
-    total = np.zeros(room, np.int64)
-    held = np.zeros(room, np.int64)
+    inside = zeros(n_cells * room).reshape(n_cells, room)
+    total, held = zeros(room), zeros(room)
     for v in range(len(part)):
         if part[v] >= 0:
             held[part[v]] += 1
@@ -127,33 +128,34 @@ def _tally(
     return inside, total, held
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weights(starts: Any, counts: Any) -> Any:
     """The observations of each value."""
-    weight = np.zeros(len(starts) - 1, np.int64)
+    weight = zeros(len(starts) - 1)
     for v in range(len(weight)):
         for e in range(starts[v], starts[v + 1]):
             weight[v] += counts[e]
     return weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _logs(inside: Any, parts: int) -> Any:
     """Log(inside + 1): what one more observation brings."""
-    logs = np.zeros(inside.shape)
+    logs = reals(inside.size, 0.0).reshape(inside.shape)
     for c in range(len(inside)):
         for j in range(parts):
             logs[c, j] = np.log(inside[c, j] + 1.0)
     return logs
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _gains(
     cells: Any, counts: Any, first: int, last: int, parts: int, inside: Any, logs: Any, lf: Any,
     gain: Any,
 ) -> None:  # fmt: skip
     """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
-    gain[:parts] = 0.0
+    for j in range(parts):
+        gain[j] = 0.0
     for e in range(first, last):
         c, n = cells[e], counts[e]
         if n == 1:
@@ -164,7 +166,7 @@ def _gains(
                 gain[j] += lf[inside[c, j] + n] - lf[inside[c, j]]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _put(
     cells: Any, counts: Any, first: int, last: int, j: int, sign: int, inside: Any, logs: Any
 ) -> None:
@@ -175,7 +177,7 @@ def _put(
         logs[c, j] = np.log(inside[c, j] + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, logs: Any) -> int:
     """Give the place of the empty part ``a`` to the last one; returns how many parts are left."""
     parts -= 1
@@ -189,7 +191,7 @@ def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, l
     return parts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_values(
     starts: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -213,7 +215,7 @@ def move_values(
     room = len(level) - 1
     inside, total, held = _tally(starts, cells, counts, part, room, n_cells)
     weight, logs = _weights(starts, counts), _logs(inside, parts)
-    gain = np.empty(room)
+    gain = reals(room, 0.0)
     change = 0.0
     for _ in range(sweeps):
         before = change
@@ -263,7 +265,7 @@ def move_values(
     return parts, change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def anneal_values(
     starts: NDArray[np.int64],
     cells: NDArray[np.int32],
@@ -285,7 +287,7 @@ def anneal_values(
     """
     inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
     weight, logs = _weights(starts, counts), _logs(inside, parts)
-    gain = np.empty(parts)
+    gain = reals(parts, 0.0)
     for s in range(len(temperatures)):
         heat = temperatures[s]
         for o in range(len(part)):
@@ -321,7 +323,7 @@ def anneal_values(
     return parts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_values(
     starts: NDArray[np.int64],
     cells: NDArray[np.int32],

@@ -12,21 +12,31 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import (
+    ascend,
+    constants,
+    count_up,
+    integers,
+    kernel,
+    reals,
+    words,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _both(u: int, v: int, lf: NDArray[np.float64]) -> float:
     return lf[u + v] - lf[u] - lf[v] if u > 0 and v > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keys(codes: Any, n: int, mix: Any, skip: int, other: int) -> Any:
     """One number per cell for its place in all variables but ``skip`` and ``other``."""
-    keys = np.zeros(n, np.uint64)
+    keys = words(n)
     for i in range(n):
         key = np.uint64(0)
         for k in range(codes.shape[1]):
@@ -36,28 +46,28 @@ def _keys(codes: Any, n: int, mix: Any, skip: int, other: int) -> Any:
     return keys
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
     """An order of the cells in which equal keys stand together."""
     if dims > 2:
-        return np.argsort(keys, kind="mergesort")
+        return ascend(keys)
     other = 1 - side
     top = 0
     for i in range(len(keys)):
         top = max(top, codes[i, other] + 1)
-    fill = np.zeros(top + 1, np.int64)
+    fill = zeros(top + 1)
     for i in range(len(keys)):
         fill[codes[i, other] + 1] += 1
     for j in range(top):
         fill[j + 1] += fill[j]
-    order = np.empty(len(keys), np.int64)
+    order = integers(len(keys))
     for i in range(len(keys)):
         order[fill[codes[i, other]]] = i
         fill[codes[i, other]] += 1
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_pairs(
     codes: Any,
     counts: Any,
@@ -72,8 +82,8 @@ def first_pairs(
 ) -> None:
     """Fill ``together`` of one variable from all cells."""
     keys = _keys(codes, n, mix, side, -1)
-    order = _grouped(keys, codes[:n], side, codes.shape[1])
-    at = np.zeros(parts, np.int64)
+    order = _grouped(keys, codes, side, codes.shape[1])
+    at = zeros(parts)
     i = 0
     while i < n:
         j = i
@@ -97,18 +107,19 @@ def first_pairs(
         i = j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _more(left: Any, right: Any, x: int, y: int, lf: Any) -> float:
     """What joining x and y gains more once the cells at their left and right are one."""
     apart = _both(left[x], left[y], lf) + _both(right[x], right[y], lf)
     return _both(left[x] + right[x], left[y] + right[y], lf) - apart
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def other_pairs(
     codes: Any,
     counts: Any,
     touched: Any,
+    n: int,
     side: int,
     a: int,
     other: int,
@@ -121,18 +132,17 @@ def other_pairs(
 ) -> None:
     """Update ``together`` of ``other`` for the merge of two parts of ``side``.
 
-    ``touched`` are the cells of both parts.
+    The first ``n`` of ``touched`` are the cells of both parts.
     """
-    n = len(touched)
-    keys = np.zeros(n, np.uint64)
+    keys = words(n)
     for i in range(n):
+        keys[i] = 0
         for k in range(codes.shape[1]):
             if k != side and k != other:
                 keys[i] += np.uint64(codes[touched[i], k] + 1) * mix[k]
-    order = np.argsort(keys, kind="mergesort") if codes.shape[1] > 2 else np.arange(n)
-    left = np.zeros(parts, np.int64)
-    right = np.zeros(parts, np.int64)
-    present = np.empty(n, np.int64)
+    order = ascend(keys) if codes.shape[1] > 2 else count_up(n)
+    left, right = zeros(parts), zeros(parts)
+    present = integers(n)
     i = 0
     while i < n:
         j, m = i, 0
@@ -164,7 +174,7 @@ def other_pairs(
         i = j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def own_pairs(
     codes: Any,
     counts: Any,
@@ -181,12 +191,12 @@ def own_pairs(
 ) -> int:
     """Update ``together`` of ``side`` itself, give b's cells to a; returns how many cells stay."""
     keys = _keys(codes, n, mix, side, -1)
-    order = _grouped(keys, codes[:n], side, codes.shape[1])
+    order = _grouped(keys, codes, side, codes.shape[1])
     if ordered:
         together[a, 0] = 0.0
         if before >= 0:
             together[before, 0] = 0.0
-    drop = np.zeros(n, np.bool_)
+    drop = zeros(n)
     i = 0
     while i < n:
         j = i
@@ -220,13 +230,13 @@ def own_pairs(
             if gone >= 0:
                 if own >= 0:
                     counts[own] += n_b
-                    drop[gone] = True
+                    drop[gone] = 1
                 else:
                     codes[gone, side] = a
         i = j
     kept = 0
     for i in range(n):
-        if not drop[i]:
+        if drop[i] == 0:
             if kept != i:
                 for k in range(codes.shape[1]):
                     codes[kept, k] = codes[i, k]
@@ -238,7 +248,7 @@ def own_pairs(
 _HUGE_GRID = 2.0**30
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _compositions(total: int, cells: float) -> float:
     if cells <= 1.0:
         return 0.0
@@ -247,13 +257,13 @@ def _compositions(total: int, cells: float) -> float:
     return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _neighbours(a: int, b: int, total: Any, lf: Any, shared: float) -> Any:
     """What merging two intervals changes, without the terms that only count parts."""
     return lf[total[a] + total[b]] - lf[total[a]] - lf[total[b]] - shared
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
     """The same for two groups of values."""
     m = held[a] + held[b]
@@ -268,20 +278,27 @@ def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_row(
-    a: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any, value: Any
-) -> None:
+    a: int, parts: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any,
+    value: Any,
+) -> None:  # fmt: skip
     """Find the best partner behind ``a`` among categorical parts."""
     value[a], partner[a] = np.inf, -1
-    for b in range(a + 1, len(alive)):
+    for b in range(a + 1, parts):
         if alive[b]:
             here = _pair(a, b, total, held, lf, together[a, b])
             if here < value[a]:
                 value[a], partner[a] = here, b
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _together(everything: Any, at: Any, k: int, parts: int) -> Any:
+    """The part of ``everything`` that is about one variable: a row per part."""
+    return everything[at[k] : at[k + 1]].reshape(parts, (at[k + 1] - at[k]) // parts)
+
+
+@kernel
 def merge_path(
     codes: NDArray[np.int32],
     counts: NDArray[np.int64],
@@ -317,27 +334,34 @@ def merge_path(
     """
     dims = len(parts)
     n = len(counts)
-    observed = counts.sum()
-    left = parts.copy()
-    width = parts.max()
-    alive = np.zeros((dims, width), np.bool_)
-    following = np.full((dims, width), -1, np.int64)
-    preceding = np.full((dims, width), -1, np.int64)
-    partner = np.full((dims, width), -1, np.int64)
-    value = np.full((dims, width), np.inf)
-    together = [np.zeros((parts[k], 1 if ordered[k] else parts[k])) for k in range(dims)]
+    observed = width = every = 0
+    for i in range(n):
+        observed += counts[i]
+    left, at = integers(dims), zeros(dims + 1)
     for k in range(dims):
-        alive[k, : parts[k]] = True
+        left[k] = parts[k]
+        width, every = max(width, parts[k]), every + parts[k]
+        at[k + 1] = at[k] + parts[k] * (1 if ordered[k] else parts[k])
+    size = dims * width
+    alive = zeros(size).reshape(dims, width)
+    following = constants(size, -1).reshape(dims, width)
+    preceding = constants(size, -1).reshape(dims, width)
+    partner = constants(size, -1).reshape(dims, width)
+    value = reals(size, np.inf).reshape(dims, width)
+    all_together = reals(at[dims], 0.0)
+    touched = integers(n)
+    for k in range(dims):
+        for a in range(parts[k]):
+            alive[k, a] = 1
         for a in range(parts[k] - 1):
             following[k, a], preceding[k, a + 1] = a + 1, a
         if not frozen[k]:
-            first_pairs(
-                codes, counts, n, k, ordered[k], mix, lf, following[k], together[k], parts[k]
-            )
-    steps = np.empty((parts.sum(), 3), np.int64)
-    change = np.empty(parts.sum())
+            together = _together(all_together, at, k, parts[k])
+            first_pairs(codes, counts, n, k, ordered[k], mix, lf, following[k], together, parts[k])
+    steps = integers(3 * every).reshape(every, 3)
+    change = reals(every, 0.0)
     done = 0
-    stale = np.ones(dims, np.bool_)
+    stale = constants(dims, 1)
     while True:
         cells, wide = 1.0, 0
         for k in range(dims):
@@ -348,20 +372,15 @@ def merge_path(
         for k in range(dims):
             if frozen[k] or left[k] <= stop_at[k]:
                 continue
+            together = _together(all_together, at, k, parts[k])
             if stale[k]:
                 for x in range(parts[k]):
                     if alive[k, x] and not ordered[k]:
                         _scan_row(
-                            x,
-                            alive[k, : parts[k]],
-                            totals[k],
-                            helds[k],
-                            together[k],
-                            lf,
-                            partner[k],
+                            x, parts[k], alive[k], totals[k], helds[k], together, lf, partner[k],
                             value[k],
-                        )
-                stale[k] = False
+                        )  # fmt: skip
+                stale[k] = 0
             low, x_best, y_best = np.inf, -1, -1
             for x in range(parts[k]):
                 if not alive[k, x]:
@@ -370,7 +389,7 @@ def merge_path(
                     y = following[k, x]
                     if y < 0:
                         continue
-                    here = _neighbours(x, y, totals[k], lf, together[k][x, 0])
+                    here = _neighbours(x, y, totals[k], lf, together[x, 0])
                 else:
                     y, here = partner[k, x], value[k, x]
                 if here < low:
@@ -384,7 +403,6 @@ def merge_path(
                 best, side, a, b = step, k, x_best, y_best
         if side < 0:
             break
-        touched = np.empty(n, np.int64)
         m = 0
         for i in range(n):
             if codes[i, side] == a or codes[i, side] == b:
@@ -392,40 +410,19 @@ def merge_path(
                 m += 1
         for k in range(dims):
             if k != side and not frozen[k] and left[k] > 1:
+                together = _together(all_together, at, k, parts[k])
                 other_pairs(
-                    codes,
-                    counts,
-                    touched[:m],
-                    side,
-                    a,
-                    k,
-                    ordered[k],
-                    mix,
-                    lf,
-                    following[k],
-                    together[k],
-                    parts[k],
-                )
-                stale[k] = True
+                    codes, counts, touched, m, side, a, k, ordered[k], mix, lf, following[k],
+                    together, parts[k],
+                )  # fmt: skip
+                stale[k] = 1
         before = preceding[side, a] if ordered[side] else -1
         after = following[side, b] if ordered[side] else -1
-        n = own_pairs(
-            codes,
-            counts,
-            n,
-            side,
-            a,
-            b,
-            ordered[side],
-            mix,
-            lf,
-            before,
-            after,
-            together[side],
-        )
+        together = _together(all_together, at, side, parts[side])
+        n = own_pairs(codes, counts, n, side, a, b, ordered[side], mix, lf, before, after, together)
         totals[side, a] += totals[side, b]
         helds[side, a] += helds[side, b]
-        alive[side, b] = False
+        alive[side, b] = 0
         following[side, a] = after
         if after >= 0:
             preceding[side, after] = a
@@ -436,17 +433,11 @@ def merge_path(
                     continue
                 if x == a or partner[side, x] == a or partner[side, x] == b:
                     _scan_row(
-                        x,
-                        alive[side, : parts[side]],
-                        totals[side],
-                        helds[side],
-                        together[side],
-                        lf,
-                        partner[side],
-                        value[side],
-                    )
+                        x, parts[side], alive[side], totals[side], helds[side], together, lf,
+                        partner[side], value[side],
+                    )  # fmt: skip
                 elif x < a:
-                    here = _pair(x, a, totals[side], helds[side], lf, together[side][x, a])
+                    here = _pair(x, a, totals[side], helds[side], lf, together[x, a])
                     if here < value[side, x]:
                         value[side, x], partner[side, x] = here, a
         steps[done, 0], steps[done, 1], steps[done, 2] = side, a, b

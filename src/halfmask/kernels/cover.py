@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import integers, kernel, narrow, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +90,7 @@ class Found(NamedTuple):
     fits: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covers(c: Any, column: int, t: int, leaf: int) -> bool:
     """Whether a released tuple covers a leaf in one column."""
     if not c.low[column, t] <= leaf <= c.high[column, t]:
@@ -102,7 +103,7 @@ def covers(c: Any, column: int, t: int, leaf: int) -> bool:
     return bool(at < end and c.covered[at] == leaf)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_from(values: Any, low: int, high: int, wanted: int) -> int:
     """The first place from ``low`` whose value is not below ``wanted``."""
     while low < high:
@@ -119,21 +120,23 @@ _FEW = 32  # so many pairs are looked at one by one
 _ROOM = 1 << 24  # lists of one node that are held at once; what is longer is taken in halves
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covering(c: Any, found: Any, room: int = _ROOM) -> None:
     """Find for each tuple of leaves the released tuples that cover it."""
     columns, released = c.low.shape
     summed = not len(found.ranks) and not len(found.ends)
-    lists = np.empty(max(1024, 4 * released), np.int32)
-    lists[:released] = np.arange(released)
+    lists = narrow(max(1024, 4 * released))
+    for t in range(released):
+        lists[t] = t
     # A node: its column, its tuples of leaves, its list. What stands behind the list of the node
     # that is taken is free, as nodes that came later were taken before.
-    waiting = np.empty((1024, 5), np.int64)
-    waiting[0] = (0, 0, c.leaves.shape[1], 0, released)
+    waiting = integers(5 * 1024).reshape(1024, 5)
+    _note(waiting, 0, 0, 0, c.leaves.shape[1], 0, released)
     count = 1
     while count:
         count -= 1
-        depth, first, last, begin, end = waiting[count]
+        depth, first, last = waiting[count, 0], waiting[count, 1], waiting[count, 2]
+        begin, end = waiting[count, 3], waiting[count, 4]
         over = lists[begin:end]
         if last - first == 1 or (last - first) * (end - begin) <= _FEW:
             _each(c, found, depth, first, last, over)
@@ -143,17 +146,25 @@ def covering(c: Any, found: Any, room: int = _ROOM) -> None:
             nodes = _nodes(c.leaves[depth], first, last)
             ends = _lengths(c, depth, nodes, over)
             if ends[-1] > room and len(nodes) > 2:
-                halves = np.array([first, nodes[len(nodes) // 2], last])
-                both = np.ones(2, np.int64)  # they share their list
-                waiting, count = _wait(waiting, count, depth, halves, begin * both, end * both)
+                middle = nodes[len(nodes) // 2]  # both halves share their list
+                waiting = _room_for(waiting, count, 2)
+                _note(waiting, count, depth, first, middle, begin, end)
+                _note(waiting, count + 1, depth, middle, last, begin, end)
+                count += 2
                 continue
             lists = _room(lists, end, end + ends[-1])
             _share(c, depth, nodes, lists[begin:end], ends, lists[end:])
-            ends += end
-            waiting, count = _wait(waiting, count, depth + 1, nodes, ends[:-1], ends[1:])
+            waiting = _room_for(waiting, count, len(nodes))
+            for n in range(len(nodes) - 1):  # nodes wait over which something stands
+                if ends[n + 1] > ends[n]:
+                    _note(
+                        waiting, count, depth + 1, nodes[n], nodes[n + 1], end + ends[n],
+                        end + ends[n + 1],
+                    )  # fmt: skip
+                    count += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _each(c: Any, found: Any, depth: int, first: int, last: int, over: Any) -> None:
     """Look at every pair of a node: at the columns that are left."""
     columns = c.low.shape[0]
@@ -166,7 +177,7 @@ def _each(c: Any, found: Any, depth: int, first: int, last: int, over: Any) -> N
                 _add(found, i, t)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(found: Any, i: int, t: int) -> None:
     """Released tuple ``t`` covers the tuple of leaves ``i``."""
     found.mass[i] += found.weights[t]
@@ -178,12 +189,12 @@ def _add(found: Any, i: int, t: int) -> None:
         found.ends[t] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ranges(c: Any, found: Any, first: int, last: int, over: Any) -> None:
     """Add up the last column: a label without gaps counts from its first leaf to its last."""
     depth = c.low.shape[0] - 1
     leaves = c.leaves[depth, first:last]
-    steps, counts = np.zeros(len(leaves) + 1), np.zeros(len(leaves) + 1, np.int64)
+    steps, counts = reals(len(leaves) + 1, 0.0), zeros(len(leaves) + 1)
     for t in over:
         one = first_from(leaves, 0, len(leaves), c.low[depth, t])
         two = first_from(leaves, one, len(leaves), c.high[depth, t] + 1)
@@ -206,21 +217,21 @@ def _ranges(c: Any, found: Any, first: int, last: int, over: Any) -> None:
             found.mass[first + i] += max(weight, _LEAST)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nodes(leaves: Any, first: int, last: int) -> Any:
     """Where the tuples of leaves of each value begin; the last entry is where all end."""
     count, at = 0, first
     while at < last:
         at = _after(leaves, at, last, leaves[at])
         count += 1
-    nodes = np.empty(count + 1, np.int64)
+    nodes = integers(count + 1)
     nodes[0] = first
     for n in range(count):
         nodes[n + 1] = _after(leaves, nodes[n], last, leaves[nodes[n]])
     return nodes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _within(c: Any, depth: int, t: int, nodes: Any) -> Any:
     """The nodes from the first leaf of a label to its last."""
     leaves, count = c.leaves[depth], len(nodes) - 1
@@ -228,10 +239,10 @@ def _within(c: Any, depth: int, t: int, nodes: Any) -> Any:
     return one, _first_node(leaves, nodes, one, count, c.high[depth, t] + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lengths(c: Any, depth: int, nodes: Any, over: Any) -> Any:
     """Where the list of each node begins, and where the last one ends."""
-    single, steps = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+    single, steps = zeros(len(nodes)), zeros(len(nodes))
     for t in over:
         one, two = _within(c, depth, t, nodes)
         if not c.gaps[depth, t]:
@@ -241,7 +252,7 @@ def _lengths(c: Any, depth: int, nodes: Any, over: Any) -> Any:
         for n in range(one, two):
             if covers(c, depth, t, c.leaves[depth, nodes[n]]):
                 single[n] += 1
-    ends = np.zeros(len(nodes), np.int64)
+    ends = zeros(len(nodes))
     ranged = 0
     for n in range(len(nodes) - 1):
         ranged += steps[n]
@@ -249,10 +260,12 @@ def _lengths(c: Any, depth: int, nodes: Any, over: Any) -> Any:
     return ends
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _share(c: Any, depth: int, nodes: Any, over: Any, ends: Any, out: Any) -> None:
     """Write each released tuple to the lists of the nodes that it covers."""
-    places = ends.copy()
+    places = integers(len(ends))
+    for n in range(len(ends)):
+        places[n] = ends[n]
     for t in over:
         one, two = _within(c, depth, t, nodes)
         for n in range(one, two):
@@ -261,31 +274,38 @@ def _share(c: Any, depth: int, nodes: Any, over: Any, ends: Any, out: Any) -> No
                 places[n] += 1
 
 
-@njit(cache=True, nogil=True)
-def _wait(waiting: Any, count: int, depth: int, nodes: Any, begins: Any, ends: Any) -> Any:
-    """Let nodes wait over which something stands."""
-    if count + len(nodes) > len(waiting):
-        wider = np.empty((2 * (count + len(nodes)), 5), np.int64)
-        wider[:count] = waiting[:count]
-        waiting = wider
-    for n in range(len(nodes) - 1):
-        if ends[n] > begins[n]:
-            waiting[count] = (depth, nodes[n], nodes[n + 1], begins[n], ends[n])
-            count += 1
-    return waiting, count
+@kernel
+def _room_for(waiting: Any, count: int, more: int) -> Any:
+    """The same list of nodes with room for more."""
+    if count + more <= len(waiting):
+        return waiting
+    size = 2 * (count + more)
+    wider = integers(5 * size).reshape(size, 5)
+    for n in range(count):
+        for i in range(5):
+            wider[n, i] = waiting[n, i]
+    return wider
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _note(waiting: Any, at: int, depth: int, first: int, last: int, begin: int, end: int) -> None:
+    """Let a node wait."""
+    waiting[at, 0], waiting[at, 1], waiting[at, 2] = depth, first, last
+    waiting[at, 3], waiting[at, 4] = begin, end
+
+
+@kernel
 def _room(lists: Any, used: int, wanted: int) -> Any:
     """The same lists with room for more."""
     if wanted <= len(lists):
         return lists
-    wider = np.empty(2 * wanted, np.int32)
-    wider[:used] = lists[:used]
+    wider = narrow(2 * wanted)
+    for i in range(used):
+        wider[i] = lists[i]
     return wider
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> int:
     """The first node from ``low`` whose leaf is not below ``wanted``."""
     while low < high:
@@ -297,7 +317,7 @@ def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> in
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _after(values: Any, low: int, high: int, value: int) -> int:
     """Where the run of ``value`` that begins at ``low`` ends; most runs are short."""
     step = 1

@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import ascend, constants, integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def differences(
     codes: NDArray[np.int32],
     counts: NDArray[np.int64],
@@ -36,7 +37,7 @@ def differences(
     holds are taken away.
     """
     classes = len(starts) - 1
-    out = np.zeros(classes, np.int64)
+    out = zeros(classes)
     for i in range(classes):
         n, missing = rows[i], size
         for e in range(starts[i], starts[i + 1]):
@@ -47,7 +48,7 @@ def differences(
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ordered(
     places: NDArray[np.int64],
     counts: NDArray[np.int64],
@@ -63,10 +64,11 @@ def ordered(
     side of the place where the difference changes its sign.
     """
     last = len(reached)
-    before = np.zeros(last + 1, np.int64)
-    before[1:] = np.cumsum(reached)
-    dense = np.zeros(last, np.int64)
-    out = np.zeros(len(starts) - 1, np.int64)
+    before = zeros(last + 1)
+    for place in range(last):
+        before[place + 1] = before[place] + reached[place]
+    dense = zeros(last)
+    out = zeros(len(starts) - 1)
     for i in range(len(out)):
         first, end, n = starts[i], starts[i + 1], rows[i]
         if first == end:
@@ -80,7 +82,7 @@ def ordered(
                 out[i] += abs(count * size - n * reached[place])
                 dense[place] = 0
             continue
-        order = np.argsort(places[first:end])
+        order = ascend(places[first:end])
         moved, running = n * before[places[first + order[0]]], 0
         for j in range(len(order)):
             e = first + order[j]
@@ -100,7 +102,7 @@ def ordered(
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def layered(
     codes: NDArray[np.int32],
     counts: NDArray[np.int64],
@@ -111,9 +113,8 @@ def layered(
     size: int,
 ) -> Any:
     """``differences`` of the labels of each level, summed over the levels of ``maps``."""
-    inside = np.zeros(totals.shape[1], np.int64)
-    seen = np.empty(totals.shape[1], np.int64)
-    out = np.zeros(len(starts) - 1, np.int64)
+    inside, seen = zeros(totals.shape[1]), integers(totals.shape[1])
+    out = zeros(len(starts) - 1)
     for i in range(len(out)):
         n = rows[i]
         for level in range(len(maps)):
@@ -162,7 +163,7 @@ class Points(NamedTuple):
     slots: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distance(p: Any, i: int, j: int) -> float:
     """How far rows ``i`` and ``j`` are apart."""
     total = 0.0
@@ -180,7 +181,7 @@ def distance(p: Any, i: int, j: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apart(p: Any, column: int, i: int, j: int) -> Any:
     """How far rows ``i`` and ``j`` are apart in one column."""
     kind, slot = p.slots[column, 0], p.slots[column, 1]
@@ -200,11 +201,11 @@ def apart(p: Any, column: int, i: int, j: int) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
     """Write the distance from ``origin`` of each of the first ``count`` rows to ``out[row]``."""
     numbers, categories, levels = p.numbers.shape[1], p.codes.shape[1], p.marks.shape[1]
-    begin = np.empty(categories, np.int64)
+    begin = integers(categories)
     for c in range(categories):
         begin[c] = p.offsets[c] + p.codes[origin, c] * p.sizes[c]
     for a in range(count):
@@ -224,21 +225,21 @@ def spread(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
         out[row] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def matrix(p: Any, rows: NDArray[np.int64]) -> Any:
     """All distances between a few rows."""
     n = len(rows)
-    out = np.zeros((n, n), np.float64)
+    out = reals(n * n, 0.0).reshape(n, n)
     for i in range(n):
         for j in range(i):
             out[i, j] = out[j, i] = distance(p, rows[i], rows[j])
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def diameters(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Any:
     """The largest distance inside each class; class c is ``order[starts[c]:starts[c + 1]]``."""
-    out = np.zeros(len(starts) - 1, np.float64)
+    out = reals(len(starts) - 1, 0.0)
     for c in range(len(out)):
         widest = 0.0
         for a in range(starts[c], starts[c + 1]):
@@ -248,7 +249,7 @@ def diameters(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> An
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def column_widths(
     p: Any,
     places: NDArray[np.int32],
@@ -257,7 +258,7 @@ def column_widths(
     starts: NDArray[np.int64],
 ) -> Any:
     """How wide each class is in one column: the distance of its outermost places."""
-    out = np.zeros(len(starts) - 1, np.float64)
+    out = reals(len(starts) - 1, 0.0)
     for c in range(len(out)):
         low = high = order[starts[c]]
         for a in range(starts[c] + 1, starts[c + 1]):
@@ -270,12 +271,12 @@ def column_widths(
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_sums(
     p: Any, order: NDArray[np.int64], starts: NDArray[np.int64], held: NDArray[np.int64]
 ) -> Any:
     """The sum of all distances inside each class, every pair once; row i stands for ``held[i]``."""
-    out = np.zeros(len(starts) - 1, np.float64)
+    out = reals(len(starts) - 1, 0.0)
     for c in range(len(out)):
         for a in range(starts[c], starts[c + 1]):
             for b in range(starts[c], a):
@@ -284,7 +285,7 @@ def pair_sums(
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def smallest_between(p: Any, ids: NDArray[np.int64]) -> float:
     """The smallest distance between rows of different classes; infinite if there is one class."""
     best = np.inf
@@ -299,7 +300,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _UNIT = 1.0 / 2.0**64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest(
     left: NDArray[np.int32],
     right: NDArray[np.int32],
@@ -321,9 +322,9 @@ def nearest(
     rows that are as near.
     """
     rows, columns = left.shape
-    found = np.full((rows, k), -1, np.int64)
-    far = np.full((rows, k), np.inf, np.float64)
-    order = np.zeros(k, np.float64)
+    found = constants(rows * k, -1).reshape(rows, k)
+    far = reals(rows * k, np.inf).reshape(rows, k)
+    order = reals(k, 0.0)
     for i in range(rows):
         for j in range(len(right)):
             total = 0.0
@@ -367,7 +368,7 @@ def nearest(
     return found, far
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mixed(one: Any, two: Any) -> Any:
     """A number that looks random but repeats."""
     chance = (np.uint64(one) + np.uint64(1)) * _MIX ^ (
@@ -376,13 +377,13 @@ def _mixed(one: Any, two: Any) -> Any:
     return (chance ^ (chance >> np.uint64(31))) * _MIX
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start(one: int, two: int, held: int) -> Any:
     """Which of ``held`` rows comes first."""
     return np.int64((_mixed(two, one) >> np.uint64(11)) % np.uint64(held))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_share(
     numbers: NDArray[np.float64],
     sought_numbers: NDArray[np.float64],

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from halfmask.kernels.compiler import clear, constants, count_up, integers, kernel, reals, zeros
 from halfmask.kernels.distance import apart, distance, spread
-from halfmask.kernels.tree import all_free, nearest, take
+from halfmask.kernels.tree import nearest, ranked, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,10 +30,10 @@ class Demands(NamedTuple):
 
     Attributes:
         k: (rows) how many rows.
-        values: (rows, columns) codes of sensitive values.
+        values: (rows, columns) codes of sensitive values; -1: missing, and counts for nothing.
         l: (rows, columns) how many different values; 0 demands nothing.
         t: (rows, columns) the largest distance to the distribution of all rows; 1 demands nothing.
-        shares: (columns, values) the distribution of all rows.
+        shares: (columns, values) the distribution of all rows whose value counts.
     """
 
     k: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Demands(NamedTuple):
     shares: NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def satisfied(
     d: Any, order: NDArray[np.int64], begin: int, end: int, counts: NDArray[np.int64]
 ) -> bool:
@@ -53,24 +53,26 @@ def satisfied(
         if d.k[order[i]] > size:
             return False
     for s in range(d.values.shape[1]):
-        most, close, distinct = 0, 1.0, 0
+        most, close, distinct, known = 0, 1.0, 0, 0
         for i in range(begin, end):
             row = order[i]
             most, close = max(most, d.l[row, s]), min(close, d.t[row, s])
-            counts[d.values[row, s]] += 1
-            distinct += counts[d.values[row, s]] == 1
-        moved = 0.0
+            if d.values[row, s] >= 0:
+                known += 1
+                counts[d.values[row, s]] += 1
+                distinct += counts[d.values[row, s]] == 1
+        moved = 1.0 if known == 0 else 0.0
         for i in range(begin, end):
             value = d.values[order[i], s]
-            if counts[value] > 0:
-                moved += max(counts[value] / size - d.shares[s, value], 0.0)
+            if value >= 0 and counts[value] > 0:
+                moved += max(counts[value] / known - d.shares[s, value], 0.0)
                 counts[value] = 0
         if distinct < most or (close < 1.0 and moved > close):
             return False
     return size > 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut(
     p: Any,
     places: NDArray[np.int32],
@@ -85,16 +87,15 @@ def cut(
     algorithm; else a cut is allowed when each side meets the demands on that side.
     """
     n, columns = places.shape
-    order = np.arange(n)
-    starts = np.empty(n + 1, np.int64)
+    order = count_up(n)
+    starts = integers(n + 1)
     classes = 0
-    stack = np.empty((128 + n, 2), np.int64)
+    stack = integers(2 * (128 + n)).reshape(128 + n, 2)
     stack[0, 0], stack[0, 1] = 0, n
     depth = 1
-    widths = np.empty(columns, np.float64)
-    values = np.empty(n, np.int32)
-    spare = np.empty(n, np.int64)
-    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    widths = reals(columns, 0.0)
+    values, spare = integers(n), integers(n)
+    counts = zeros(max(d.shares.shape[1], 1))
     while depth > 0:
         depth -= 1
         begin, end = stack[depth, 0], stack[depth, 1]
@@ -110,7 +111,10 @@ def cut(
                         high = row
                 widths[c] = apart(p, c, low, high) if places[low, c] < places[high, c] else -1.0
             while middle < 0:
-                widest = int(np.argmax(widths))
+                widest = 0
+                for c in range(1, columns):
+                    if widths[c] > widths[widest]:
+                        widest = c
                 if widths[widest] < 0:
                     break
                 widths[widest] = -1.0
@@ -124,10 +128,10 @@ def cut(
         stack[depth + 1, 0], stack[depth + 1, 1] = begin, middle
         depth += 2
     starts[classes] = n
-    return order, starts[: classes + 1].copy()
+    return order, starts[: classes + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _may_cut(d: Any, order: Any, begin: int, end: int, whole: bool) -> bool:  # noqa: FBT001
     if not whole:
         return True
@@ -137,7 +141,7 @@ def _may_cut(d: Any, order: Any, begin: int, end: int, whole: bool) -> bool:  # 
     return end - begin >= 2 * highest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _halve(
     places: Any, c: int, d: Any, order: Any, begin: int, end: int, values: Any, spare: Any,
     counts: Any,
@@ -146,8 +150,7 @@ def _halve(
     size = end - begin
     for i in range(size):
         values[i] = places[order[begin + i], c]
-    ranked = np.sort(values[:size])
-    median = ranked[size // 2]
+    median = ranked(values, size, size // 2)
     for attempt in range(2):
         limit = median - attempt  # rows up to this place go left
         left, right = 0, 0
@@ -161,19 +164,21 @@ def _halve(
                 spare[size - right] = row
         if left == 0 or right == 0:
             continue
-        spare[left:size] = spare[left:size][::-1].copy()
+        for i in range((size - left) // 2):
+            spare[left + i], spare[size - 1 - i] = spare[size - 1 - i], spare[left + i]
         if satisfied(d, spare, 0, left, counts) and satisfied(d, spare, left, size, counts):
-            order[begin:end] = spare[:size]
+            for i in range(size):
+                order[begin + i] = spare[i]
             return begin + left
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Take note of a new member's sensitive values; whether the class still lacks some."""
     short = False
     for s in range(d.values.shape[1]):
-        if seen[s, d.values[row, s]] != number:
+        if d.values[row, s] >= 0 and seen[s, d.values[row, s]] != number:
             seen[s, d.values[row, s]] = number
             distinct[s] += 1
         most[s] = max(most[s], d.l[row, s])
@@ -181,16 +186,17 @@ def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: 
     return short
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Whether a row brings a value that the class lacks where it lacks some."""
     for s in range(d.values.shape[1]):
-        if distinct[s] < most[s] and seen[s, d.values[row, s]] != number:
+        value = d.values[row, s]
+        if distinct[s] < most[s] and value >= 0 and seen[s, value] != number:
             return True
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove(alive: Any, where: Any, count: int, row: int) -> int:
     """Take a row out of the first ``count`` of ``alive``."""
     last = alive[count - 1]
@@ -199,7 +205,7 @@ def remove(alive: Any, where: Any, count: int, row: int) -> int:
     return count - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
     """The free row that is farthest from ``origin``."""
     spread(p, origin, alive, count, scratch)
@@ -212,7 +218,7 @@ def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     """MDAV: the class of each row; -1 for rows left over at the end.
 
@@ -220,18 +226,17 @@ def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     row farthest from that one; each takes nearest rows until it meets the demands of all its rows.
     """
     n = len(d.k)
-    ids = np.full(n, -1, np.int64)
-    alive, where = np.arange(n), np.arange(n)
+    ids = constants(n, -1)
+    alive, where = count_up(n), count_up(n)
     count, classes = n, 0
-    near = np.empty(n, np.float64)
-    seen = np.full(d.shares.shape, -1, np.int64)
-    distinct = np.zeros(d.values.shape[1], np.int64)
-    most = np.zeros(d.values.shape[1], np.int64)
+    near = reals(n, 0.0)
+    seen = constants(d.shares.size, -1).reshape(d.shares.shape)
+    distinct, most = zeros(d.values.shape[1]), zeros(d.values.shape[1])
     highest = 1
     for i in range(n):
         highest = max(highest, d.k[i])
     sums, gone, votes, starts = _centroid(p, n)
-    middle = np.empty(p.codes.shape[1], np.int64)
+    middle = integers(p.codes.shape[1])
     first = -1
     while count > 0:
         if first < 0:
@@ -248,21 +253,21 @@ def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     return ids
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _centroid(p: Any, n: int) -> tuple[Any, Any, Any, Any]:
     """Sums of positions, rows that have one, and how often each category occurs."""
-    sums = np.zeros(p.numbers.shape[1], np.float64)
-    there = np.zeros(p.numbers.shape[1], np.int64)
-    starts = np.zeros(p.codes.shape[1] + 1, np.int64)
+    sums = reals(p.numbers.shape[1], 0.0)
+    there = zeros(p.numbers.shape[1])
+    starts = zeros(p.codes.shape[1] + 1)
     for c in range(p.codes.shape[1]):
         starts[c + 1] = starts[c] + p.sizes[c]
-    votes = np.zeros(starts[-1], np.int64)
+    votes = zeros(starts[-1])
     for i in range(n):
         _weigh(p, i, 1, sums, there, votes, starts)
     return sums, there, votes, starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weigh(p: Any, row: int, sign: int, sums: Any, there: Any, votes: Any, starts: Any) -> None:
     for c in range(p.numbers.shape[1]):
         x = p.numbers[row, c]
@@ -273,7 +278,7 @@ def _weigh(p: Any, row: int, sign: int, sums: Any, there: Any, votes: Any, start
         votes[starts[c] + p.codes[row, c]] += sign
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _outermost(
     p: Any, alive: Any, count: int, sums: Any, there: Any, votes: Any, starts: Any, middle: Any,
     ordinal: Any,
@@ -308,7 +313,7 @@ def _outermost(
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest_class(
     p: Any, d: Any, alive: Any, where: Any, count: int, near: Any, number: int, ids: Any,
     seen: Any, distinct: Any, most: Any, highest: int, sums: Any, there: Any, votes: Any,
@@ -318,10 +323,10 @@ def _nearest_class(
     wanted = min(count, highest)
     candidates = _smallest(near, alive, count, wanted)
     size, need, taken = 0, 0, 0
-    distinct[:] = 0
-    most[:] = 0
+    clear(distinct)
+    clear(most)
     short = False
-    chosen = np.empty(count, np.int64)
+    chosen = integers(count)
     while True:
         if taken == len(candidates):
             if len(candidates) == count:
@@ -349,10 +354,10 @@ def _nearest_class(
     return ids, count, done
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _smallest(near: Any, alive: Any, count: int, wanted: int) -> Any:
     """The ``wanted`` rows with the smallest ``near`` in ascending order, ties by number."""
-    heap = np.empty(wanted, np.int64)  # the largest on top
+    heap = integers(wanted)  # the largest on top
     size = 0
     for a in range(count):
         row = alive[a]
@@ -372,12 +377,12 @@ def _smallest(near: Any, alive: Any, count: int, wanted: int) -> Any:
     return heap
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _later(near: Any, a: int, b: int) -> bool:
     return near[a] > near[b] or (near[a] == near[b] and a > b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sink(near: Any, heap: Any, size: int, row: int) -> None:
     """Put ``row`` on top of a heap of ``size`` rows and let it sink."""
     i = 0
@@ -397,7 +402,7 @@ def _sink(near: Any, heap: Any, size: int, row: int) -> None:
 _CLOSE = 48  # rows near the first member of a class that are looked at before all others
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def k_member(
     p: Any,
     d: Any,
@@ -411,22 +416,21 @@ def k_member(
     brought up to date only if what is known of it does not rule the row out.
     """
     n = len(d.k)
-    ids = np.full(n, -1, np.int64)
-    alive, where = np.arange(n), np.arange(n)
+    ids = constants(n, -1)
+    alive, where = count_up(n), count_up(n)
     count, classes = n, 0
-    reach = np.empty(n, np.float64)  # at least the largest distance to the class so far
-    known = np.empty(n, np.int64)  # how many members that counts
-    members = np.empty(n, np.int64)
-    seen = np.full(d.shares.shape, -1, np.int64)
-    distinct = np.zeros(d.values.shape[1], np.int64)
-    most = np.zeros(d.values.shape[1], np.int64)
-    close, edge = np.empty(0, np.int64), 0.0
+    reach = reals(n, 0.0)  # at least the largest distance to the class so far
+    known = integers(n)  # how many members that counts
+    members = integers(n)
+    seen = constants(d.shares.size, -1).reshape(d.shares.shape)
+    distinct, most = zeros(d.values.shape[1]), zeros(d.values.shape[1])
+    close, edge = integers(0), 0.0
     while count > 0:
         drawn = alive[int(draws[classes] * count)]
         row = farthest(p, alive, count, drawn, reach)
         size, need, diameter = 0, 0, 0.0
-        distinct[:] = 0
-        most[:] = 0
+        clear(distinct)
+        clear(most)
         while True:
             members[size] = row
             size += 1
@@ -437,7 +441,8 @@ def k_member(
                 break
             if size == 1:
                 spread(p, row, alive, count, reach)
-                known[:] = 1
+                for i in range(n):
+                    known[i] = 1
                 close = _smallest(reach, alive, count, min(count, _CLOSE))
                 edge = reach[close[-1]]
             row, diameter = _best(
@@ -451,7 +456,7 @@ def k_member(
     return ids
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(
     p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
     reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
@@ -495,33 +500,35 @@ def _best(
     return best, max(diameter, best_reach)
 
 
-@njit(cache=True, nogil=True)
-def form(p: Any, places: Any, tree: Any, d: Any, seeds: Any, anyway: Any, regret: float) -> Any:
+@kernel
+def form(
+    p: Any, places: Any, tree: Any, free: Any, d: Any, seeds: Any, anyway: Any, regret: float
+) -> Any:
     """Form classes around ``seeds`` in their order from rows that are near and still free.
 
     Of the candidates the one with the lowest marginal cost joins: what it adds to the class, less
     ``regret`` times what it would lose anywhere (``anyway``), so that demanding and remote rows
-    stay together and others are spared. -1 for rows left over.
+    stay together and others are spared. ``free`` is as the tree counts it, and used up. -1 for rows
+    left over.
     """
     n, k = len(d.k), d.k
-    ids = np.full(n, -1, np.int64)
-    free = all_free(tree)
+    ids = constants(n, -1)
     most = 64
-    rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
-    reach = np.empty(most, np.float64)
-    stack, gaps = np.empty(512, np.int64), np.empty(512, np.float64)
-    members = np.empty(n, np.int64)
-    seen = np.full(d.shares.shape, -1, np.int64)
-    distinct = np.zeros(d.values.shape[1], np.int64)
-    asked = np.zeros(d.values.shape[1], np.int64)
+    rows, far = integers(most), reals(most, 0.0)
+    reach = reals(most, 0.0)
+    stack, gaps = integers(512), reals(512, 0.0)
+    members = integers(n)
+    seen = constants(d.shares.size, -1).reshape(d.shares.shape)
+    distinct, asked = zeros(d.values.shape[1]), zeros(d.values.shape[1])
     classes, left, nodes = 0, n, len(tree.begin)
-    for seed in seeds:
+    for i in range(len(seeds)):
+        seed = seeds[i]
         if free[nodes + seed] == 0:
             continue
         size, need, diameter = 0, 0, 0.0
         wanted, found, row = 0, 0, seed
-        distinct[:] = 0
-        asked[:] = 0
+        clear(distinct)
+        clear(asked)
         while True:
             members[size] = row
             size += 1
@@ -550,8 +557,8 @@ def form(p: Any, places: Any, tree: Any, d: Any, seeds: Any, anyway: Any, regret
                 wanted = max(2 * need + 4, 2 * wanted)
                 if wanted > most:
                     most = 2 * wanted
-                    rows, far = np.empty(most, np.int64), np.empty(most, np.float64)
-                    reach = np.empty(most, np.float64)
+                    rows, far = integers(most), reals(most, 0.0)
+                    reach = reals(most, 0.0)
                 found = nearest(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
                 best, best_score = -1, np.inf
                 for j in range(found):
@@ -572,13 +579,13 @@ def form(p: Any, places: Any, tree: Any, d: Any, seeds: Any, anyway: Any, regret
     return ids
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_alike(
     p: Any, places: Any, tree: Any, free: Any, d: Any, members: Any, size: int, left: int,
     stack: Any, gaps: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """Let free rows with the very same values join a class without diameter: they cost nothing."""
-    rows, far = np.empty(8, np.int64), np.empty(8, np.float64)
+    rows, far = integers(8), reals(8, 0.0)
     while left > 0 and d.values.shape[1] == 0:
         found = nearest(p, places, tree, free, members[0], 8, rows, far, stack, gaps)
         joined = 0

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import constants, integers, kernel, narrow, zeros
+from halfmask.kernels.compiler import words as words_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,15 +19,12 @@ if TYPE_CHECKING:
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
 def pack(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int32]) -> None:
     """Write one column's codes into its bit field."""
-    s = np.uint64(shift)
-    for i in range(len(codes)):
-        keys[i, word] |= np.uint64(codes[i]) << s
+    keys[:, word] |= codes.astype(np.uint64) << np.uint64(shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def regroup(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int64],
@@ -45,10 +44,12 @@ def regroup(
     while size < 2 * n:
         size, bits = 2 * size, bits + 1
     cut = np.uint64(64 - bits)
-    slots = np.full(size, -1, np.int32)
-    ids = np.empty(n, np.int32)
-    out = np.empty((n, width), np.uint64)
-    sums = np.zeros(n, np.int64)
+    slots = narrow(size)
+    for i in range(size):
+        slots[i] = -1
+    ids = narrow(n)
+    out = words_of(n * width).reshape(n, width)
+    sums = zeros(n)
     count = 0
     if width == 1:  # the usual case, kept in registers
         for i in range(n):
@@ -84,7 +85,7 @@ def regroup(
             mixed ^= mixed >> np.uint64(29)
         slot = np.int64((mixed * _MIX) >> cut)
         found = slots[slot]
-        while found >= 0 and not np.array_equal(out[found], key_row):
+        while found >= 0 and _differ(out, found, count):
             slot = (slot + 1) & (size - 1)
             found = slots[slot]
         if found < 0:
@@ -96,6 +97,14 @@ def regroup(
     return ids, out[:count], sums[:count]
 
 
+@kernel
+def _differ(keys: Any, one: int, other: int) -> bool:
+    for w in range(keys.shape[1]):  # noqa: SIM110 - generators are not compiled
+        if keys[one, w] != keys[other, w]:
+            return True
+    return False
+
+
 def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per key a number from 0 in order of first occurrence, and how often each number occurs."""
     places, fields = np.empty(0, np.int64), np.empty(0, np.uint64)  # no column is recoded
@@ -104,20 +113,19 @@ def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np
     return ids.astype(np.int64), counts  # wide enough for products of numbers
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_up(ids: NDArray[np.int32], weights: NDArray[np.int64], groups: int) -> Any:
     """Sum the weights of each group."""
-    out = np.zeros(groups, np.int64)
+    out = zeros(groups)
     for i in range(len(ids)):
         out[ids[i]] += weights[i]
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_people(ids: NDArray[np.int32], groups: int, unit: Any, person: Any) -> Any:
     """Count distinct people per group; the pairs (unit, person) stand in order of person."""
-    out = np.zeros(groups, np.int64)
-    last = np.full(groups, -1, np.int64)
+    out, last = zeros(groups), constants(groups, -1)
     for j in range(len(unit)):
         group = ids[unit[j]]
         if last[group] != person[j]:
@@ -126,7 +134,6 @@ def count_people(ids: NDArray[np.int32], groups: int, unit: Any, person: Any) ->
     return out
 
 
-@njit(cache=True, nogil=True)
 def merge_histograms(
     ids: NDArray[np.int32],
     groups: int,
@@ -134,23 +141,31 @@ def merge_histograms(
     values: NDArray[np.int32],
     counts: NDArray[np.int64],
     domain: int,
-) -> tuple[Any, Any, Any]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Merge the sparse histograms (CSR) of units into those of their groups."""
+    if not values.flags.writeable:  # one version for all: to compile another costs more
+        values = values.copy()
+    out_starts, out_values, out_counts = _merge(ids, groups, starts, values, counts, domain)
+    return out_starts, out_values.copy(), out_counts.copy()
+
+
+@kernel
+def _merge(ids: Any, groups: int, starts: Any, values: Any, counts: Any, domain: int) -> Any:
     units = len(starts) - 1
-    begin = np.zeros(groups + 1, np.int64)
+    begin = zeros(groups + 1)
     for u in range(units):
         begin[ids[u] + 1] += 1
     for g in range(groups):
         begin[g + 1] += begin[g]
-    order = np.empty(units, np.int64)
-    fill = begin[:-1].copy()
+    order, fill = integers(units), integers(groups)
+    for g in range(groups):
+        fill[g] = begin[g]
     for u in range(units):
         order[fill[ids[u]]] = u
         fill[ids[u]] += 1
-    out_starts = np.zeros(groups + 1, np.int64)
-    out_values = np.empty(len(values), np.int32)
-    out_counts = np.empty(len(values), np.int64)
-    place = np.full(domain, -1, np.int64)
+    out_starts = zeros(groups + 1)
+    out_values, out_counts = narrow(len(values)), integers(len(values))
+    place = constants(domain, -1)
     size = 0
     for g in range(groups):
         first = size
@@ -166,4 +181,4 @@ def merge_histograms(
                 else:
                     out_counts[place[v]] += counts[e]
         out_starts[g + 1] = size
-    return out_starts, out_values[:size].copy(), out_counts[:size].copy()
+    return out_starts, out_values[:size], out_counts[:size]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from halfmask.kernels.compiler import constants, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distance
 from halfmask.kernels.divide import satisfied
 from halfmask.kernels.refine import diameter_of, link, meets, need_of, reach_of, settle, unlink
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> None:
     """Merge every failing class with the class that this raises the loss least for.
 
@@ -32,8 +32,7 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
     another one in this round is not looked at again.
     """
     n = len(k)
-    touched = np.zeros(n, np.bool_)
-    cross = np.zeros(n, np.float64)
+    touched, cross = zeros(n), reals(n, 0.0)
     for a in range(n):
         if not failing[a] or touched[a] or s.size[a] == 0:
             continue
@@ -41,7 +40,8 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
         for attempt in range(2):
             if attempt == 0 and near.shape[0] == 0:
                 continue
-            cross[:] = -1.0
+            for b in range(n):
+                cross[b] = -1.0
             x = s.head[a]
             while x >= 0:
                 if attempt == 0:
@@ -69,7 +69,7 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
                 wide = max(cross[b], s.diameter[a], s.diameter[b])
                 cost = size * wide - s.size[a] * s.diameter[a] - s.size[b] * s.diameter[b]
                 short = size < max(s.need[a], s.need[b])
-                if (short, cost) < (best_short, best_cost):
+                if cost < best_cost if short == best_short else best_short:
                     best, best_short, best_cost = b, short, cost
             if best >= 0:
                 break
@@ -87,22 +87,26 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
         s.need[best] = max(s.need[best], s.need[a])
         s.diameter[best] = wide
         s.diameter[a] = 0.0
-        touched[best] = True
+        touched[best] = 1
 
 
 POOL = 64  # rows up to which two classes are cut anew
 _EPS = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut_anew(
     p: Any, d: Any, s: Any, near: Any, sweep: int, tried: Any, rows: Any, key: Any, counts: Any
 ) -> float:
     """Split classes, and cut pairs of classes that are near each other anew; what that gains."""
     n = len(d.k)
-    spares = np.flatnonzero(s.size == 0)
-    count, gained = len(spares), 0.0
-    tried[:] = -1
+    spares = integers(n)
+    count, gained = 0, 0.0
+    for c in range(n):
+        tried[c] = -1
+        if s.size[c] == 0:
+            spares[count] = c
+            count += 1
     for c in range(n):
         if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > POOL:
             continue
@@ -129,18 +133,20 @@ def cut_anew(
                         following = s.head[c]
                         break
             x = following
-    tried[:] = -1
+    for c in range(n):
+        tried[c] = -1
     return gained
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _improve_pair(
     p: Any, d: Any, s: Any, a: int, b: int, spare: int, sweep: int, rows: Any, key: Any,
     counts: Any,
 ) -> float:  # fmt: skip
     """Cut the rows of two classes (of one, if ``b`` is negative) anew; what that gains."""
     count = 0
-    for c in (a, b):
+    for side in range(2):
+        c = b if side else a
         if c >= 0:
             x = s.head[c]
             while x >= 0:
@@ -169,7 +175,7 @@ def _improve_pair(
     return float(before - best)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(
     p: Any, d: Any, rows: Any, count: int, one: int, other: int, key: Any, counts: Any
 ) -> tuple[Any, Any]:
@@ -187,7 +193,7 @@ def _cut(
             key[j], rows[j] = key[j - 1], rows[j - 1]
             j -= 1
         key[j], rows[j] = x, row
-    right_wide, right_need = np.zeros(count + 1), np.zeros(count + 1, np.int64)
+    right_wide, right_need = reals(count + 1, 0.0), zeros(count + 1)
     for i in range(count - 1, -1, -1):
         wide = right_wide[i + 1]
         for j in range(i + 1, count):
@@ -210,13 +216,13 @@ def _cut(
     return best, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
     """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
     n = len(d.k)
-    tried = np.full(n, -1, np.int64)
-    rows, key = np.empty(n + 1, np.int64), np.empty(2 * POOL, np.float64)
-    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    tried = constants(n, -1)
+    rows, key = integers(n + 1), reals(2 * POOL, 0.0)
+    counts = zeros(max(d.shares.shape[1], 1))
     total = 0.0
     for c in range(n):
         total += s.size[c] * s.diameter[c]
@@ -240,7 +246,7 @@ def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> fl
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _improve_row(
     p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, tried: Any, rows: Any, counts: Any
 ) -> float:
@@ -303,13 +309,13 @@ def _improve_row(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, rows: Any, counts: Any) -> float:
     """Give up classes whose rows lose less in other classes, each in another one."""
     n = len(d.k)
     gained = 0.0
-    target = np.empty(POOL, np.int64)
-    taken = np.full(n, -1, np.int64)
+    target = integers(POOL)
+    taken = constants(n, -1)
     for c in range(n):
         if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > POOL or s.changed[c] < sweep - 1:
             continue

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from halfmask.kernels.compiler import ascend, integers, kernel, reals, zeros
 from halfmask.kernels.distance import spread
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OPEN, HOPELESS = 0, 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(
     scores: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -37,7 +37,7 @@ def combine(
     return np.expm1(total) if geometric else total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bounds(
     heights: NDArray[np.int64],
     scores: NDArray[np.float64],
@@ -49,20 +49,18 @@ def bounds(
     size = 1
     for c in range(columns):
         size *= heights[c] + 1
-    out = np.empty(size, np.float64)
-    levels = np.zeros(columns, np.int64)
-    picked = np.empty(columns, np.float64)
+    out = reals(size, 0.0)
+    picked = reals(columns, 0.0)
     for node in range(size):
         rest = node
         for c in range(columns):
-            levels[c] = rest % (heights[c] + 1)
+            picked[c] = scores[c, rest % (heights[c] + 1)]
             rest //= heights[c] + 1
-            picked[c] = scores[c, levels[c]]
         out[node] = combine(picked, weights, geometric)
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _raised(
     node: int,
     heights: NDArray[np.int64],
@@ -73,7 +71,7 @@ def _raised(
 ) -> float:
     """What ``node`` costs when each column pays ``extra`` beyond its labels."""
     columns = len(heights)
-    picked = np.empty(columns, np.float64)
+    picked = reals(columns, 0.0)
     rest = node
     for c in range(columns):
         picked[c] = scores[c, rest % (heights[c] + 1)] + extra[c]
@@ -81,7 +79,7 @@ def _raised(
     return combine(picked, weights, geometric)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def judge(
     node: int,
     floor: NDArray[np.float64],
@@ -123,7 +121,7 @@ def judge(
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(
     order: NDArray[np.int64],
     position: int,
@@ -153,7 +151,7 @@ def advance(
     return position
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lowest(
     order: NDArray[np.int64],
     position: int,
@@ -178,11 +176,11 @@ def lowest(
     return least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], levels: Any) -> None:
     """Mark everything at or below ``levels`` as hopeless."""
     columns = len(heights)
-    here = np.zeros(columns, np.int64)
+    here = zeros(columns)
     while True:
         node, stride = 0, 1
         for c in range(columns):
@@ -198,7 +196,7 @@ def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], levels: Any) -
         here[c] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def penalty(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int64],
@@ -214,7 +212,7 @@ def penalty(
     ``extra[offsets[c] + label]`` is the cost of suppressing one row with that label in column c.
     """
     columns = len(words)
-    out = np.zeros(columns, np.float64)
+    out = reals(columns, 0.0)
     for i in range(len(rows)):
         if not kept[i]:
             for c in range(columns):
@@ -243,63 +241,73 @@ class Fits(NamedTuple):
     codes: NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def radii(p: Any, f: Any) -> Any:
     """The sums over published rows of the least radius and of the largest distance."""
     least = most = 0.0
-    far = np.empty(max(p.numbers.shape[0], p.codes.shape[0], p.marks.shape[0]), np.float64)
+    far = reals(max(p.numbers.shape[0], p.codes.shape[0], p.marks.shape[0]), 0.0)
     for c in range(len(f.sizes)):
         fits = f.fits[f.starts[c] : f.starts[c + 1]]
-        places = f.points[fits]
+        places, apart = integers(len(fits)), reals(len(fits), 0.0)
+        for a in range(len(fits)):
+            places[a] = f.points[fits[a]]
         nearest, widest = np.inf, 0.0
-        for origin in places:
-            spread(p, origin, places, len(places), far)
+        for origin in range(len(fits)):
+            spread(p, places[origin], places, len(places), far)
             within = 0
             for a in range(len(places)):
-                widest = max(widest, far[places[a]])
-                within += f.rows[fits[a]] if far[places[a]] < nearest else 0
+                apart[a] = far[places[a]]
+                widest = max(widest, apart[a])
+                within += f.rows[fits[a]] if apart[a] < nearest else 0
             if within >= f.sizes[c]:
-                nearest = _radius(far[places], f.rows[fits], f.sizes[c])
+                nearest = _radius(apart, f.rows, fits, f.sizes[c])
         least += f.sizes[c] * nearest
         most += f.sizes[c] * widest
     return least, most
 
 
-@njit(cache=True, nogil=True)
-def _radius(far: Any, rows: Any, size: int) -> float:
+@kernel
+def _radius(far: Any, rows: Any, fits: Any, size: int) -> float:
     """How far one must go to meet ``size`` rows."""
     held = 0
-    for a in np.argsort(far):
-        held += rows[a]
+    order = ascend(far)
+    for a in range(len(order)):
+        held += rows[fits[order[a]]]
         if held >= size:
-            return float(far[a])
+            return float(far[order[a]])
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def entropies(f: Any, width: int) -> Any:
     """The sums over classes and columns of the least and the most bits, times rows."""
     least = most = 0.0
-    counts = np.zeros(width, np.int64)
-    for column in f.codes:
+    counts = zeros(width)
+    for column in range(len(f.codes)):
+        codes = f.codes[column]
         for c in range(len(f.sizes)):
-            fits = f.fits[f.starts[c] : f.starts[c + 1]]
-            for i in fits:
-                counts[column[i]] += f.rows[i]
-            held = np.empty(len(fits), np.int64)
+            first, last = f.starts[c], f.starts[c + 1]
+            for a in range(first, last):
+                counts[codes[f.fits[a]]] += f.rows[f.fits[a]]
+            held = integers(last - first)
             values = 0
-            for i in fits:
-                if counts[column[i]]:
-                    held[values] = counts[column[i]]
-                    counts[column[i]] = 0
+            for a in range(first, last):
+                code = codes[f.fits[a]]
+                if counts[code]:
+                    held[values] = counts[code]
+                    counts[code] = 0
                     values += 1
-            low, high = filled(np.sort(held[:values]), f.sizes[c])
+            held = held[:values]
+            order, ascending = ascend(held), integers(values)
+            for v in range(values):
+                ascending[v] = held[order[v]]
+            low, high = filled(ascending, f.sizes[c])
             least += low
             most += high
     return least, most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def filled(counts: Any, size: int) -> Any:
     """The least and the most bits, times rows, of the values of ``size`` rows.
 
@@ -321,6 +329,6 @@ def filled(counts: Any, size: int) -> Any:
     return least, most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bits(rows: int, size: int) -> float:
     return float(rows * np.log2(size / rows)) if rows else 0.0

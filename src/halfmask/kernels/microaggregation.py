@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import ascend, clear, constants, integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def optimal_line(values: Floats, need: Ints, most: int) -> Ints:
     """Where the groups of sorted ``values`` begin that lose least, by the shortest path.
 
@@ -28,13 +29,11 @@ def optimal_line(values: Floats, need: Ints, most: int) -> Ints:
     not everybody can be served the first entry is -1.
     """
     n = len(values)
-    sums = np.zeros(n + 1)
-    squares = np.zeros(n + 1)
+    sums, squares = reals(n + 1, 0.0), reals(n + 1, 0.0)
     for i in range(n):
         sums[i + 1] = sums[i] + values[i]
         squares[i + 1] = squares[i] + values[i] * values[i]
-    best = np.full(n + 1, np.inf)
-    before = np.full(n + 1, -1, np.int64)
+    best, before = reals(n + 1, np.inf), constants(n + 1, -1)
     best[0] = 0.0
     for end in range(1, n + 1):
         asked = 0
@@ -53,9 +52,9 @@ def optimal_line(values: Floats, need: Ints, most: int) -> Ints:
     while at > 0:
         at = before[at]
         if at < 0:
-            return np.array([-1])
+            return constants(1, -1)
         count += 1
-    starts = np.empty(count + 1, np.int64)
+    starts = integers(count + 1)
     starts[count] = n
     at = n
     for place in range(count - 1, -1, -1):
@@ -64,7 +63,7 @@ def optimal_line(values: Floats, need: Ints, most: int) -> Ints:
     return starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distance(rows: Floats, i: int, point: Floats) -> float:
     total = 0.0
     for c in range(rows.shape[1]):
@@ -73,7 +72,7 @@ def _distance(rows: Floats, i: int, point: Floats) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _farthest(rows: Floats, left: Ints, count: int, point: Floats) -> int:
     far, place = -1.0, 0
     for p in range(count):
@@ -83,7 +82,7 @@ def _farthest(rows: Floats, left: Ints, count: int, point: Floats) -> int:
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_group(
     rows: Floats,
     need: Ints,
@@ -101,8 +100,7 @@ def _take_group(
     """
     most, gamma = limits
     wide = min(count, most)
-    near = np.empty(wide, np.int64)
-    apart = np.empty(wide)
+    near, apart = integers(wide), reals(wide, 0.0)
     found = 0
     for p in range(count):  # the nearest so far, in order
         far = _distance(rows, left[p], center)
@@ -124,19 +122,21 @@ def _take_group(
             break
     if size < asked:
         return count
-    held = left[near[:size]].copy()
+    held = integers(size)
     for p in range(size):
+        held[p] = left[near[p]]
         group[held[p]] = number
     kept = count
-    for p in np.sort(near[:size])[::-1]:  # the last take the places that become free
+    order = ascend(near[:size])
+    for p in range(size - 1, -1, -1):  # the last take the places that become free
         kept -= 1
-        left[p] = left[kept]
+        left[near[order[p]]] = left[kept]
     if gamma > 0.0:
         kept = _extend(rows, need, left, kept, group, number, held, gamma)
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _extend(
     rows: Floats,
     need: Ints,
@@ -149,13 +149,16 @@ def _extend(
 ) -> int:
     """V-MDAV: while a group is below twice its size, take the row nearest to any of it, if apt."""
     size, asked = len(held), 0
-    apart = np.full(count, np.inf)
+    apart = reals(count, np.inf)
     for m in range(size):
         asked = max(asked, need[held[m]])
         for p in range(count):
             apart[p] = min(apart[p], _distance(rows, left[p], rows[held[m]]))
     while size < 2 * asked - 1 and count > asked:
-        place = int(np.argmin(apart[:count]))
+        place = 0
+        for p in range(1, count):
+            if apart[p] < apart[place]:
+                place = p
         near = apart[place]
         other = np.inf
         for p in range(count):
@@ -173,21 +176,23 @@ def _extend(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mdav(rows: Floats, need: Ints, members: Ints, gamma: float, group: Ints, first: int) -> int:
     """Group the rows ``members``; groups are numbered from ``first``, and the next is returned.
 
     The row farthest from the middle forms a group with those nearest to it, then the row farthest
     from that one. What is left at the end and too few is put to the group whose middle is nearest.
     """
-    left = members.copy()
-    count = len(left)
+    count = len(members)
+    left = integers(count)
+    for p in range(count):
+        left[p] = members[p]
     width = rows.shape[1]
     most = 1
     for p in range(count):
         most = max(most, need[left[p]])
     number = first
-    middle = np.zeros(width)
+    middle, far, other = reals(width, 0.0), reals(width, 0.0), reals(width, 0.0)
     while count > 0:
         if count < 2 * most:
             asked = 0
@@ -200,19 +205,24 @@ def mdav(rows: Floats, need: Ints, members: Ints, gamma: float, group: Ints, fir
                     return number + 1
             else:
                 break
-        middle[:] = 0.0
+        clear(middle)
         for p in range(count):
             for c in range(width):
                 middle[c] += rows[left[p], c]
-        middle /= count
-        far = rows[left[_farthest(rows, left, count, middle)]].copy()
+        for c in range(width):
+            middle[c] /= count
+        row = left[_farthest(rows, left, count, middle)]
+        for c in range(width):
+            far[c] = rows[row, c]
         kept = _take_group(rows, need, left, count, far, (most, gamma), group, number)
         if kept == count:
             break
         number += 1
         count = kept
         if count >= 2 * most or (count > 0 and gamma > 0.0 and count >= most):
-            other = rows[left[_farthest(rows, left, count, far)]].copy()
+            row = left[_farthest(rows, left, count, far)]
+            for c in range(width):
+                other[c] = rows[row, c]
             kept = _take_group(rows, need, left, count, other, (most, gamma), group, number)
             if kept < count:
                 number += 1
@@ -221,7 +231,7 @@ def mdav(rows: Floats, need: Ints, members: Ints, gamma: float, group: Ints, fir
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join(
     rows: Floats,
     need: Ints,
@@ -238,21 +248,26 @@ def _join(
             group[left[p]] = first
         return
     width = rows.shape[1]
-    sums = np.zeros((number - first, width))
-    sizes = np.zeros(number - first, np.int64)
+    sums = reals((number - first) * width, 0.0).reshape(number - first, width)
+    sizes, middle = zeros(number - first), reals(width, 0.0)
     for p in range(len(members)):
         g = group[members[p]] - first
         if g >= 0:
             sizes[g] += 1
             for c in range(width):
                 sums[g, c] += rows[members[p], c]
-    largest = int(np.argmax(sizes))
+    largest = 0
+    for g in range(1, len(sizes)):
+        if sizes[g] > sizes[largest]:
+            largest = g
     for p in range(count):
         near, place = np.inf, largest
         for g in range(number - first):
             if sizes[g] + 1 < need[left[p]]:
                 continue
-            apart = _distance(rows, left[p], sums[g] / sizes[g])
+            for c in range(width):
+                middle[c] = sums[g, c] / sizes[g]
+            apart = _distance(rows, left[p], middle)
             if apart < near:
                 near, place = apart, g
         group[left[p]] = first + place
@@ -261,7 +276,7 @@ def _join(
             sums[place, c] += rows[left[p], c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve(
     rows: Floats,
     k: int,
@@ -285,7 +300,7 @@ def improve(
     n, width = rows.shape
     room = slots.shape[1]
     made = 0
-    step = np.empty(width)
+    step = reals(width, 0.0)
     for i in range(n):
         g = group[i]
         ng = float(sizes[g])

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 DBIL, WCSD, CLIQUE = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
 def classes(
     far: NDArray[np.float64],
     k: NDArray[np.int64],
@@ -36,23 +36,34 @@ def classes(
     difference, and whether nothing was cut short (by ``most`` classes or ``patience`` steps).
     """
     n = len(k)
-    cap = min(n, 2 * k.max() - 1) if n else 0
-    order = np.argsort(-prices)
-    d, need, price = far[order][:, order], k[order], prices[order]
-    reach = np.zeros((cap + 2, n), np.float64)
-    members = np.zeros(cap + 2, np.int64)
-    following = np.zeros(cap + 2, np.int64)
-    cost = np.zeros(cap + 2, np.float64)  # the diameter, or the sum of distances
-    paid = np.zeros(cap + 2, np.float64)
-    asked = np.zeros(cap + 2, np.int64)
-    best = np.empty(cap + 1, np.float64)
+    cap = min(n, 2 * int(k.max()) - 1) if n else 0
+    order = np.argsort(-prices, kind="stable")
     rows = np.empty(most * max(cap, 1), np.int64)
-    starts = np.zeros(most + 1, np.int64)
-    costs = np.empty(most, np.float64)
+    starts, costs = np.zeros(most + 1, np.int64), np.empty(most, np.float64)
+    found, lowest, whole = _classes(
+        far[np.ix_(order, order)], k[order], prices[order], kind, tau, threshold, patience, cap,
+        rows, starts, costs,
+    )  # fmt: skip
+    rows = order[rows[: starts[found]]]
+    return rows, starts[: found + 1], costs[:found], lowest, whole
+
+
+@kernel
+def _classes(
+    d: Any, need: Any, price: Any, kind: int, tau: float, threshold: float, patience: int, cap: int,
+    rows: Any, starts: Any, costs: Any,
+) -> Any:  # fmt: skip
+    """Fill ``rows``, ``starts`` and ``costs``: how many classes, the lowest, whether all."""
+    n, most = len(need), len(costs)
+    reach = reals((cap + 2) * n, 0.0).reshape(cap + 2, n)
+    members, following, asked = zeros(cap + 2), zeros(cap + 2), zeros(cap + 2)
+    cost = reals(cap + 2, 0.0)  # the diameter, or the sum of distances
+    paid, best = reals(cap + 2, 0.0), reals(cap + 1, 0.0)
     found, lowest, steps = 0, np.inf, 0
     for first in range(n):
         members[1], cost[1], paid[1], asked[1] = first, 0.0, price[first], need[first]
-        reach[1] = d[first]
+        for y in range(n):
+            reach[1, y] = d[first, y]
         following[1] = first + 1
         depth = 1
         fresh = True
@@ -60,7 +71,7 @@ def classes(
             if fresh:
                 steps += 1
                 if steps > patience:
-                    return rows[: starts[found]], starts[: found + 1], costs[:found], lowest, False
+                    return found, lowest, False
                 fresh = False
                 whole = depth * cost[depth] if kind == DBIL else cost[depth]
                 if kind == CLIQUE:
@@ -73,15 +84,9 @@ def classes(
                 ):
                     lowest = min(lowest, left)
                     if found == most:
-                        return (
-                            rows[: starts[found]],
-                            starts[: found + 1],
-                            costs[:found],
-                            lowest,
-                            False,
-                        )
+                        return found, lowest, False
                     for i in range(depth):
-                        rows[starts[found] + i] = order[members[i + 1]]
+                        rows[starts[found] + i] = members[i + 1]
                     starts[found + 1] = starts[found] + depth
                     costs[found] = whole
                     found += 1
@@ -112,10 +117,10 @@ def classes(
             asked[depth] = max(asked[depth - 1], need[x])
             following[depth] = x + 1
             fresh = True
-    return rows[: starts[found]], starts[: found + 1], costs[:found], lowest, True
+    return found, lowest, True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _falls_apart(need: Any, members: Any, size: int, highest: int) -> bool:
     """Whether the class can be cut into two valid ones."""
     for part in range(1, size):
@@ -129,7 +134,7 @@ def _falls_apart(need: Any, members: Any, size: int, highest: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _promising(
     price: Any, reach: Any, begin: int, size: int, cost: float, paid: float, asked: int,
     cap: int, kind: int, tau: float, threshold: float, best: Any,
@@ -164,7 +169,7 @@ def _promising(
     return total < threshold
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _insert(best: Any, size: int, x: float) -> None:
     """Keep the ``size`` smallest numbers in ascending order."""
     if size == 0 or x >= best[size - 1]:

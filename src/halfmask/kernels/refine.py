@@ -18,8 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from halfmask.kernels.compiler import integers, kernel, narrow, reals, zeros
+from halfmask.kernels.compiler import words as words_of
 from halfmask.kernels.distance import distance
 from halfmask.kernels.divide import satisfied
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int32],
@@ -44,16 +45,12 @@ def refine(
     """
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    out_keys = np.empty_like(keys)
-    out_rows = np.empty_like(rows)
-    out_ids = np.empty_like(ids)
-    begins = np.empty(len(ids) // 2 + 1, np.int64)
-    sums = np.empty(len(ids) // 2 + 1, np.int64)
-    lone = np.empty(len(ids), np.int32)
-    count = np.zeros(size, np.int64)
-    total = np.zeros(size, np.int64)
-    place = np.empty(size, np.int64)
-    touched = np.empty(size, np.int32)
+    out_keys = words_of(keys.size).reshape(keys.shape)
+    out_rows, out_ids = narrow(len(rows)), narrow(len(ids))
+    begins, sums = integers(len(ids) // 2 + 1), integers(len(ids) // 2 + 1)
+    lone = narrow(len(ids))
+    count, total = zeros(size), zeros(size)
+    place, touched = integers(size), narrow(size)
     filled = found = alone = 0
     begins[0] = 0
     for g in range(groups):
@@ -100,13 +97,13 @@ def refine(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bits(table: NDArray[np.float64], n: int) -> Any:
     """The value of n log2 n, looked up while the table reaches that far."""
     return table[n] if n < len(table) else n * np.log2(n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int32],
@@ -126,18 +123,13 @@ def split(
     """
     groups, width = len(starts) - 1, keys.shape[1]
     wide = np.int64(mask) + 1
-    out_keys = np.empty_like(keys)
-    out_rows = np.empty_like(rows)
-    out_labels = np.empty_like(labels)
-    begins = np.empty(len(labels) // 2 + 1, np.int64)
-    first_label = np.empty(wide, np.int32)
-    several = np.zeros(wide, np.bool_)
-    size = np.zeros(wide, np.int64)
-    members = np.zeros(wide, np.int64)
-    place = np.empty(wide, np.int64)
-    held = np.empty(wide, np.int32)
-    count = np.zeros(domain, np.int64)
-    touched = np.empty(domain, np.int32)
+    out_keys = words_of(keys.size).reshape(keys.shape)
+    out_rows, out_labels = narrow(len(rows)), narrow(len(labels))
+    begins = integers(len(labels) // 2 + 1)
+    first_label, several = narrow(wide), zeros(wide)
+    size, members = zeros(wide), zeros(wide)
+    place, held = integers(wide), narrow(wide)
+    count, touched = zeros(domain), narrow(domain)
     begins[0] = 0
     filled = found = pure_rows = 0
     total = 0.0
@@ -150,9 +142,9 @@ def split(
                 held[codes] = code
                 codes += 1
                 first_label[code] = labels[i]
-                several[code] = False
+                several[code] = 0
             elif labels[i] != first_label[code]:
-                several[code] = True
+                several[code] = 1
             members[code] += 1
             size[code] += rows[i]
         begin = found
@@ -199,7 +191,7 @@ def split(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int32],
@@ -219,14 +211,14 @@ def leaves(
     Returns the sums, the rows in groups of one label, and how many groups hold several labels.
     """
     groups, columns = len(starts) - 1, len(words)
-    widest = np.int64(masks.max()) + 1
-    totals = np.zeros(columns, np.float64)
-    pure = np.zeros(columns, np.int64)
-    several = np.zeros(columns, np.int64)
-    touched = np.empty(len(count), np.int32)
-    size = np.zeros(widest, np.int64)
-    kinds = np.zeros(widest, np.int64)
-    held = np.empty(widest, np.int32)
+    widest = np.int64(0)
+    for column in range(columns):
+        widest = max(widest, np.int64(masks[column]) + 1)
+    totals = reals(columns, 0.0)
+    pure, several = zeros(columns), zeros(columns)
+    touched = narrow(len(count))
+    size, kinds = zeros(widest), zeros(widest)
+    held = narrow(widest)
     for g in range(groups):
         first, end = starts[g], starts[g + 1]
         for column in range(columns):
@@ -259,10 +251,10 @@ def leaves(
     return totals, pure, several
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minimal(
     lone: NDArray[np.int32],
-    mask: int,
+    mask: NDArray[np.int64],
     heads: NDArray[np.int64],
     links: NDArray[np.int64],
     masks: NDArray[np.int64],
@@ -270,13 +262,19 @@ def minimal(
 ) -> int:
     """Note column set ``mask`` for each unit of ``lone`` that no noted subset singles out.
 
-    The sets of a unit form a list: ``heads[unit]`` is its newest entry and ``links`` the one
-    before. Returns how many entries are in use; the caller leaves room for ``len(lone)`` more.
+    A set is a row of words with a bit per column, as wide as ``masks``. The sets of a unit form a
+    list: ``heads[unit]`` is its newest entry and ``links`` the one before. Returns how many entries
+    are in use; the caller leaves room for ``len(lone)`` more.
     """
     for i in range(len(lone)):
         unit = lone[i]
         entry = heads[unit]
-        while entry >= 0 and (masks[entry] & mask) != masks[entry]:
+        while entry >= 0:
+            inside = True
+            for w in range(len(mask)):
+                inside &= (masks[entry, w] & mask[w]) == masks[entry, w]
+            if inside:
+                break
             entry = links[entry]
         if entry < 0:
             masks[used] = mask
@@ -289,7 +287,7 @@ def minimal(
 _SEVERAL = -2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def single_out(
     keys: NDArray[np.uint64],
     owners: NDArray[np.int32],
@@ -311,15 +309,11 @@ def single_out(
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
     room = len(ids) if further > 0 else 0
-    out_keys = np.empty((room, width), np.uint64)
-    out_owners = np.empty(room, np.int32)
-    out_ids = np.empty(room, np.int32)
-    begins = np.empty(len(ids) // 2 + 1, np.int64)
-    lone = np.empty(len(ids), np.int32)
-    count = np.zeros(size, np.int64)
-    owner = np.empty(size, np.int32)
-    place = np.empty(size, np.int64)
-    touched = np.empty(size, np.int32)
+    out_keys = words_of(room * width).reshape(room, width)
+    out_owners, out_ids = narrow(room), narrow(room)
+    begins, lone = integers(len(ids) // 2 + 1), narrow(len(ids))
+    count, place = zeros(size), integers(size)
+    owner, touched = narrow(size), narrow(size)
     filled = found = alone = 0
     begins[0] = 0
     for g in range(groups):
@@ -369,7 +363,7 @@ def single_out(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def divide(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int64],
@@ -382,13 +376,11 @@ def divide(
     """Split every group by one column; units keep their order, that of their people."""
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    out_keys = np.empty_like(keys)
-    out_rows = np.empty_like(rows)
-    out_people = np.empty_like(people)
-    begins = np.empty(len(people) + 1, np.int64)
-    count = np.zeros(size, np.int64)
-    place = np.empty(size, np.int64)
-    touched = np.empty(size, np.int32)
+    out_keys = words_of(keys.size).reshape(keys.shape)
+    out_rows, out_people = integers(len(rows)), narrow(len(people))
+    begins = integers(len(people) + 1)
+    count, place = zeros(size), integers(size)
+    touched = narrow(size)
     filled = found = 0
     begins[0] = 0
     for g in range(groups):
@@ -418,7 +410,7 @@ def divide(
     return out_keys, out_rows, out_people, begins[: found + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_people(
     rows: NDArray[np.int64],
     people: NDArray[np.int32],
@@ -430,8 +422,7 @@ def count_people(
     Returns how many people each group holds, the rows of groups of one person, and the sum over
     people of the squared number of groups that they stand in.
     """
-    held = np.zeros(len(starts) - 1, np.int64)
-    times = np.zeros(everybody, np.int64)
+    held, times = zeros(len(starts) - 1), zeros(everybody)
     alone = 0
     for g in range(len(held)):
         total = 0
@@ -472,26 +463,30 @@ class Partition(NamedTuple):
     changed: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
-def lists(p: Any, k: Any, ids: Any) -> Any:
+def lists(p: Any, k: NDArray[np.int64], ids: NDArray[np.int64]) -> Partition:
     """The partition that ``ids`` states; every row must have a class."""
     n = len(ids)
-    head, after = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-    size, need = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    diameter = np.zeros(n, np.float64)
-    for row in range(n - 1, -1, -1):
-        c = ids[row]
-        after[row] = head[c]
-        head[c] = row
-        size[c] += 1
-        need[c] = max(need[c], k[row])
-    out = Partition(ids, head, after, size, need, diameter, np.zeros(n, np.int64))
-    for c in range(n):
-        diameter[c] = diameter_of(p, out, c, -1)
+    head, after = np.full((2, n), -1, np.int64)
+    size, need, changed = np.zeros((3, n), np.int64)
+    out = Partition(ids, head, after, size, need, np.zeros(n), changed)
+    _fill_lists(p, k, out)
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _fill_lists(p: Any, k: Any, s: Any) -> None:
+    n = len(s.ids)
+    for row in range(n - 1, -1, -1):
+        c = s.ids[row]
+        s.next[row] = s.head[c]
+        s.head[c] = row
+        s.size[c] += 1
+        s.need[c] = max(s.need[c], k[row])
+    for c in range(n):
+        s.diameter[c] = diameter_of(p, s, c, -1)
+
+
+@kernel
 def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
     """The largest distance in a class, one row left out; -1 leaves out none."""
     widest = 0.0
@@ -507,7 +502,7 @@ def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
     return widest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def need_of(k: Any, s: Any, c: int, without: int) -> int:
     """The highest demand in a class, one row left out; -1 leaves out none."""
     highest = 0
@@ -519,7 +514,7 @@ def need_of(k: Any, s: Any, c: int, without: int) -> int:
     return highest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
     """The largest distance from ``row`` to a class, one row of it and itself left out."""
     widest = 0.0
@@ -531,7 +526,7 @@ def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
     return widest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unlink(s: Any, row: int) -> None:
     """Take a row out of its class; its size is left to the caller."""
     c = s.ids[row]
@@ -544,7 +539,7 @@ def unlink(s: Any, row: int) -> None:
     s.next[a] = s.next[row]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def link(s: Any, row: int, c: int) -> None:
     """Put a row at the head of a class; its size is left to the caller."""
     s.next[row] = s.head[c]
@@ -552,7 +547,7 @@ def link(s: Any, row: int, c: int) -> None:
     s.ids[row] = c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
     """Bring what is known of a class up to date."""
     s.need[c] = need_of(k, s, c, -1)
@@ -560,7 +555,7 @@ def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
     s.changed[c] = sweep
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: Any) -> bool:
     """Whether a class would meet all demands with one row less and another more."""
     if d.values.shape[1] == 0:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import ascend, clear, integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,7 @@ _NONE, _MANY = -1, -2
 _FALL = 0.8
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _difference(keys: Words, seen: Words, fields: Words, i: int, j: int) -> int:
     """The one column by which two entries differ; ``_NONE``: they match, ``_MANY``: several."""
     column = _NONE
@@ -42,10 +43,10 @@ def _difference(keys: Words, seen: Words, fields: Words, i: int, j: int) -> int:
     return column
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_matches(keys: Words, seen: Words, weight: Ints, rows: int) -> Ints:
     """For each of the first ``rows`` entries, how many rows match it, itself among them."""
-    found = np.zeros(rows, np.int64)
+    found = zeros(rows)
     entries, words = keys.shape
     for i in range(rows):
         total = 0
@@ -59,7 +60,7 @@ def count_matches(keys: Words, seen: Words, weight: Ints, rows: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gains(
     keys: Words,
     seen: Words,
@@ -72,7 +73,8 @@ def _gains(
 ) -> None:
     """Per column, how many rows would match ``i`` without it, and how many of them still lack."""
     rows = len(matches)
-    found[:] = 0
+    for c in range(found.shape[1]):
+        found[0, c] = found[1, c] = 0
     for j in range(keys.shape[0]):
         c = _difference(keys, seen, fields, i, j)
         if c >= 0:
@@ -81,7 +83,7 @@ def _gains(
                 found[1, c] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _suppress(
     keys: Words,
     seen: Words,
@@ -102,7 +104,7 @@ def _suppress(
         seen[i, w] &= ~fields[column, w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def suppress_cells(
     keys: Words, seen: Words, fields: Words, weight: Ints, matches: Ints, k: int, cost: Floats
 ) -> None:
@@ -112,9 +114,9 @@ def suppress_cells(
     single cell helps lose the cell after which most rows differ in one column less.
     """
     rows, columns = len(matches), len(cost)
-    found = np.zeros((2, columns), np.int64)
+    found = zeros(2 * columns).reshape(2, columns)
     own, others = found[0], found[1]
-    stale = np.zeros(rows)
+    stale = reals(rows, 0.0)
     threshold = 0.0
     for i in range(rows):
         if matches[i] < k:
@@ -152,24 +154,23 @@ def suppress_cells(
     _serve_the_rest(keys, seen, fields, weight, matches, k, cost)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _serve_the_rest(
     keys: Words, seen: Words, fields: Words, weight: Ints, matches: Ints, k: int, cost: Floats
 ) -> None:
     """Rows that differ from too many others in several columns: the cheapest set of columns."""
     rows, columns = len(matches), len(cost)
     sets = 1 << columns
-    price = np.zeros(sets)
+    price = reals(sets, 0.0)
     for s in range(sets):
         for c in range(columns):
             if s >> c & 1:
                 price[s] += cost[c]
-    order = np.argsort(price)
-    reach = np.zeros(sets, np.int64)
+    order, reach = ascend(price), zeros(sets)
     for i in range(rows):
         if matches[i] >= k:
             continue
-        reach[:] = 0
+        clear(reach)
         for j in range(keys.shape[0]):
             differ = 0
             for c in range(columns):
@@ -181,7 +182,8 @@ def _serve_the_rest(
             for s in range(sets):
                 if s >> c & 1:
                     reach[s] += reach[s ^ (1 << c)]
-        for s in order:
+        for o in range(sets):
+            s = order[o]
             if reach[s] >= k:
                 for c in range(columns):
                     if s >> c & 1:
@@ -189,7 +191,7 @@ def _serve_the_rest(
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def restore_cells(
     keys: Words, seen: Words, whole: Words, fields: Words, weight: Ints, matches: Ints, k: int,
     order: Ints,
@@ -201,8 +203,9 @@ def restore_cells(
     """
     rows, columns = len(matches), fields.shape[0]
     shown = 0
-    losing = np.empty(keys.shape[0], np.int64)
-    for cell in order:
+    losing = integers(keys.shape[0])
+    for o in range(len(order)):
+        cell = order[o]
         i, c = cell // columns, cell % columns
         hidden = False
         for w in range(keys.shape[1]):

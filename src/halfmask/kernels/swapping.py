@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numba import njit
+from halfmask.kernels.compiler import constants, count_up, kernel
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rank_partners(size: int, window: int, draws: NDArray[np.float64]) -> NDArray[np.int64]:
     """Per rank, the rank that it changes places with, at most ``window`` away; pairs only.
 
     From the lowest rank up, each that is still alone takes one of those above it in the window that
     are alone too; one is left over where none is.
     """
-    partner = np.arange(size)
-    free = np.ones(size, np.bool_)
+    partner, free = count_up(size), constants(size, 1)
     for i in range(size):
         if not free[i]:
             continue
-        free[i] = False
+        free[i] = 0
         last = min(size - 1, i + window)
         count = 0
         for j in range(i + 1, last + 1):
@@ -35,22 +34,21 @@ def rank_partners(size: int, window: int, draws: NDArray[np.float64]) -> NDArray
             if free[j]:
                 if wanted == 0:
                     partner[i], partner[j] = j, i
-                    free[j] = False
+                    free[j] = 0
                     break
                 wanted -= 1
     return partner
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rank_partners_sampled(size: int, window: int, draws: NDArray[np.float64]) -> NDArray[np.int64]:
     """As ``rank_partners`` for wide windows: a few draws find somebody who is alone, or nobody."""
     tries = draws.shape[1]
-    partner = np.arange(size)
-    free = np.ones(size, np.bool_)
+    partner, free = count_up(size), constants(size, 1)
     for i in range(size):
         if not free[i]:
             continue
-        free[i] = False
+        free[i] = 0
         last = min(size - 1, i + window)
         found = -1
         for t in range(tries):
@@ -65,11 +63,11 @@ def rank_partners_sampled(size: int, window: int, draws: NDArray[np.float64]) ->
                     break
         if found >= 0:
             partner[i], partner[found] = found, i
-            free[found] = False
+            free[found] = 0
     return partner
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def area_partners(
     starts: NDArray[np.int64],
     members: NDArray[np.int64],
@@ -87,11 +85,10 @@ def area_partners(
         level: per household, the level at which its new area must differ.
     """
     households = len(wanted)
-    partner = np.arange(households)
-    free = np.ones(households, np.bool_)
+    partner, free = count_up(households), constants(households, 1)
     for g in range(len(starts) - 1):
         low, high = starts[g], starts[g + 1]
-        for must in (2, 1):
+        for must in range(2, 0, -1):
             # Others who want to move come first as partners, then those who may.
             for p in range(low, high):
                 h = members[p]
@@ -119,6 +116,6 @@ def area_partners(
                     found = best
                 if found >= 0:
                     partner[h], partner[found] = found, h
-                    free[h] = False
-                    free[found] = False
+                    free[h] = 0
+                    free[found] = 0
     return partner

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
+from halfmask.kernels.compiler import integers, kernel, reals
 from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
@@ -35,28 +37,38 @@ class Tree(NamedTuple):
     leaf: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
-def build(p: Any, places: NDArray[np.int32], bucket: int) -> Any:
+def build(p: Any, places: NDArray[np.int32], bucket: int) -> Tree:
     """Cut the rows at the median of their widest column until at most ``bucket`` stay together."""
     n, columns = places.shape
     most = max(1, 8 * n // bucket + 64)
-    order = np.arange(n)
-    begin, end = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    right, parent = np.zeros(most, np.int64), np.full(most, -1, np.int64)
-    low, high = np.zeros((most, columns), np.int64), np.zeros((most, columns), np.int64)
-    leaf = np.zeros(n, np.int64)
-    stack = np.empty((256, 4), np.int64)
-    stack[0] = np.array([0, n, -1, 0])
+    spans = np.zeros((4, most), np.int64)  # begin, end, right, parent
+    low, high = np.zeros((2, most, columns), np.int64)
+    order, leaf = np.arange(n), np.zeros(n, np.int64)
+    nodes = _build(p, places, bucket, order, spans, low, high, leaf, np.empty((2, n), np.int64))
+    begin, end, right, parent = np.ascontiguousarray(spans[:, :nodes])
+    return Tree(order, begin, end, right, parent, low[:nodes].copy(), high[:nodes].copy(), leaf)
+
+
+@kernel
+def _build(
+    p: Any, places: Any, bucket: int, order: Any, spans: Any, low: Any, high: Any, leaf: Any,
+    scratch: Any,
+) -> int:  # fmt: skip
+    """Fill the arrays of a tree; how many nodes it has."""
+    n, columns = places.shape
+    most = spans.shape[1]
+    # What waits: begin, end, the node above, and on which side of it.
+    stack = integers(4 * 256).reshape(256, 4)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, n, -1, 0
     depth, nodes = 1, 0
-    spare = np.empty(n, np.int64)
     while depth > 0:
         depth -= 1
-        b, e, above, side = stack[depth]
+        b, e, above = stack[depth, 0], stack[depth, 1], stack[depth, 2]
         node = nodes
         nodes += 1
-        begin[node], end[node], parent[node] = b, e, above
-        if above >= 0 and side == 1:
-            right[above] = node
+        spans[0, node], spans[1, node], spans[3, node] = b, e, above
+        if above >= 0 and stack[depth, 3] == 1:
+            spans[2, above] = node
         widest, column = 0.0, -1
         for c in range(columns):
             small = large = order[b]
@@ -74,29 +86,53 @@ def build(p: Any, places: NDArray[np.int32], bucket: int) -> Any:
             for i in range(b, e):
                 leaf[order[i]] = node
             continue
-        middle = _around_median(places, column, order, b, e, spare)
-        stack[depth] = np.array([middle, e, node, 1])
-        stack[depth + 1] = np.array([b, middle, node, 0])
-        depth += 2
-    return Tree(
-        order, begin[:nodes].copy(), end[:nodes].copy(), right[:nodes].copy(),
-        parent[:nodes].copy(), low[:nodes].copy(), high[:nodes].copy(), leaf,
-    )  # fmt: skip
+        middle = _around_median(places, column, order, b, e, scratch)
+        stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = middle, e, node, 1
+        depth += 1
+        stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = b, middle, node, 0
+        depth += 1
+    return nodes
 
 
-@njit(cache=True, nogil=True)
-def _around_median(places: Any, c: int, order: Any, b: int, e: int, spare: Any) -> int:
+@kernel
+def ranked(values: Any, size: int, rank: int) -> Any:
+    """The value that stands at ``rank`` among the first ``size`` once they are in order."""
+    first, last = 0, size - 1
+    while first < last:
+        pivot = values[(first + last) // 2]
+        i, j = first, last
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            last = j
+        elif rank >= i:
+            first = i
+        else:
+            break
+    return values[rank]
+
+
+@kernel
+def _around_median(places: Any, c: int, order: Any, b: int, e: int, scratch: Any) -> int:
     """Put rows below the median left; at least one row stays on each side."""
-    values = np.empty(e - b, np.int32)
+    values, spare = scratch[0], scratch[1]
+    least = following = places[order[b], c]
     for i in range(b, e):
         values[i - b] = places[order[i], c]
-    values.sort()
-    limit = values[(e - b) // 2]
-    if limit == values[0]:
-        for v in values:
-            if v > limit:
-                limit = v
-                break
+        least, following = min(least, values[i - b]), max(following, values[i - b])
+    limit = ranked(values, e - b, (e - b) // 2)
+    if limit == least:  # the smallest value above it, so that the left side is not empty
+        for i in range(e - b):
+            if least < values[i] < following:
+                following = values[i]
+        limit = following
     left, right = 0, 0
     for i in range(b, e):
         if places[order[i], c] < limit:
@@ -105,11 +141,12 @@ def _around_median(places: Any, c: int, order: Any, b: int, e: int, spare: Any) 
         else:
             spare[right] = order[i]
             right += 1
-    order[b + left : e] = spare[:right]
+    for i in range(right):
+        order[b + left + i] = spare[i]
     return b + left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
     """A lower bound of the distance from row ``q`` to any row of a node."""
     total = 0.0
@@ -122,7 +159,7 @@ def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest(
     p: Any, places: Any, tree: Any, free: Any, q: int, wanted: int, rows: Any, far: Any, stack: Any,
     gaps: Any,
@@ -165,16 +202,12 @@ def nearest(
     return found
 
 
-@njit(cache=True, nogil=True)
-def all_free(tree: Any) -> Any:
+def all_free(tree: Tree) -> NDArray[np.int64]:
     """The count of free rows per node, then 1 per row."""
-    nodes = len(tree.begin)
-    out = np.ones(nodes + len(tree.order), np.int64)
-    out[:nodes] = tree.end - tree.begin
-    return out
+    return np.concatenate([tree.end - tree.begin, np.ones(len(tree.order), np.int64)])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take(tree: Any, free: Any, row: int) -> None:
     """Mark a row as no longer free."""
     node = tree.leaf[row]
@@ -184,21 +217,37 @@ def take(tree: Any, free: Any, row: int) -> None:
         node = tree.parent[node]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def neighbors(p: Any, places: Any, tree: Any, wanted: int) -> tuple[Any, Any]:
-    """The ``wanted`` nearest other rows of every row, and how far they are."""
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def neighbors(
+    p: Any, places: NDArray[np.int32], tree: Tree, wanted: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The ``wanted`` nearest other rows of every row, and how far they are; on all processors."""
     n = len(places)
     free = all_free(tree)
-    rows = np.full((n, wanted), -1, np.int32)
-    far = np.full((n, wanted), np.inf, np.float32)
-    blocks = min(n, 256)
-    for block in prange(blocks):
-        found = np.empty(wanted, np.int64)
-        distances = np.empty(wanted, np.float64)
-        stack, gaps = np.empty(512, np.int64), np.empty(512, np.float64)
-        for at in range(block * n // blocks, (block + 1) * n // blocks):
-            q = tree.order[at]
-            count = nearest(p, places, tree, free, q, wanted, found, distances, stack, gaps)
-            for j in range(count):
-                rows[q, j], far[q, j] = found[j], distances[j]
+    rows, far = np.full((n, wanted), -1, np.int32), np.full((n, wanted), np.inf, np.float32)
+
+    def fill(first: int, last: int) -> None:
+        _neighbors(p, places, tree, free, first, last, rows, far)
+
+    fill(0, min(n, 1))  # compiled here, once
+    edges = np.linspace(0, n, min(n, 16) + 1).astype(np.int64).tolist()
+    with ThreadPoolExecutor(_processors()) as threads:
+        list(threads.map(fill, edges[:-1], edges[1:]))
     return rows, far
+
+
+@kernel
+def _neighbors(
+    p: Any, places: Any, tree: Any, free: Any, first: int, last: int, rows: Any, far: Any
+) -> None:
+    wanted = rows.shape[1]
+    found, distances = integers(wanted), reals(wanted, 0.0)
+    stack, gaps = integers(512), reals(512, 0.0)
+    for at in range(first, last):
+        q = tree.order[at]
+        count = nearest(p, places, tree, free, q, wanted, found, distances, stack, gaps)
+        for j in range(count):
+            rows[q, j], far[q, j] = found[j], distances[j]

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 CELL = "cell"
+# A square around the whole earth: borders that followed the places would tell the outermost one.
+_LOW, _SPAN = -180.0, 360.0
 
 
 @register
@@ -56,7 +58,7 @@ class Cloak(Mask):
     latitude: str = field(metadata=one_column("numbers"))
     longitude: str = field(metadata=one_column("numbers"))
     k: int = field(metadata=whole_number(2))
-    levels: int = field(default=16, metadata=whole_number(1))
+    levels: int = field(default=20, metadata=whole_number(1))
     cell: str = field(default=CELL, metadata=anything())
 
     def faults(self, table: Table) -> list[str]:
@@ -83,7 +85,7 @@ class Cloak(Mask):
             need[there].astype(np.int64),
             min(self.levels, 24),
         )
-        low, high = _borders(north.values[there], east.values[there], ids, depth)
+        low, high = _borders(ids, depth)
         middle = (low + high) / 2
         _, first, number = np.unique((depth << 56) | ids, return_index=True, return_inverse=True)
         cell = np.full(len(rows), -1, np.int64)
@@ -125,8 +127,7 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
     several, many = people < size, int(owner.max()) + 1
     if people < need.max():
         raise UnsatisfiableError("cloak: there are fewer people than somebody asks for.")
-    low, span = _square(places)
-    unit = np.minimum((places - low) / span, 1 - 1e-12)
+    unit = np.minimum((places - _LOW) / _SPAN, 1 - 1e-12)
     open_ = np.ones(size, dtype=bool)
     for level in range(1, levels + 1):
         grid = np.floor(unit[open_] * (1 << level)).astype(np.int64)
@@ -152,21 +153,13 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
     return ids, depth
 
 
-def _square(places: Floats) -> tuple[Floats, float]:
-    """The whole degrees around all places, so that no border is somebody's own place."""
-    low = np.floor(places.min(axis=0))
-    span = float(np.max(np.floor(places.max(axis=0)) + 1 - low))
-    return low, span
-
-
-def _borders(north: Floats, east: Floats, ids: Ints, depth: Ints) -> tuple[Floats, Floats]:
+def _borders(ids: Ints, depth: Ints) -> tuple[Floats, Floats]:
     """Per place the corners of its cell."""
     if not len(ids):
         return np.zeros((0, 2)), np.zeros((0, 2))
-    low, span = _square(np.column_stack([north, east]))
-    side = span / (1 << depth)
+    side = _SPAN / (1 << depth)
     down, across = ids >> depth, ids & ((1 << depth) - 1)
-    corner = low + np.column_stack([down * side, across * side])
+    corner = _LOW + np.column_stack([down * side, across * side])
     return corner, corner + side[:, None]
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from halfmask.masking.mask import Mask, Outcome, Words, anything, register, secret, some_columns
 from halfmask.masking.numbers import moments_in
-from halfmask.masking.pseudonyms import key_bytes, keyed
 from halfmask.models.verdict import whole_number
+from halfmask.release.pseudonyms import key_bytes, keyed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

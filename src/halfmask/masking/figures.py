@@ -1,8 +1,7 @@
 """What steps do to a table: what it is good for afterwards, and what it still tells.
 
-The mean and variance before a step, beside those after it, give away the figure of a person who
-makes up much of them; they are for the controller. What documents hold are shares and distances
-that no single row decides.
+All of them are for the controller: whoever knows the other people works out of a share or a
+correlation what stood in a cell that does not leave.
 """
 
 from __future__ import annotations

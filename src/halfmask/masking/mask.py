@@ -114,7 +114,7 @@ class Outcome:
         removed: columns that leave no more.
         tables: what leaves beside the rows, by its name.
         claims: what the door must find to hold.
-        facts: what documents tell of the step; nothing that tells of single people.
+        facts: what the step found, for the controller alone: it may tell of cells that stay.
         notes: what a reader should know, one sentence each.
     """
 
@@ -463,16 +463,23 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def with_columns(
-    table: Table, new: Mapping[str, pa.Array | pa.ChunkedArray], removed: Sequence[str] = ()
+    table: Table,
+    new: Mapping[str, pa.Array | pa.ChunkedArray],
+    removed: Sequence[str] = (),
+    claimed: Sequence[str] = (),
 ) -> Table:
-    """The table with these columns replaced or added (as ``other``), and without others."""
+    """The table with these columns replaced or added, and without others.
+
+    What is added can tell of what it was made from, so it is one more quasi-identifier, unless the
+    door holds it to a claim of its own.
+    """
     arrow, declared = table.arrow, dict(table.schema.columns)
     for name, values in new.items():
         if name in arrow.column_names:
             arrow = arrow.set_column(arrow.column_names.index(name), name, values)
         else:
             arrow = arrow.append_column(name, values)
-            declared[name] = Column("other")
+            declared[name] = Column("other" if name in claimed else "quasi")
     for name in removed:
         arrow = arrow.drop_columns([name])
         declared.pop(name, None)

@@ -7,26 +7,22 @@ Source: Krawczyk, Bellare and Canetti, "HMAC: keyed-hashing for message authenti
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import InputError
 from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register, secret
 from halfmask.release.masked import Pseudonyms
+from halfmask.release.pseudonyms import key_bytes, keyed
 
 if TYPE_CHECKING:
     from halfmask.masking.mask import Rows
     from halfmask.table.table import Table
 
-_LEAST = 16  # bytes of a key
 _FEW = 50  # values of a column that is no identifier, below which tokens are told by their counts
-_DIGITS = 32
 
 
 @register
@@ -98,38 +94,3 @@ class Pseudonym(Mask):
                 "has the key can find everybody.",
             ),
         )
-
-
-def key_bytes(key: Any, file: str | None) -> bytes:
-    """The secret key as it was given, or from its file.
-
-    Raises:
-        ParameterError: it is too short, or neither bytes nor text.
-        InputError: the file cannot be read.
-    """
-    if key is None and file is not None:
-        try:
-            key = Path(file).read_bytes().strip()
-        except OSError as error:
-            why = error.strerror or "no access"
-            raise InputError(f"The key file {file!r} cannot be read: {why}.") from error
-    found = key.encode() if isinstance(key, str) else key
-    if not isinstance(found, bytes | bytearray) or len(found) < _LEAST:
-        raise ParameterError("key", "***", f"at least {_LEAST} random bytes")
-    return bytes(found)
-
-
-def keyed(key: bytes, label: str, values: pa.Array) -> list[str]:
-    """A token for each of the distinct values, which must not be missing."""
-    own = hmac.digest(key, label.encode(), "sha256").ljust(64, b"\0")
-    # HMAC with the key taken in once: for a million values, half the time of asking hmac for each.
-    inner = sha256(bytes(one ^ 0x36 for one in own))
-    outer = sha256(bytes(one ^ 0x5C for one in own))
-
-    def token(text: str) -> str:
-        first, last = inner.copy(), outer.copy()
-        first.update(text.encode())
-        last.update(first.digest())
-        return last.hexdigest()[:_DIGITS]
-
-    return [token(str(one)) for one in values.cast(pa.string()).to_pylist()]

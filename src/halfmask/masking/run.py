@@ -22,7 +22,7 @@ from halfmask.masking.mask import (
 from halfmask.models.needs import demanded, prepare, refuse_contradiction, require_models
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.demands import SET_ASIDE, statement
-from halfmask.release.masked import MaskedCandidate
+from halfmask.release.masked import Anatomized, MaskedCandidate, with_true_values
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import verdicts
 from halfmask.release.seal import published_columns, seal
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.masking.mask import Mask, Outcome
+    from halfmask.models.verdict import Verdict
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.masked import MaskedRelease
     from halfmask.table.table import Table
@@ -100,7 +101,7 @@ def mask(
     done = _applied(table, chosen, random)
     if demands == "keep":
         promises = demanded(table, promises)
-    _require_kept(done.rows, promises, len(promises) - named)
+    _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed)]
     return seal(
@@ -137,7 +138,8 @@ class _Done:
     def add(self, one: Mask, outcome: Outcome) -> None:
         """Take over what a step made."""
         before = self.rows
-        after = with_columns(before, outcome.columns, outcome.removed)
+        groups = [one.group for one in outcome.claims if isinstance(one, Anatomized)]
+        after = with_columns(before, outcome.columns, outcome.removed, groups)
         public, private = step_figures(before, after, list(outcome.columns))
         if outcome.keep is not None:
             kept = pa.array(outcome.keep)
@@ -174,12 +176,13 @@ def _applied(table: Table, steps: Sequence[Mask], random: np.random.Generator) -
     return done
 
 
-def _require_kept(rows: Table, models: Sequence[Model], own: int) -> None:
+def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) -> None:
     """Refuse masked rows that break a promise, before the door would have to.
 
     Raises:
         UnsatisfiableError: says which promise, and how many people state what is not kept.
     """
+    rows = done.rows
     if not models:
         return
     gone = [n for model in models for n in model.columns if n not in rows.arrow.column_names]
@@ -193,10 +196,14 @@ def _require_kept(rows: Table, models: Sequence[Model], own: int) -> None:
             "A promise that compares with a population cannot be checked on masked rows: use "
             "anonymize."
         )
-    ready = prepare(rows, models)
-    quasi = ready.arrow.select(list(ready.schema.quasi))
-    places = np.arange(len(ready))
-    found, _ = verdicts(models, quasi, ready, places, Perturbation({}, quasi, {}))
+    found: list[Verdict] = []
+    for one in (rows, with_true_values(table, rows, done.source, models)):
+        ready = prepare(one, models)
+        quasi = ready.arrow.select(list(ready.schema.quasi))
+        places = np.arange(len(ready))
+        found = verdicts(models, quasi, ready, places, Perturbation({}, quasi, {}))[0]
+        if not all(verdict.holds for verdict in found):
+            break
     broken = [one for one in found if not one.holds]
     if not broken:
         return

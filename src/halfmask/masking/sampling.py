@@ -21,6 +21,8 @@ from halfmask.masking.swapping import group_ids
 from halfmask.models.verdict import number, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.masking.mask import Rows
@@ -53,7 +55,7 @@ class Sample(Mask):
 
     def faults(self, table: Table) -> list[str]:
         """Refuse a name that is taken."""
-        return weight_faults(table, self.weight)
+        return weight_faults(table, self.weight, self.by)
 
     def apply(self, rows: Rows) -> Outcome:
         """Draw the people."""
@@ -71,8 +73,11 @@ class Sample(Mask):
         return Outcome(new, keep=keep, facts={"people_share": float(chosen.mean())})
 
 
-def weight_faults(table: Table, weight: str) -> list[str]:
-    """Refuse to write weights over a column that is there."""
+def weight_faults(table: Table, weight: str, by: Sequence[str]) -> list[str]:
+    """Refuse weights that tell of a column that never leaves, or that overwrite one."""
+    private = [name for name in by if name in table.schema.private]
+    if private:
+        return [f"weights by column '{private[0]}' would tell of it, and it never leaves."]
     if weight in table.arrow.column_names:
         return [f"there is a column '{weight}' already: name the weights otherwise (weight=)."]
     return []
@@ -121,7 +126,7 @@ class Massc(Mask):
 
     def faults(self, table: Table) -> list[str]:
         """Refuse a name that is taken."""
-        return weight_faults(table, self.weight)
+        return weight_faults(table, self.weight, self.calibrate)
 
     def apply(self, rows: Rows) -> Outcome:
         """Mask stratum by stratum."""

@@ -517,11 +517,22 @@ def leaf_bins(original: Table, name: str, rows: NDArray[np.int64]) -> tuple[NDAr
 def _bin_numbers(
     numbers: NDArray[np.float64] | None, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Leaves themselves, or quantile bins of the original's rows for fine numbers."""
+    """Leaves themselves, or quantile bins of the original's rows for fine numbers.
+
+    A number that half of a bin's rows share is a bin of its own: else a value that many share, such
+    as 0, could be spread over its neighbors unseen.
+    """
     if numbers is None or len(rows) <= _FINE:
         return np.arange(len(rows)), len(rows)
     edges = np.unique(quantiles(numbers, rows, np.linspace(0, 1, _BINS + 1)[1:-1]))
-    return np.searchsorted(edges, numbers, side="right").astype(np.int64), len(edges) + 1
+    place = np.searchsorted(edges, numbers, side="right").astype(np.int64)
+    shared = np.unique(numbers[2 * _BINS * rows >= max(int(rows.sum()), 1)])
+    at = np.searchsorted(shared, numbers)
+    own = at < len(shared)
+    own[own] = shared[at[own]] == numbers[own]
+    place = np.where(own, len(edges) + 1 + at, place)
+    used, found = np.unique(place, return_inverse=True)
+    return found.reshape(-1).astype(np.int64), len(used)
 
 
 def _coarse(

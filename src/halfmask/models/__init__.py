@@ -1,10 +1,17 @@
 """Privacy promises, one class each, checked on class statistics."""
 
-from halfmask.models.k_anonymity import AlphaKAnonymity, KAnonymity
+from halfmask.models.k_anonymity import AlphaKAnonymity, HouseholdKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
+from halfmask.models.m_invariance import MInvariance
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity, PersonalTCloseness
-from halfmask.models.population import AverageRisk, DeltaPresence, KMap, SampleUniques
+from halfmask.models.population import (
+    AverageRisk,
+    DeltaPresence,
+    KMap,
+    PopulationRisk,
+    SampleUniques,
+)
 from halfmask.models.t_closeness import TCloseness
 from halfmask.models.verdict import Model, Verdict
 
@@ -14,13 +21,16 @@ __all__ = [
     "BetaLikeness",
     "DeltaDisclosure",
     "DeltaPresence",
+    "HouseholdKAnonymity",
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "MInvariance",
     "Model",
     "PersonalKAnonymity",
     "PersonalLDiversity",
     "PersonalTCloseness",
+    "PopulationRisk",
     "SampleUniques",
     "TCloseness",
     "Verdict",

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from halfmask.engines.read import as_table
 from halfmask.engines.tuples import add_policies, count_tuples
+from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.needs import (
     asked_for,
     demanded,
@@ -19,7 +20,7 @@ from halfmask.models.needs import (
     require_models,
     statistics,
 )
-from halfmask.models.verdict import Verdict
+from halfmask.models.verdict import Verdict, is_required, known_models, parameters
 from halfmask.table.demands import resolve, shown, states
 from halfmask.table.policies import EXACT
 
@@ -50,7 +51,8 @@ def check(
     Args:
         table: rows with a schema that names the quasi-identifiers, wherever they are (see
             ``read``); or the name of a file with a schema beside it.
-        models: the promises, such as ``KAnonymity(5)``; none: people's own demands.
+        models: the promises, such as ``KAnonymity(5)``; none: people's own demands, or, of a
+            release file, the promises that it states of itself.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` leaves people's demands out; models that are named are checked.
         wrong: nothing else; says what to write in place of ``k=5``.
@@ -78,6 +80,7 @@ def check(
         require_models(models)
     refuse_contradiction(models, demands)
     stated = add_policies(as_table(table), policies)
+    models = models or recorded(stated.schema)
     held = count_tuples(stated, lambda declared: columns_counted(declared, models, demands=demands))
     if demands == "keep":
         models = demanded(held.table, models)
@@ -94,10 +97,37 @@ def check(
     return (*judged, *noise)
 
 
+def recorded(schema: Schema) -> tuple[Model, ...]:
+    """The promises that a release file states of itself and that its rows can be held to.
+
+    What people demanded for themselves did not leave with them, nor did a population: where there
+    is nothing else, it is the size of the smallest class.
+    """
+    known = {model.family: model for model in known_models()}
+    out = []
+    for entry in schema.release.get("promises", ()):
+        family, given = entry.get("model"), {n: v for n, v in entry.items() if n != "model"}
+        if family not in known:
+            continue
+        names = {one.name for one, _ in parameters(known[family])}
+        needed = {one.name for one, _ in parameters(known[family]) if is_required(one)}
+        if needed <= set(given) <= names:
+            out.append(known[family](**given))
+    found = tuple(model for model in out if not model.policy)
+    smallest = schema.release.get("smallest")
+    if found or not isinstance(smallest, int) or smallest < 2:
+        return found
+    return (KAnonymity(smallest),)
+
+
 def columns_counted(schema: Schema, models: Sequence[Model], *, demands: str = "keep") -> list[str]:
     """The columns that the statistics of ``models`` are counted from, demands among them."""
     schema.require_quasi()
     names = [*schema.quasi, *(name for model in models for name in model.columns)]
+    if schema.household is not None and any(model.units for model in models):
+        names.append(schema.household)
+    if schema.weight is not None and any(model.weighted for model in models):
+        names.append(schema.weight)
     if demands == "keep":
         if any(states(schema, demand) for demand in ("l", "t")):
             names += schema.sensitive

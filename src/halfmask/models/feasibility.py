@@ -29,7 +29,8 @@ def group_statistics(
     """The statistics that ``models`` read of ``rows`` in the classes that ``ids`` states."""
     columns = {name: name for model in models for name in model.columns}
     columns |= {key: key for model in models for key in demand_keys(table, model)}
-    return grouped(table, rows, ids, columns=columns)
+    weighted = any(model.weighted for model in models)
+    return grouped(table, rows, ids, columns=columns, weighted=weighted)
 
 
 def largest_feasible(table: Table, models: Sequence[Model]) -> NDArray[np.bool_]:

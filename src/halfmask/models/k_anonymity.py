@@ -9,8 +9,17 @@ import numpy as np
 
 from halfmask.errors import InternalError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.statistics import (
+    MISSING_NOTE,
+    Missing,
+    counted,
+    histogram,
+    occupied,
+    pass_empty,
+    reduce,
+)
 from halfmask.models.verdict import (
+    KNOWN,
     KNOWN_ONLY,
     SOUGHT,
     KernelDemand,
@@ -19,11 +28,13 @@ from halfmask.models.verdict import (
     Verdict,
     Words,
     judge,
+    missing_values,
     number,
     register,
     sensitive_column,
     whole_number,
 )
+from halfmask.table.demands import HOUSEHOLD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,11 +99,78 @@ class KAnonymity(Model):
 
 @register
 @dataclass(frozen=True, slots=True)
+class HouseholdKAnonymity(Model):
+    """Require every class to hold people of at least ``k`` households.
+
+    Definition: min |{h(i) : i in E}| >= k over all classes E, where h(i) is the household of a row
+    that the schema names; rows without one count for nothing.
+    Source: Sweeney, "k-anonymity: a model for protecting privacy", 2002, with the household as the
+    unit, as in Hundepool et al., "Statistical disclosure control", 2012 (household risk).
+
+    Example:
+        >>> HouseholdKAnonymity(3).to_dict()
+        {'model': 'household k-anonymity', 'k': 3}
+    """
+
+    family: ClassVar[str] = "household k-anonymity"
+    monotone: ClassVar[bool] = True  # a merged class holds the households of each part
+    absorbing: ClassVar[bool] = True  # rows only add households
+    units: ClassVar[tuple[str, ...]] = (HOUSEHOLD,)
+    option: ClassVar[Option] = Option(
+        "k-households",
+        "Each class holds people of at least K households.",
+        "households that each class holds at least",
+    )
+    words: ClassVar[Words] = Words(
+        "Everybody shares all published quasi-identifiers with people of at least k - 1 other "
+        "households.",
+        f"{KNOWN}; people of one household know of each other.",
+        "If all rows of a class hold the same sensitive value, that value is known.",
+        "at least",
+    )
+
+    k: int = field(metadata=whole_number(2, stronger=1))
+
+    def faults(self, table: Table) -> list[str]:
+        """Say where no column names households."""
+        if table.schema.household is not None:
+            return []
+        return ['nothing says who lives with whom: add household = "<column>" under [table].']
+
+    def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
+        """As many different households."""
+        return KernelDemand(rows=self.k, column=HOUSEHOLD, values=self.k)
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether it holds ``k`` households."""
+        return pass_empty(classes, self._households(classes) >= self.k)
+
+    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
+        """A lower bound of the rows that any finer grouping must lose: no part holds more."""
+        return int(classes.rows[self._households(classes) < self.k].sum())
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict on ``classes``; achieved is the fewest households of a class."""
+        held = self._households(classes)[occupied(classes)]
+        return judge(
+            self,
+            classes,
+            self.passes(classes),
+            required=self.k,
+            achieved=int(held.min()) if len(held) else 0,
+        )
+
+    def _households(self, classes: Classes) -> NDArray[np.int64]:
+        return np.diff(histogram(classes, HOUSEHOLD).known().starts)
+
+
+@register
+@dataclass(frozen=True, slots=True)
 class AlphaKAnonymity(Model):
     """Require ``k`` people in every class, and no value of ``column`` above the share ``alpha``.
 
-    Definition: |E| >= k, and the share of each value (or of one named value) in E <= alpha, for
-    every class E.
+    Definition: |E| >= k, and the share of each value (or of one named value) among the known ones
+    of E <= alpha, for every class E; a class of which no value is known has the share 1.
     Source: Wong, Li, Fu and Wang, "(alpha, k)-anonymity: an enhanced k-anonymity model for privacy
     preserving data publishing", 2006.
 
@@ -101,6 +179,8 @@ class AlphaKAnonymity(Model):
         k: how many people.
         column: the sensitive column.
         value: the one value to guard; ``None``: every value.
+        missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
+            count as one more value.
 
     Example:
         >>> AlphaKAnonymity(0.5, 5, "disease").columns
@@ -126,6 +206,7 @@ class AlphaKAnonymity(Model):
     k: int = field(metadata=whole_number(2, stronger=1, option="k"))
     column: str = field(metadata=sensitive_column())
     value: object = field(default=None, repr=False)
+    missing: Missing = field(default="unknown", metadata=missing_values())
 
     def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
         """As many rows."""
@@ -139,7 +220,7 @@ class AlphaKAnonymity(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it holds ``k`` people and no value prevails."""
-        rare = at_most(self._counts(classes), classes.rows, fraction(self.alpha))
+        rare = at_most(*self._shares(classes), fraction(self.alpha))
         return pass_empty(classes, rare & (classes.people >= self.k))
 
     def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
@@ -152,26 +233,31 @@ class AlphaKAnonymity(Model):
         small = classes.people < self.k
         lost = classes.rows[small].sum()
         if alpha < 1:
-            surplus = (self._counts(classes) - alpha * classes.rows)[~small] / (1 - alpha)
+            counts, rows = self._shares(classes)
+            surplus = (counts - alpha * rows)[~small] / (1 - alpha)
             lost += np.ceil(surplus[surplus > 0] - 1e-6).sum()
         return int(lost)
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest share."""
         live = occupied(classes)
+        counts, rows = self._shares(classes)
+        note = "" if self.missing == "unknown" else f" {MISSING_NOTE}"
         size = int(classes.people[live].min()) if live.any() else 0
         return judge(
             self,
             classes,
             self.passes(classes),
             required=self.alpha,
-            achieved=largest(self._counts(classes)[live], classes.rows[live]),
-            note=f"k = {self.k} required, {size} achieved.",
+            achieved=largest(counts[live], rows[live]),
+            note=f"k = {self.k} required, {size} achieved.{note}",
         )
 
-    def _counts(self, classes: Classes) -> NDArray[np.int64]:
-        """Per class, the count of the named value, or of the most frequent one."""
-        values = histogram(classes, self.column)
+    def _shares(self, classes: Classes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per class, the count of the named value, or of the most frequent one, and of all."""
+        values = counted(classes, self.column, self.missing)
+        silent = np.diff(values.starts) == 0
+        rows = np.where(silent, 1, reduce(np.add, values.counts, values.starts))
         counts = values.counts
         if self.value is not None:
             if values.labels is None:
@@ -179,7 +265,7 @@ class AlphaKAnonymity(Model):
             counts = np.where(
                 np.isin(values.values, positions(values.labels, self.value)), counts, 0
             )
-        return reduce(np.maximum, counts, values.starts)
+        return np.where(silent, 1, reduce(np.maximum, counts, values.starts)), rows
 
 
 def positions(values: pa.Array, value: object) -> list[int]:

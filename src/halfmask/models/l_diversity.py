@@ -11,9 +11,11 @@ import numpy as np
 from halfmask.errors import ParameterError
 from halfmask.models.exact import below, fraction
 from halfmask.models.statistics import (
+    MISSING_NOTE,
+    Missing,
+    counted,
     effective_values,
     entropy_at_least,
-    histogram,
     occupied,
     pass_empty,
     reduce,
@@ -26,6 +28,7 @@ from halfmask.models.verdict import (
     Verdict,
     Words,
     judge,
+    missing_values,
     number,
     register,
     require_whole,
@@ -45,8 +48,9 @@ if TYPE_CHECKING:
 class LDiversity(Model):
     """Require every class to hold at least ``l`` well-represented values of ``column``.
 
-    Definition: per class, distinct: at least l different values; entropy: H >= ln l; recursive
-    (c, l): r_1 < c (r_l + ... + r_m), where r_i is the i-th highest count.
+    Definition: per class, of the values that are known, distinct: at least l different ones;
+    entropy: H >= ln l; recursive (c, l): r_1 < c (r_l + ... + r_m), where r_i is the i-th highest
+    count.
     Source: Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam, "l-diversity: privacy beyond
     k-anonymity", 2007.
 
@@ -55,6 +59,8 @@ class LDiversity(Model):
         column: the sensitive column.
         kind: what "well-represented" means.
         c: the factor of the recursive kind.
+        missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
+            count as one more value.
 
     Example:
         >>> LDiversity(3, "disease").name
@@ -70,7 +76,8 @@ class LDiversity(Model):
         common=True,
     )
     words: ClassVar[Words] = Words(
-        "Every class holds at least l well-represented values of the sensitive column.",
+        "Every class holds at least l well-represented values of the sensitive column; missing "
+        "values are not counted, unless a note says so.",
         SOUGHT,
         "Values may be alike in meaning, and one of them may be much likelier than before.",
         "at least",
@@ -89,6 +96,7 @@ class LDiversity(Model):
     c: float | None = field(
         default=None, metadata=number(0, open_low=True, label="c, if l is recursive")
     )
+    missing: Missing = field(default="unknown", metadata=missing_values())
 
     def __post_init__(self) -> None:
         if self.kind != "entropy":
@@ -109,7 +117,7 @@ class LDiversity(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it is diverse."""
-        values = histogram(classes, self.column)
+        values = counted(classes, self.column, self.missing)
         if self.kind == "distinct":
             passing = np.diff(values.starts) >= self.l
         elif self.kind == "entropy":
@@ -120,7 +128,9 @@ class LDiversity(Model):
 
     def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
         """As many different values, which every kind needs."""
-        return KernelDemand(column=self.column, values=math.ceil(self.l))
+        return KernelDemand(
+            column=self.column, values=math.ceil(self.l), missing=self.missing == "value"
+        )
 
     def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
         """A lower bound of the rows that any finer grouping must lose.
@@ -128,15 +138,22 @@ class LDiversity(Model):
         Every kind needs at least l different values, which parts of a class cannot have if the
         class has not.
         """
-        few = np.diff(histogram(classes, self.column).starts) < math.ceil(self.l)
-        return int(classes.rows[few].sum())
+        held = counted(classes, self.column, self.missing)
+        return int(classes.rows[np.diff(held.starts) < math.ceil(self.l)].sum())
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest l that they satisfy."""
-        note = "" if self.c is None else f"With c = {self.c}."
-        achieved = self._achieved(histogram(classes, self.column).select(occupied(classes)))
+        notes = [] if self.c is None else [f"With c = {self.c}."]
+        notes += [MISSING_NOTE] if self.missing == "value" else []
+        held = counted(classes, self.column, self.missing)
+        achieved = self._achieved(held.select(occupied(classes)))
         return judge(
-            self, classes, self.passes(classes), required=self.l, achieved=achieved, note=note
+            self,
+            classes,
+            self.passes(classes),
+            required=self.l,
+            achieved=achieved,
+            note=" ".join(notes),
         )
 
     def _recursive(self, values: Histogram, least: int) -> NDArray[np.bool_]:

@@ -41,8 +41,10 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     for model in models:
         found += [f"{model.name}: {fault}" for fault in _model_faults(table, model)]
     populations = _populations(models)
-    if len(populations) > 1:
-        found.append("The models compare with different populations: give all the same table.")
+    if len(populations) > 1 or (populations and any(model.weighted for model in models)):
+        found.append(
+            "The models compare with different populations: give all the same table, or weights."
+        )
     if found:
         raise SchemaError(*dict.fromkeys(found))
     return widen(table, populations[0], table.schema.quasi) if populations else table
@@ -150,13 +152,15 @@ def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArra
         table.schema.quasi,
         columns=list(dict.fromkeys(names)),
         population=populations[0] if populations else None,
+        weighted=any(model.weighted for model in models),
     )
 
 
 def demand_keys(table: Table, model: Model) -> list[str]:
-    """What a model reads of people's demands, where anybody can state them."""
+    """What a model reads of people's demands, where anybody can state them, and of their units."""
     of = model.columns[0] if model.columns else ""
-    return [demand_key(demand, of) for demand in model.policy if states(table.schema, demand)]
+    stated = [demand_key(demand, of) for demand in model.policy if states(table.schema, demand)]
+    return [*stated, *model.units]
 
 
 def asked_for(table: Table, model: Model) -> NDArray[np.float64]:

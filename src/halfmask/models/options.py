@@ -35,6 +35,7 @@ class Form:
         shared: the numbers that another model's option states, and which.
         column: the model's name for the column that it speaks of.
         population: the model's name for the population that it compares with.
+        alone: whether it can do without a population.
     """
 
     model: type[Model]
@@ -44,6 +45,7 @@ class Form:
     shared: Mapping[str, str]
     column: str | None
     population: str | None
+    alone: bool
 
     @property
     def name(self) -> str:
@@ -130,11 +132,14 @@ class Form:
         return column, text, words
 
     def _words(self, words: Sequence[str], mark: str) -> dict[str, Any]:
-        stated = zip(self.choices.items(), words, strict=False)
-        return {
-            name: text if parameter.kind == "word" else self._number(text, mark)
-            for (name, parameter), text in stated
-        }
+        """What each text states: a word goes where it is one of the words, the others in order."""
+        found: dict[str, Any] = {}
+        for text in words:
+            free = {name: one for name, one in self.choices.items() if name not in found}
+            meant = (name for name, one in free.items() if text in one.words)
+            name = next(meant, next(iter(free)))
+            found[name] = text if free[name].kind == "word" else self._number(text, mark)
+        return found
 
     def _bounds(self, entry: str, mark: str) -> tuple[float, ...]:
         try:
@@ -182,7 +187,10 @@ def _form(model: type[Model], option: Option) -> Form:
         elif parameter.text:
             choices[one.name] = parameter
     column, population = (next(iter(found), None) for found in known.values())
-    return Form(model, option, numbers, choices, shared, column, population)
+    alone = all(
+        not is_required(one) for one, found in parameters(model) if found.kind == "population"
+    )
+    return Form(model, option, numbers, choices, shared, column, population, alone)
 
 
 def read_models(
@@ -277,8 +285,8 @@ def _population(
     if not any(form.population for form, _ in stated):
         return None
     table = population()
-    if table is None:
-        needing = " and ".join(f"{mark}{form.name}" for form in forms() if form.population)
+    if table is None and not all(form.alone for form, _ in stated):
+        needing = " and ".join(f"{mark}{form.name}" for form in forms() if not form.alone)
         raise InputError(f"{needing} need {mark}population FILE.")
     return table
 

@@ -10,6 +10,7 @@ import numpy as np
 from halfmask.models.exact import at_most, fraction, largest
 from halfmask.models.statistics import (
     demand_faults,
+    demand_levels,
     highest_demands,
     histogram,
     lowest_demands,
@@ -18,7 +19,7 @@ from halfmask.models.statistics import (
     pass_empty,
     rows_short,
 )
-from halfmask.models.t_closeness import DISTANCE_WORDS, DISTANCES, TCloseness, usual_distance
+from halfmask.models.t_closeness import DISTANCE_WORDS, TCloseness, distances, usual_distance
 from halfmask.models.verdict import (
     KNOWN_ONLY,
     SOUGHT,
@@ -132,8 +133,8 @@ class PersonalKAnonymity(Model):
 class PersonalLDiversity(Model):
     """Require every class to hold as many values of ``column`` as each person in it demands.
 
-    Definition: |{s(j) : j in E}| >= max(l_i for i in E) for every class E, s being the sensitive
-    column.
+    Definition: |{s(j) : j in E, s(j) known}| >= max(l_i for i in E) for every class E in which
+    somebody demands more than 1, s being the sensitive column.
     Source: Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2007 (distinct
     l-diversity); a demand per person as a perspective in Michel, "Personalizing privacy constraints
     in generalization-based anonymization models", 2019.
@@ -204,7 +205,8 @@ class PersonalLDiversity(Model):
         return np.asarray(self._values(classes)[ids] < asked)
 
     def _values(self, classes: Classes) -> NDArray[np.int64]:
-        return np.diff(histogram(classes, self.column).starts)
+        held = np.diff(histogram(classes, self.column).known().starts)
+        return np.maximum(held, 1)  # a demand of 1 asks for nothing
 
 
 @register
@@ -213,7 +215,7 @@ class PersonalTCloseness(Model):
     """Require the distribution of ``column`` in a class within the ``t`` of everybody in it.
 
     Definition: EMD(P_E, Q) <= min(t_i for i in E) for every class E, with P_E the distribution of
-    the sensitive column in E and Q that of all rows; distances as in t-closeness.
+    the sensitive column's known values in E and Q that of all rows; distances as in t-closeness.
     Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
     l-diversity", 2007; a demand per person as a perspective in Michel, "Personalizing privacy
     constraints in generalization-based anonymization models", 2019.
@@ -306,6 +308,7 @@ class PersonalTCloseness(Model):
             required=strictest,
             achieved=largest(moved[decisive], full[decisive]),
             note=f"{met} of {int(live.sum())} classes are as close as anybody in them demands.",
+            demands=demand_levels(classes, "t", self.default, _quotients(moved, full), self.column),
         )
 
     def unmet(
@@ -320,7 +323,13 @@ class PersonalTCloseness(Model):
         return short
 
     def _distance(self, classes: Classes) -> tuple[NDArray[Any], NDArray[Any]]:
-        return DISTANCES[self.distance](histogram(classes, self.column), self.column)
+        return distances(classes, self.column, self.distance, "unknown")
+
+
+def _quotients(moved: NDArray[Any], full: NDArray[Any]) -> NDArray[np.float64]:
+    """What is shown of distances that are decided exactly; 0 of an empty class."""
+    over = np.maximum(np.asarray(full, dtype=np.float64), 1.0)
+    return np.asarray(np.asarray(moved, dtype=np.float64) / over)
 
 
 def _sensitive(table: Table) -> list[str]:
@@ -336,6 +345,7 @@ def _judge_highest(
 ) -> Verdict:
     """The verdict on what is ``given`` per class against the highest demand inside it."""
     live = occupied(classes)
+    levels = demand_levels(classes, model.policy[0], model.default, given, *model.columns)
     demands = highest_demands(classes, model.policy[0], model.default, *model.columns)[live]
     given = given[live]
     highest = float(demands.max(initial=0.0))
@@ -349,4 +359,5 @@ def _judge_highest(
         required=int(np.ceil(highest)) if np.isfinite(highest) else highest,
         achieved=int(decisive.min()) if len(decisive) else 0,
         note=f"{met} of {len(given)} classes hold as many {what} as anybody in them demands.",
+        demands=levels,
     )

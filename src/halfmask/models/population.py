@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.errors import InternalError, ParameterError
+from halfmask.errors import InternalError, ParameterError, SchemaError
 from halfmask.models.exact import at_most, fraction, largest
 from halfmask.models.statistics import fewest, occupied, pass_empty
 from halfmask.models.verdict import (
@@ -36,21 +36,22 @@ if TYPE_CHECKING:
 class KMap(Model):
     """Require every class to match at least ``k`` people of ``population``.
 
-    Definition: |E in the population| >= k for every class E that holds somebody of the table.
+    Definition: |E in the population| >= k for every class E that holds somebody of the table; by
+    sampling weights, |E in the population| is their sum over the people of E, each rounded down.
     Source: Sweeney, "Computational disclosure control: a primer on data privacy protection", 2001.
 
     Attributes:
         k: how many people.
         population: the table of all people whom an attacker may think of; it holds those of the
-            table too.
+            table too. Without one, the weights that the schema names say whom rows stand for.
     """
 
     family: ClassVar[str] = "k-map"
     monotone: ClassVar[bool] = True  # a merged class matches the people of each part
-    absorbing: ClassVar[bool] = True  # rows of the table do not change who is in the population
+    absorbing: ClassVar[bool] = True  # rows of the table only add to whom they stand for
     option: ClassVar[Option] = Option(
         "k-map",
-        "Each class holds at least K people of --population.",
+        "Each class holds at least K people of --population, or by sampling weights.",
         "k-map: people of the population in each class",
     )
     words: ClassVar[Words] = Words(
@@ -62,7 +63,16 @@ class KMap(Model):
     )
 
     k: int = field(metadata=whole_number(2, stronger=1))
-    population: Table = field(repr=False, metadata=everybody())
+    population: Table | None = field(default=None, repr=False, metadata=everybody())
+
+    @property
+    def weighted(self) -> bool:
+        """By weights where no population is given."""
+        return self.population is None
+
+    def faults(self, table: Table) -> list[str]:
+        """Say where nothing tells of the population."""
+        return _weight_faults(table) if self.weighted else []
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it matches ``k`` people."""
@@ -77,7 +87,27 @@ class KMap(Model):
             self.passes(classes),
             required=self.k,
             achieved=int(sizes.min()) if len(sizes) else 0,
+            note=BY_WEIGHTS if self.weighted else "",
         )
+
+
+BY_WEIGHTS = "The population is the people for whom rows stand by their sampling weights."
+
+
+def _weight_faults(table: Table) -> list[str]:
+    """Where sampling weights are not declared, or are none."""
+    from halfmask.table.weights import weights_of
+
+    if table.schema.weight is None:
+        return [
+            "nothing says whom rows stand for: give a table of the population (--population), or "
+            "name the column of sampling weights as weight under [table] of the schema."
+        ]
+    try:
+        weights_of(table, table.schema.weight)
+    except SchemaError as error:
+        return list(error.faults)
+    return []
 
 
 def _counts(classes: Classes) -> NDArray[np.int64]:
@@ -202,7 +232,7 @@ class AverageRisk(Model):
         class of s people lifts the balance (limit * people - classes) by 1 - limit * s, most for
         the smallest, so that any set of j classes that suffices is matched by the j smallest.
         """
-        sizes, rows = _by_size(classes)
+        sizes, rows = _by_size(classes, self.sizes(classes))
         limit = fraction(self.limit)
         over = _sum(sizes, rows) - limit * sum(rows)
         out = np.zeros(len(classes), dtype=np.bool_)
@@ -210,27 +240,73 @@ class AverageRisk(Model):
             if over <= 0:
                 break
             gain = Fraction(1, size) - limit
-            at = np.flatnonzero((classes.people == size) & (classes.rows > 0))
+            at = np.flatnonzero((self.sizes(classes) == size) & (classes.rows > 0))
             out[at if gain * held <= over else fewest(classes, at, -(-over // gain))] = True
             over -= gain * held
         return out
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the average risk."""
-        sizes, rows = _by_size(classes)
+        sizes, rows = _by_size(classes, self.sizes(classes))
         return judge(
             self,
             classes,
             self.passes(classes),
             required=self.limit,
             achieved=_sum(sizes, rows) / max(sum(rows), 1),
+            note=BY_WEIGHTS if self.weighted else "",
         )
 
+    def sizes(self, classes: Classes) -> NDArray[np.int64]:
+        """Per class, among how many people a row hides."""
+        return classes.people
 
-def _by_size(classes: Classes) -> tuple[list[int], list[int]]:
-    """The sizes of classes in people, ascending, and the rows in classes of each size."""
+
+@register
+@dataclass(frozen=True, slots=True)
+class PopulationRisk(AverageRisk):
+    """Require the average chance of naming the person behind a row in the population to be low.
+
+    Definition: the mean over rows of 1 / |E in the population| is at most the limit, with E the
+    row's class, and |E in the population| the sum of its people's sampling weights, each rounded
+    down.
+    Source: El Emam, "Guide to the de-identification of personal health information", 2013;
+    Franconi and Polettini, "Individual risk estimation in mu-Argus: a review", 2004.
+
+    Example:
+        >>> PopulationRisk(0.01).weighted
+        True
+    """
+
+    family: ClassVar[str] = "population risk"
+    weighted: ClassVar[bool] = True
+    option: ClassVar[Option] = Option(
+        "population-risk",
+        "Highest mean risk in the population, by sampling weights.",
+        "Highest mean risk in the population by weights, in %",
+    )
+    words: ClassVar[Words] = Words(
+        "An attacker who names a person of the population for every row is right for at most this "
+        "share of them.",
+        "The attacker has everybody's quasi-identifiers, but does not know who is in the table.",
+        "Who is known to be in the table is at higher risk, and a single person may be; weights "
+        "are estimates.",
+        "at most",
+    )
+
+    def faults(self, table: Table) -> list[str]:
+        """Say where nothing tells of the population."""
+        return _weight_faults(table)
+
+    def sizes(self, classes: Classes) -> NDArray[np.int64]:
+        """Per class, how many people of the population fit it: those it holds, at least."""
+        return np.maximum(_counts(classes), classes.people)
+
+
+def _by_size(classes: Classes, people: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """The sizes of classes in ``people``, ascending, and the rows in classes of each size."""
     live = classes.rows > 0
-    sizes, place = np.unique(classes.people[live], return_inverse=True)
+    sizes, place = np.unique(people[live], return_inverse=True)
     rows = np.zeros(len(sizes), dtype=np.int64)
     np.add.at(rows, place, classes.rows[live])
     return sizes.tolist(), rows.tolist()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from halfmask.errors import InternalError, SchemaError
+from halfmask.models.verdict import DemandLevel
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -28,6 +29,16 @@ def histogram(classes: Classes, column: str) -> Histogram:
     if column not in classes.histograms:
         raise InternalError(f"The class statistics lack column {column!r}.")
     return classes.histograms[column]
+
+
+Missing = Literal["unknown", "value"]
+MISSING_NOTE = "Missing values count as a value."
+
+
+def counted(classes: Classes, column: str, missing: Missing) -> Histogram:
+    """The histogram of ``column``, in which a missing value counts only where that is said."""
+    found = histogram(classes, column)
+    return found if missing == "value" else found.known()
 
 
 def reduce(operation: np.ufunc, entries: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
@@ -177,6 +188,38 @@ def lowest_demands(
     return reduce(np.minimum, asked[demands.values], demands.starts)
 
 
+def demand_levels(
+    classes: Classes,
+    demand: str,
+    default: float | None,
+    given: NDArray[Any],
+    of: str = "",
+) -> tuple[DemandLevel, ...]:
+    """By what people demand, how many they are and the least that any of them is ``given``.
+
+    Of a distance the most; who demands nothing is not listed. The least demanding come first.
+    """
+    stated = _stated(classes, demand, default, of)
+    if stated is None:
+        return ()
+    held, asked = stated
+    each = asked[held.values]
+    theirs = np.repeat(np.asarray(given, dtype=np.float64), np.diff(held.starts))
+    distance = demand == "t"
+    out = []
+    for level in np.unique(each).tolist():
+        at = each == level
+        if level < 1 if distance else level > 1:
+            worst = theirs[at].max() if distance else theirs[at].min()
+            out.append(DemandLevel(_short(level), int(held.counts[at].sum()), _short(float(worst))))
+    return tuple(reversed(out)) if distance else tuple(out)
+
+
+def _short(number: float) -> float:
+    """A whole number as such."""
+    return int(number) if np.isfinite(number) and number == int(number) else number
+
+
 def rows_short(
     classes: Classes,
     demand: str,
@@ -223,6 +266,8 @@ def effective_values(values: Histogram) -> float:
     """The lowest exp(H) of all classes: the l that they satisfy."""
     counts, starts = values.counts, values.starts
     n = reduce(np.add, counts, starts).astype(np.float64)
+    if not n.all():
+        return 0.0  # a class of which nothing is known
     h = np.log(n) - reduce(np.add, counts * np.log(counts), starts) / n
     lowest = int(np.argmin(h))
     inside = counts[starts[lowest] : starts[lowest + 1]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from halfmask.errors import SchemaError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.statistics import MISSING_NOTE, Missing, counted, occupied, pass_empty, reduce
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
     KernelDemand,
@@ -18,6 +18,7 @@ from halfmask.models.verdict import (
     Verdict,
     Words,
     judge,
+    missing_values,
     number,
     register,
     sensitive_column,
@@ -44,9 +45,10 @@ DISTANCE_WORDS = {
 class TCloseness(Model):
     """Require the distribution of ``column`` in every class to lie within ``t`` of the table's.
 
-    Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution in E and Q that of all
-    rows; the distance between values is 1 (equal), their places apart (ordered), or the height of
-    their lowest common label (hierarchical), each divided by its maximum.
+    Definition: EMD(P_E, Q) <= t for every class E, with P_E the distribution of known values in E
+    and Q that of all rows; a class of which no value is known is 1 apart. The distance between
+    values is 1 (equal), their places apart (ordered), or the height of their lowest common label
+    (hierarchical), each divided by its maximum.
     Source: Li, Li and Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
     l-diversity", 2007.
 
@@ -55,6 +57,8 @@ class TCloseness(Model):
         column: the sensitive column.
         distance: how far two values are apart; None: ordered where they are numbers, dates or have
             a declared order, else equal.
+        missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
+            count as one more value.
 
     Example:
         >>> TCloseness(0.2, "disease").name
@@ -83,6 +87,7 @@ class TCloseness(Model):
     distance: Literal["equal", "ordered", "hierarchical"] | None = field(
         default=None, metadata=word("How t measures", **DISTANCE_WORDS)
     )
+    missing: Missing = field(default="unknown", metadata=missing_values())
 
     @property
     def name(self) -> str:
@@ -123,24 +128,26 @@ class TCloseness(Model):
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
     def _moved(self, classes: Classes) -> Ratio:
-        values = histogram(classes, self.column)
-        way = self._for(values).distance
+        way = self._for(histogram(classes, self.column)).distance
         assert way is not None  # noqa: S101 - it was just settled
-        return DISTANCES[way](values, self.column)
+        return distances(classes, self.column, way, self.missing)
 
     def kernel_demand(self, table: Table) -> KernelDemand | None:
         """The equal distance; kernels know no other."""
         equally = self.settled(table).distance == "equal"
-        return KernelDemand(column=self.column, distance=float(self.t)) if equally else None
+        stated = KernelDemand(
+            column=self.column, distance=float(self.t), missing=self.missing == "value"
+        )
+        return stated if equally else None
 
     def unavoidable(self, classes: Classes, limit: int) -> int:
         """A lower bound of the rows that any finer grouping must lose, if it may lose ``limit``.
 
         Losing a share s of all rows moves the table's distribution by at most s, and the rows that
         a class keeps lie within t of it, so a class at distance d loses at least the share
-        (d - t - s) / (1 - t - s) of its rows.
+        (d - t - s) / (1 - t - s) of its rows; both of the rows whose value counts.
         """
-        values = histogram(classes, self.column)
+        values = counted(classes, self.column, self.missing)
         total = values.totals()
         if (
             self._for(values).distance == "ordered"
@@ -153,7 +160,7 @@ class TCloseness(Model):
             return 0
         live = occupied(classes)
         away = moved[live].astype(np.float64) / full[live].astype(np.float64)
-        lost = classes.rows[live] * (away - slack) / (1 - slack)
+        lost = reduce(np.add, values.counts, values.starts)[live] * (away - slack) / (1 - slack)
         return int(np.ceil(lost[lost > 0] - 1e-6).sum())
 
     def check(self, classes: Classes) -> Verdict:
@@ -166,6 +173,7 @@ class TCloseness(Model):
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
             achieved=largest(moved[live], full[live]),
+            note=MISSING_NOTE if self.missing == "value" else "",
         )
 
 
@@ -305,6 +313,14 @@ def _sizes(
     if factor * size * size >= _SAFE:
         rows = rows.astype(object)
     return rows, size
+
+
+def distances(classes: Classes, column: str, distance: str, missing: Missing) -> Ratio:
+    """The distance of each class, where a class of which no value counts is as far as can be."""
+    values = counted(classes, column, missing)
+    moved, full = DISTANCES[distance](values, column)
+    silent = np.diff(values.starts) == 0
+    return np.where(silent, 1, moved), np.where(silent, 1, full)
 
 
 DISTANCES = {

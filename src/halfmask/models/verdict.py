@@ -142,6 +142,11 @@ def sensitive_column() -> dict[str, Parameter]:
     return {"parameter": Parameter("column")}
 
 
+def missing_values() -> dict[str, Parameter]:
+    """Whether a missing value of the sensitive column protects anybody; the controller decides."""
+    return word("Missing values", unknown="protect nobody", value="count as a value")
+
+
 def everybody() -> dict[str, Parameter]:
     """The table of a population."""
     return {"parameter": Parameter("population")}
@@ -199,12 +204,33 @@ class KernelDemand(NamedTuple):
         column: the sensitive column that the others are about.
         values: how many different values.
         distance: how far, at most, from the distribution of all rows; 1: any.
+        missing: whether a missing value counts as one of the values.
     """
 
     rows: Any = 1
     column: str | None = None
     values: Any = 0
     distance: Any = 1.0
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DemandLevel:
+    """Those who demand the same, and what they have.
+
+    Attributes:
+        demanded: what each of them asks for.
+        people: how many they are; their rows where somebody has several.
+        reached: what the one with least of it has: people or values in the class, or the distance.
+    """
+
+    demanded: float
+    people: int
+    reached: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The level as plain values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +248,9 @@ class Verdict:
         failing_rows: how many rows stand in these classes.
         classes: how many classes there are.
         rows: how many rows there are.
+        smallest: how many people the smallest class holds, where classes were looked at.
         note: what a reader should know about this figure, in one sentence (empty if nothing).
+        demands: of a personal promise, by what people demand, what they have.
         failing: who demands more than they have (people, or rows from 0), where ``check`` looked;
             for the controller only: no release and no document of one holds it.
     """
@@ -236,13 +264,34 @@ class Verdict:
     classes: int
     rows: int
     column: str | None = None
+    smallest: int | None = None
     note: str = ""
+    demands: tuple[DemandLevel, ...] = ()
     failing: tuple[object, ...] = field(default=(), repr=False, compare=False)
 
+    def _repr_html_(self) -> str:
+        """The verdict, by demand where it is personal; nobody is named."""
+        from halfmask.table.notebook import grid, view
+
+        if self.demands:
+            levels = [(one.demanded, one.people, one.reached) for one in self.demands]
+            told = grid(("demanded", "people", "reached"), levels)
+        else:
+            told = grid(("required", "achieved"), [(self.required, self.achieved)])
+        about = "" if self.column is None else f" of {self.column}"
+        holds = "holds" if self.holds else f"does not hold: {self.failing_rows:,} rows fail"
+        return view(f"{self.model}{about} {holds}", told)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as plain values, without names; an infinite figure is ``None``."""
+        """Return the verdict as plain values, without names; an infinite figure is ``None``.
+
+        A personal promise has no figure for all: it is told by demand.
+        """
         plain = asdict(self)
         del plain["failing"]
+        plain["demands"] = list(plain["demands"])
+        if self.demands:
+            return plain | {"required": None, "achieved": None}
         for key in ("required", "achieved"):
             plain[key] = plain[key] if math.isfinite(plain[key]) else None
         return plain
@@ -316,6 +365,16 @@ class Model(Protocol):
     def policy(self) -> tuple[str, ...]:
         """The personal demands (``"k"`` ...) whose histograms it reads."""
         return ()
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What it counts beside people, by the name under which a table encodes it."""
+        return ()
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it counts the people of a population whom rows stand for by their weights."""
+        return False
 
     @property
     def population(self) -> Table | None:
@@ -428,6 +487,7 @@ def judge(
     required: ParameterNumber,
     achieved: ParameterNumber,
     note: str = "",
+    demands: tuple[DemandLevel, ...] = (),
 ) -> Verdict:
     """Build the verdict of ``model`` from the classes that pass; no rows, no promise."""
     rows = int(classes.rows.sum())
@@ -442,5 +502,7 @@ def judge(
         classes=int(np.count_nonzero(classes.rows)),
         rows=rows,
         column=model.columns[0] if model.columns else None,
+        smallest=int(classes.people[classes.rows > 0].min(initial=rows)),
         note=note,
+        demands=demands,
     )

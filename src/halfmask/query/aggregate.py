@@ -68,7 +68,7 @@ def merge(plan: Plan, groups: Groups, published: PublishedRows) -> dict[str, pa.
             wanted.append((f"s{i}", {"count": "sum"}.get(state.kind, state.kind)))
     names = [name for name, _ in wanted]
     table = taken.select(list(dict.fromkeys(names))).append_column("hm_id", pa.array(ids))
-    done = table.group_by("hm_id").aggregate(wanted)
+    done = table.group_by("hm_id", use_threads=False).aggregate(wanted)
     order = np.empty(n, dtype=np.int64)
     order[done["hm_id"].to_numpy()] = np.arange(n)
     out = {

@@ -58,11 +58,8 @@ class AskedTable:
 
     @property
     def hidden(self) -> set[str]:
-        """Columns that may not leave: identifiers, the person, people's demands."""
-        if self.schema is None:
-            return set()
-        found = {*self.schema.names("identifier"), *self.schema.policy_names}
-        return found | ({self.schema.person} if self.schema.person else set())
+        """Columns that may not leave: identifiers, people, households, demands, and drops."""
+        return set() if self.schema is None else set(self.schema.over(self.columns).private)
 
     def role(self, column: str) -> str:
         """The role of a column; undeclared columns count as known to others."""

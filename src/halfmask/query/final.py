@@ -322,7 +322,8 @@ def _numbered(conditions: pa.Table) -> NDArray[np.int64]:
     if conditions.num_columns:
         names = conditions.column_names
         at = pa.array(np.arange(conditions.num_rows))
-        found = conditions.append_column("at", at).group_by(names).aggregate([("at", "list")])
+        grouped = conditions.append_column("at", at).group_by(names, use_threads=False)
+        found = grouped.aggregate([("at", "list")])
         lists = pa.concat_arrays(found["at_list"].chunks)
         lengths = np.diff(lists.offsets.to_numpy())
         numbers[lists.flatten().to_numpy()] = np.repeat(np.arange(len(lists)), lengths)

@@ -1,7 +1,7 @@
 """The door for answers: rows of a query leave only if each keeps its level's guarantee.
 
 The check reads the groups that the engine counted and recomputes each published row from them
-with SQL of its own; it shares no code with the filter that chose the rows.
+with arithmetic of its own; it shares no code with the filter that chose the rows.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.levels import generalize_key
+from halfmask.engines.levels import comparable, generalize_key
 from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
 from halfmask.release.release import DOOR, Answer, AnswerLevel, SealedGuarantee
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from halfmask.release.candidate import AnswerCandidate, Promise
@@ -32,14 +35,12 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
         InternalError: a row does not keep what its level promises; nothing leaves.
     """
     _check_promises(candidate)
-    engine = DuckDB({"groups": candidate.groups, "places": _places(candidate)})
-    try:
-        found, people = _achieved(engine, candidate)
-        _check_levels(engine, candidate)
-        _check_keys(engine, candidate)
-        _check_conditions(engine, candidate, people)
-    finally:
-        engine.close()
+    placed = _placed(candidate)
+    found = [_achieved(candidate, placed, promise) for promise in candidate.promises]
+    people = _sums(candidate, placed, candidate.promises[0].count)
+    _check_levels(candidate, placed)
+    _check_keys(candidate, placed)
+    _check_conditions(candidate, people)
     _check_shares(candidate)
     _check_second_look(candidate)
     verdicts = _verdicts(candidate, found)
@@ -60,82 +61,92 @@ def _check_promises(candidate: AnswerCandidate) -> None:
         raise InternalError("What is promised is not what would be checked; nothing was released.")
 
 
-def _places(candidate: AnswerCandidate) -> pa.Table:
-    return pa.table(
-        {"place": pa.array(np.arange(len(candidate.places))), "at": pa.array(candidate.places)}
+def _placed(candidate: AnswerCandidate) -> pa.Table:
+    """The groups that would leave, each with its place and the level ``at`` which it is shown."""
+    place = candidate.groups["place"].to_numpy()
+    if place.max(initial=-1) >= len(candidate.places):
+        raise InternalError("Rows of the answer do not match the groups they are made of.")
+    placed = candidate.groups.filter(pa.array(place >= 0))
+    return placed.append_column("at", pa.array(candidate.places[placed["place"].to_numpy()]))
+
+
+def _achieved(candidate: AnswerCandidate, placed: pa.Table, promise: Promise) -> Counts:
+    """Per place, how many; values that are not all listed count as those of the largest group."""
+    if promise.values is None:
+        return _sums(candidate, placed, promise.count)
+    place, counts = placed["place"].to_numpy(), _whole(placed[promise.count])
+    found = np.zeros(len(candidate.places), dtype=np.int64)
+    np.maximum.at(found, place, counts)
+    listed = placed[promise.values].filter(pa.array(counts < promise.cap))
+    few = pa.concat_arrays(listed.chunks) if listed.num_chunks else None
+    if few is None or not len(few):
+        return found
+    rows = pc.list_parent_indices(few).to_numpy()
+    known = pc.list_flatten(few)
+    some = known.is_valid().to_numpy(zero_copy_only=False)
+    codes = comparable(known).dictionary_encode().indices.fill_null(0).to_numpy()
+    places = place[counts < promise.cap][rows[some]]
+    return np.maximum(found, _different(places, codes[some], len(found)))
+
+
+def _different(place: Counts, codes: Counts, places: int) -> Counts:
+    """Per place, how many different codes stand in it."""
+    width = int(codes.max(initial=0)) + 1
+    found: Counts = np.bincount(
+        np.unique(place.astype(np.int64) * width + codes) // width, minlength=places
     )
+    return found
 
 
-def _achieved(engine: DuckDB, candidate: AnswerCandidate) -> tuple[list[Counts], Counts]:
-    """Per promise and place, how many; and per place, the people of its groups.
-
-    Somebody who stands in several groups counts in each.
-    """
-    first, *_ = candidate.promises
-    plain = [promise.count for promise in candidate.promises if promise.values is None]
-    counts = list(dict.fromkeys([first.count, *plain]))
-    sums = ", ".join(f'SUM("{count}") AS n{i}' for i, count in enumerate(counts))
-    summed = engine.run_text(
-        f"SELECT place, {sums} FROM groups WHERE place >= 0 GROUP BY place"  # noqa: S608
-    )
-    totals = {c: _per_place(candidate, summed, f"n{i}") for i, c in enumerate(counts)}
-    found = [
-        totals[p.count] if p.values is None else _distinct(engine, candidate, p)
-        for p in candidate.promises
-    ]
-    return found, totals[first.count]
+def _sums(candidate: AnswerCandidate, placed: pa.Table, count: str) -> Counts:
+    """Per place, a count of its groups; somebody who stands in several groups counts in each."""
+    found = np.zeros(len(candidate.places), dtype=np.int64)
+    np.add.at(found, placed["place"].to_numpy(), _whole(placed[count]))
+    return found
 
 
-def _distinct(engine: DuckDB, candidate: AnswerCandidate, promise: Promise) -> Counts:
-    """Per place, distinct values; those that are not all listed count as ``cap`` at least."""
-    query = (
-        f'WITH listed AS (SELECT place, UNNEST("{promise.values}") AS v FROM groups '  # noqa: S608
-        f'WHERE place >= 0 AND "{promise.count}" < {promise.cap}), '
-        "few AS (SELECT place, COUNT(DISTINCT v) AS n FROM listed GROUP BY place), "
-        f'many AS (SELECT place, MAX("{promise.count}") AS n FROM groups '
-        "WHERE place >= 0 GROUP BY place) "
-        "SELECT many.place, GREATEST(COALESCE(few.n, 0), many.n) AS n FROM many "
-        "LEFT JOIN few ON few.place = many.place"
-    )
-    return _per_place(candidate, engine.run_text(query), "n")
+def _whole(column: pa.ChunkedArray) -> Counts:
+    found: Counts = column.cast(pa.int64()).to_numpy()
+    return found
 
 
-def _per_place(candidate: AnswerCandidate, rows: pa.Table, name: str) -> Counts:
-    counts = np.zeros(len(candidate.places), dtype=np.int64)
-    counts[rows["place"].to_numpy()] = rows[name].cast(pa.float64()).to_numpy().astype(np.int64)
-    return counts
-
-
-def _check_levels(engine: DuckDB, candidate: AnswerCandidate) -> None:
+def _check_levels(candidate: AnswerCandidate, placed: pa.Table) -> None:
     """Hold levels and demands, and what the door itself had counted of them, against each row."""
     watch, states = candidate.watch, candidate.request.states
-    worst = []
-    if candidate.request.demands is not None:
-        worst = [f"MAX({name}) AS {name}" for name in ("k", "l")]
-    if watch is not None:
-        if any(state not in states for state in watch.states.values()):
-            raise InternalError("What the door looks at was not counted.")
-        worst += [
-            f'{"MIN" if what.startswith("t") else "MAX"}(groups."s{states.index(state)}") '
-            f'AS "watched {what}"'
-            for what, state in watch.states.items()
-        ]
-    found = engine.run_text(
-        "SELECT places.at AS at, "  # noqa: S608
-        "COUNT(*) FILTER (WHERE groups.level > places.at OR groups.level < 0) AS finer"
-        f"{''.join(f', {one}' for one in worst)} FROM groups "
-        "JOIN places USING (place) GROUP BY places.at"
-    )
-    if any(found["finer"].to_pylist()):
+    level, at = placed["level"].to_numpy(), placed["at"].to_numpy()
+    if ((level > at) | (level < 0)).any():
         raise InternalError("A group would leave finer than its people accept.")
     if candidate.request.demands is not None:
-        _require_met(candidate, found)
+        worst = {name: _worst(placed[name], at) for name in ("k", "l")}
+        _require_met(candidate, pa.table({"at": list(worst["k"]), **_columns(worst)}))
     if watch is None:
         return
-    for row in found.to_pylist():
-        k, l = candidate.request.guarantees[row["at"]]
-        if not watch.met({what: row[f"watched {what}"] for what in watch.states}, k, l):
+    if any(state not in states for state in watch.states.values()):
+        raise InternalError("What the door looks at was not counted.")
+    watched = {
+        what: _worst(placed[f"s{states.index(state)}"], at, least=what.startswith("t"))
+        for what, state in watch.states.items()
+    }
+    for shown in np.unique(at).tolist():
+        k, l = candidate.request.guarantees[shown]
+        if not watch.met({what: found[shown] for what, found in watched.items()}, k, l):
             raise InternalError("A contributor's own demand is not met; nothing was released.")
+
+
+def _worst(column: pa.ChunkedArray, at: Counts, *, least: bool = False) -> dict[int, float | None]:
+    """Per level, the largest (or least) of the demands; what is no number counts as unmeetable."""
+    sign = -1.0 if least else 1.0
+    known = column.is_valid().to_numpy()
+    numbers = sign * column.cast(pa.float64()).fill_null(0).to_numpy()
+    numbers[np.isnan(numbers)] = np.inf
+    found: dict[int, float | None] = dict.fromkeys(np.unique(at).tolist())
+    for shown in np.unique(at[known]).tolist():
+        found[shown] = sign * float(numbers[known & (at == shown)].max())
+    return found
+
+
+def _columns(worst: Mapping[str, Mapping[int, float | None]]) -> dict[str, list[float | None]]:
+    return {name: list(found.values()) for name, found in worst.items()}
 
 
 def _require_met(candidate: AnswerCandidate, worst: pa.Table) -> None:
@@ -145,71 +156,62 @@ def _require_met(candidate: AnswerCandidate, worst: pa.Table) -> None:
             raise InternalError("A contributor's own demand is not met; nothing was released.")
 
 
-def _check_keys(engine: DuckDB, candidate: AnswerCandidate) -> None:
+def _check_keys(candidate: AnswerCandidate, placed: pa.Table) -> None:
     """Groups that leave as one row must have one key at its level, and no two rows the same."""
     keys = candidate.request.keys
-    raw = "".join(f', groups."g{i}" AS "r{i}"' for i in range(len(keys)))
+    names = [f"g{i}" for i in range(len(keys))]
+    groups = placed.select(["place", "at", *names])
+    groups = groups.rename_columns(["place", "level", *(f"r{i}" for i in range(len(keys)))])
     shown = "".join(
         f", {generalize_key(key, i).sql(dialect='duckdb', copy=False)} AS x{i}"
         for i, key in enumerate(keys)
     )
     by = "".join(f", x{i}" for i in range(len(keys)))
+    engine = DuckDB({"groups": groups})
+    try:
+        found = engine.run_text(
+            "SELECT MIN(place) AS lowest, MAX(place) AS highest "  # noqa: S608
+            f"FROM (SELECT place, level{shown} FROM groups) GROUP BY level{by}"
+        )
+    finally:
+        engine.close()
     # Each key in one place only, and as many keys as places: so each place has one key.
-    found = engine.run_text(
-        f"WITH placed AS (SELECT groups.place, places.at AS level{raw} FROM groups "  # noqa: S608
-        f"JOIN places ON groups.place = places.place), "
-        f"keyed AS (SELECT place, level{shown} FROM placed), "
-        f"by_key AS (SELECT MIN(place) AS lowest, MAX(place) AS highest FROM keyed "
-        f"GROUP BY level{by}) "
-        "SELECT COUNT(*) AS keys, COUNT(DISTINCT lowest) AS places, "
-        "COUNT(*) FILTER (WHERE lowest <> highest) AS shared FROM by_key"
-    )
-    n = len(candidate.places)
-    if found.to_pylist() != [{"keys": n, "places": n, "shared": 0}]:
+    lowest, highest = found["lowest"].to_numpy(), found["highest"].to_numpy()
+    places = np.arange(len(candidate.places))
+    if not np.array_equal(np.sort(lowest), places) or not np.array_equal(lowest, highest):
         raise InternalError("Rows of the answer do not match the groups they are made of.")
 
 
-def _check_conditions(engine: DuckDB, candidate: AnswerCandidate, people: Counts) -> None:
+def _check_conditions(candidate: AnswerCandidate, people: Counts) -> None:
     """Conditional figures must be null where a part of the people behind them is too small."""
-    if candidate.figures is None or not candidate.conditional or not len(candidate.places):
+    figures, parts = candidate.figures, candidate.parts
+    if figures is None or not candidate.conditional or not len(candidate.places):
         return
-    if candidate.parts is None:
+    if parts is None:
         raise InternalError("Conditional figures came without the parts of their rows.")
-    engine.add("parts", candidate.parts)
-    engine.add("figures", candidate.figures)
-    levels = range(len(candidate.request.guarantees))
-    k, l = zip(*candidate.request.guarantees, strict=True)
-    engine.add("promised", pa.table({"at": pa.array(levels, pa.int64()), "k": k, "l": l}))
-    few = " OR ".join(
-        [
-            "people < k",
-            *(f"l{i} BETWEEN 1 AND l - 1" for i in range(candidate.parts.num_columns - 3)),
-        ]
-    )
-    names = candidate.figures.column_names[1 : candidate.conditional + 1]
-    tests = " OR ".join(f"{name} IS NOT NULL" for name in names)
-    found = engine.run_text(
-        "WITH small AS (SELECT parts.place, met FROM parts JOIN places USING (place) "  # noqa: S608
-        f'JOIN promised USING ("at") WHERE {few}), '
-        "scarce AS (SELECT DISTINCT met FROM small), "
-        "complete AS (SELECT place FROM parts JOIN scarce USING (met) GROUP BY place "
-        "HAVING COUNT(DISTINCT met) = (SELECT COUNT(*) FROM scarce)), "
-        "sound AS (SELECT place FROM places WHERE place NOT IN (SELECT place FROM small) AND "
-        "(place IN (SELECT place FROM complete) OR NOT EXISTS (SELECT 1 FROM scarce))) "
-        f"SELECT COUNT(*) AS n FROM figures WHERE ({tests}) "
-        "AND hm_row NOT IN (SELECT place FROM sound)"
-    )
-    if found["n"][0].as_py():
-        raise InternalError("A conditional figure is made of too few people; nothing was released.")
+    place, met, inside = (_whole(parts[name]) for name in ("place", "met", "people"))
+    k, l = np.array(candidate.request.guarantees, dtype=np.int64)[candidate.places[place]].T
+    large = inside >= k
+    for name in parts.column_names[3:]:
+        values = _whole(parts[name])
+        large &= (values == 0) | (values >= l)
+    sound = np.ones(len(candidate.places), dtype=bool)
+    sound[place[~large]] = False
+    # A part that is too small anywhere must be there, and large enough, in every row that shows.
+    scarce = np.unique(met[~large])
+    there = large & np.isin(met, scarce)
+    sound &= _different(place[there], met[there], len(sound)) == len(scarce)
+    hidden = ~sound[_whole(figures["hm_row"])]
+    for name in figures.column_names[1 : candidate.conditional + 1]:
+        if (figures[name].is_valid().to_numpy() & hidden).any():
+            raise InternalError(
+                "A conditional figure is made of too few people; nothing was released."
+            )
     if candidate.below is None:
-        _check_whole(engine, candidate, people)
-
-
-def _check_whole(engine: DuckDB, candidate: AnswerCandidate, people: Counts) -> None:
-    """The parts of a row must hold all its people."""
-    parts = engine.run_text("SELECT place, SUM(people) AS n FROM parts GROUP BY place")
-    if not np.array_equal(_per_place(candidate, parts, "n"), people):
-        raise InternalError("The parts of a row are not all its people; nothing was released.")
+        whole = np.zeros_like(people)
+        np.add.at(whole, place, inside)
+        if not np.array_equal(whole, people):
+            raise InternalError("The parts of a row are not all its people; nothing was released.")
 
 
 def _check_shares(candidate: AnswerCandidate) -> None:

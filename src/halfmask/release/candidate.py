@@ -71,6 +71,7 @@ class Candidate:
         left_out: how many rows were taken out before; they are not in ``table``, and nothing here
             was made of them.
         tried: the methods that were looked at, where it was not named.
+        pseudonym: the key by which the person column leaves as tokens; None: it does not leave.
     """
 
     table: Table
@@ -86,6 +87,7 @@ class Candidate:
     demands: DemandsChoice = "keep"
     left_out: int = 0
     tried: tuple[Attempt, ...] = ()
+    pseudonym: bytes | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"
@@ -241,24 +243,24 @@ class SyntheticCandidate:
     Attributes:
         table: the original rows, without those that were held out.
         rows: what would leave.
-        codes: (original, synthetic) rows as codes over the same parts, columns in order.
         method: how the rows were made.
+        least: how many people must share every value that leaves.
         seed: repeats the choice of the people who are attacked.
         parameters: what is needed to repeat it.
         notes: what a reader should know, one sentence each.
-        control: the codes of rows that were held out of the model; None where none were.
+        control: the rows that were held out of the model; None where none were.
         groups: the group of people that the model counted each original row in.
         demands: whether people's own demands are kept, or set aside by the controller.
     """
 
     table: Table
     rows: pa.Table
-    codes: tuple[NDArray[np.int32], NDArray[np.int32]]
     method: str
+    least: int = 1
     seed: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    control: NDArray[np.int32] | None = None
+    control: Table | None = None
     groups: NDArray[np.int32] | None = None
     demands: DemandsChoice = "keep"
 

@@ -134,13 +134,12 @@ def enforce_demands(
     classes = int(ids.max(initial=-1)) + 1
     short = {"k": _people(table, rows, ids, classes)[ids] < _numbers(table, "k", rows=rows)}
     for name in table.schema.sensitive:
-        codes = table.encode(name).codes[rows]
-        pairs = _pairs(ids, codes)
+        pairs = _known_pairs(table, name, rows, ids)
         l_, t = _numbers(table, "l", name, rows=rows), _numbers(table, "t", name, rows=rows)
         held = np.bincount(pairs["class"].to_numpy(), minlength=classes)[ids]
-        short[f"l of {name}"] = held < l_
+        short[f"l of {name}"] = (held < l_) & (l_ > 1)
         if not np.isnan(t).all() and (apart := _apart(table, name, models)) is not None:
-            far = _distances(pairs, classes, len(table.encode(name).values), apart)
+            far = _known_distances(pairs, classes, len(table.encode(name).values), apart)
             short[f"t of {name}"] = far[ids] > t + _TOLERANCE
     broken = {what: int(np.count_nonzero(one)) for what, one in short.items() if one.any()}
     if broken:
@@ -362,6 +361,22 @@ def _apart(table: Table, name: str, models: Sequence[Model]) -> str | None:
     along = column.order is not None or pa.types.is_temporal(kind) or pa.types.is_decimal(kind)
     along = along or pa.types.is_integer(kind) or pa.types.is_floating(kind)
     return "ordered" if along else "equal"
+
+
+def _known_pairs(table: Table, name: str, rows: NDArray[np.int64], ids: NDArray[Any]) -> pa.Table:
+    """The classes and values that occur together, without rows whose value is missing."""
+    known = _whole(table.arrow[name]).take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
+    return _pairs(ids[known], table.encode(name).codes[rows[known]])
+
+
+def _known_distances(pairs: pa.Table, classes: int, domain: int, apart: str) -> NDArray[np.float64]:
+    """How far each class is from all; as far as can be where nothing is known of it."""
+    far = np.ones(classes)
+    seen, owner = np.unique(pairs["class"].to_numpy(), return_inverse=True)
+    if len(seen):
+        dense = pairs.set_column(pairs.column_names.index("class"), "class", pa.array(owner))
+        far[seen] = _distances(dense, len(seen), domain, apart)
+    return far
 
 
 def _distances(pairs: pa.Table, classes: int, domain: int, apart: str) -> NDArray[np.float64]:

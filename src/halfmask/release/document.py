@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import json
 import platform
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.errors import ParameterError
 from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import plain as plain  # releases take it from here
+from halfmask.table.hierarchy import TOP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.reidentification import Reidentification
+    from halfmask.models.verdict import Verdict
     from halfmask.release.recoding import Recoding
     from halfmask.table.table import Table
 
@@ -42,6 +49,55 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def risk_figures(risk: Reidentification) -> dict[str, Any]:
+    """The risk in the classes of a release, under the names that every verb gives it."""
+    return {
+        "smallest": risk.smallest,
+        "highest_risk": risk.prosecutor,
+        "mean_risk": risk.marketer,
+    }
+
+
+_ABOUT = ("title", "by", "original", "file", "command")
+
+
+def certificate_facts(**about: Any) -> dict[str, Any]:
+    """What a certificate says of the act of releasing: when, who, which files, by which command.
+
+    Of the released file it tells the hash. The original is named and no more: by its hash whoever
+    knows all rows but one could try out the last.
+    """
+    wrong = sorted(set(about) - set(_ABOUT))
+    if wrong:
+        raise ParameterError(wrong[0], about[wrong[0]], f"one of {', '.join(_ABOUT)}")
+    facts: dict[str, Any] = {"date": datetime.date.today().isoformat(), **about}
+    if facts.get("file") is not None:
+        path = Path(facts["file"])
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+        facts["file"] = {"name": path.name, "sha256": digest}
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+FEW = 10  # people; what fewer demand is not told, and others are counted in steps of as many
+
+
+def published_verdict(verdict: Verdict, *, personal: bool) -> dict[str, Any]:
+    """A verdict as a released document says it.
+
+    A personal one tells nobody's highest demand. By demand it lists what many people ask for, and
+    about how many: neither a demand that few state nor one person more or less can be read off.
+    """
+    found = verdict.to_dict()
+    if not personal:
+        return found
+    levels = [
+        {**one, "people": round(one["people"] / FEW) * FEW}
+        for one in found["demands"]
+        if one["people"] >= FEW
+    ]
+    return found | {"required": None, "achieved": None, "demands": levels}
 
 
 def versions() -> dict[str, str]:
@@ -76,6 +132,7 @@ class ColumnChange:
         after: how many distinct values or labels are published.
         loss: the column's loss, for quasi-identifiers.
         cells: how many rows got each level, for quasi-identifiers; height + 1 is a suppressed cell.
+        steps: what values become at each level of the hierarchy, in words.
     """
 
     name: str
@@ -88,11 +145,12 @@ class ColumnChange:
     after: int | None = None
     loss: float | None = None
     cells: Mapping[int, int] = field(default_factory=dict)
+    steps: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change as plain values."""
         cells = [{"level": level, "rows": rows} for level, rows in self.cells.items()]
-        return asdict(self) | {"cells": cells}
+        return asdict(self) | {"cells": cells, "steps": list(self.steps)}
 
 
 def column_changes(
@@ -133,7 +191,7 @@ def _quasi_change(
     return ColumnChange(
         name=name,
         role="quasi",
-        action=_action(cells, height),
+        action=_action(table, name, cells, published[name]),
         published=True,
         level=level,
         height=height,
@@ -141,6 +199,7 @@ def _quasi_change(
         after=_distinct(published[name]),
         loss=loss,
         cells=cells,
+        steps=_steps(table, name),
     )
 
 
@@ -154,37 +213,117 @@ def _range_change(
     loss, what = found
     before = len(np.unique(table.encode(name).codes[step >= 0]))
     after = _distinct(published[name])
+    ranges = f"the {what} of each class{_example(published[name])}"
     return ColumnChange(
         name=name,
         role="quasi",
-        action=f"replaced by the {what} of the class" if loss else AS_IT_WAS,
+        action=ranges if loss else AS_IT_WAS,
         published=True,
         level=None if loss else 0,
         height=table.hierarchy(name).height,
         before=before,
         after=after,
         loss=loss,
+        steps=_steps(table, name),
     )
 
 
-def _action(cells: Mapping[int, int], height: int) -> str:
+def _steps(table: Table, name: str) -> tuple[str, ...]:
+    """The hierarchy of a column in words, finest first."""
+    return tuple(
+        level_words(table, name, one) for one in range(1, table.hierarchy(name).height + 1)
+    )
+
+
+def _action(table: Table, name: str, cells: Mapping[int, int], column: pa.ChunkedArray) -> str:
+    """What was done to a column, in words, with a label that is published."""
+    height = table.hierarchy(name).height
     if len(cells) > 1:
         shown = sorted(level for level in cells if level <= height)
-        words = f"generalized row by row, to level {_words(shown)} of {height}"
+        ends = dict.fromkeys(level_words(table, name, level) for level in (shown[0], shown[-1]))
         gone = cells.get(height + 1, 0)
+        words = f"row by row: {' to '.join(ends)}{_example(column)}"
         return f"{words}; {gone:,} cells suppressed" if gone else words
     level = next(iter(cells))
     if level == 0:
         return AS_IT_WAS
     if level > height:
         return "suppressed in every row"
-    return f"generalized to level {level} of {height}"
+    return f"{level_words(table, name, level)}{_example(column)}"
 
 
-def _words(levels: list[int]) -> str:
-    """The levels as a person would list them."""
-    *first, last = (str(level) for level in levels)
-    return f"{', '.join(first)} or {last}" if first else last
+_IN_YEARS = ("age", "alter", "edad", "âge", "età", "idade", "leeftijd")
+
+
+def level_words(table: Table, name: str, level: int) -> str:
+    """What values become at a level of a column's hierarchy, in words.
+
+    Example:
+        >>> import halfmask as hm
+        >>> schema = {"age": {"role": "quasi", "hierarchy": {"intervals": [5, 10]}}}
+        >>> level_words(hm.read({"age": [31, 38]}, schema={"columns": schema}), "age", 2)
+        '10-year groups'
+    """
+    hierarchy = table.hierarchy(name)
+    if level == 0:
+        return AS_IT_WAS
+    if len(hierarchy.labels[level]) == 1 and level == hierarchy.height:
+        return "nothing left"
+    column = table.schema.columns.get(name)
+    builder = None if column is None else column.hierarchy
+    stated = builder.to_dict() if builder is not None else {}
+    kind, value = next(iter(stated.items())) if isinstance(stated, dict) else ("", None)
+    told = _LEVEL_WORDS.get(kind)
+    said = "" if told is None else told(value, level, hierarchy.height, name)
+    return said or f"groups of step {level} of {hierarchy.height}"
+
+
+def _interval_words(value: Any, level: int, height: int, name: str) -> str:  # noqa: ARG001
+    widths = value.get("widths", ()) if isinstance(value, dict) else value
+    if level > len(widths):
+        return ""
+    width = f"{widths[level - 1]:,g}"
+    return f"{width}-year groups" if name.lower() in _IN_YEARS else f"groups of {width}"
+
+
+def _mask_words(value: Any, level: int, height: int, name: str) -> str:  # noqa: ARG001
+    side = "last" if isinstance(value, dict) and value.get("from") == "left" else "first"
+    return f"the {side} {height - level} of {height} characters"
+
+
+def _date_words(value: Any, level: int, height: int, name: str) -> str:  # noqa: ARG001
+    names = list(value["levels"] if isinstance(value, dict) else value)
+    names = names[len(names) - (height - 1) :] if len(names) >= height else names
+    return f"the {names[level - 1]}" if level <= len(names) else ""
+
+
+def _ordered_words(value: Any, level: int, height: int, name: str) -> str:  # noqa: ARG001
+    groups = value.get("groups", ()) if isinstance(value, dict) else ()
+    sized = level <= len(groups) and isinstance(groups[level - 1], int)
+    return f"groups of {groups[level - 1]} neighbors" if sized else ""
+
+
+_LEVEL_WORDS: Mapping[str, Callable[[Any, int, int, str], str]] = {
+    "intervals": _interval_words,
+    "mask": _mask_words,
+    "dates": _date_words,
+    "ordered": _ordered_words,
+}
+
+
+def _example(column: pa.ChunkedArray) -> str:
+    """A label that many published rows hold, of those that tell something."""
+    found = pc.value_counts(column.cast(pa.string()) if _is_texts(column) else column).to_pylist()
+    told = [
+        (-one["counts"], str(one["values"]))
+        for one in found
+        if one["values"] is not None and str(one["values"]) != TOP
+    ]
+    return f", e.g. {min(told)[1]}" if told else ""
+
+
+def _is_texts(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_dictionary(column.type))
 
 
 def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
@@ -192,11 +331,22 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
     schema = table.schema
     if name in schema.policy_names:
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
+    if name == schema.person and name in published.column_names:
+        count = len(pc.unique(published[name]))
+        said = "replaced by pseudonyms: not anonymous"
+        return ColumnChange(name, "person", said, published=True, before=count, after=count)
     if name == schema.person:
         return ColumnChange(name, "person", "removed: it says whose row it is", published=False)
+    if name == schema.household:
+        said = "removed: it says which rows are of one household"
+        return ColumnChange(name, "household", said, published=False)
+    if name not in schema.columns:
+        return ColumnChange(name, "weight", "removed: a sampling weight", published=False)
     role = schema.columns[name].role
     if role == "identifier":
         return ColumnChange(name, role, "removed: it names a person", published=False)
+    if role == "drop":
+        return ColumnChange(name, role, "removed: as the schema says", published=False)
     values = _distinct(published[name])
     return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
 

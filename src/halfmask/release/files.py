@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import secrets
+import shutil
+import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.table.read import INSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -121,10 +127,16 @@ def write_table(
     table: pa.Table,
     path: str | PathLike[str],
     file: Callable[[str | PathLike[str]], AbstractContextManager[Path]] = whole_file,
+    inside: bytes | None = None,
 ) -> None:
-    """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``."""
+    """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``.
+
+    ``inside`` is what a file that can hold it says of itself.
+    """
     kind = table_kind(path)
     table = _each(table, _without_runs)
+    if inside is not None:
+        table = table.replace_schema_metadata({INSIDE: inside})
     with file(path) as temporary:
         if kind == ".parquet":
             import pyarrow.parquet as pq
@@ -156,6 +168,11 @@ def _each(table: pa.Table, change: Callable[[pa.ChunkedArray], pa.ChunkedArray])
     return pa.table([change(column) for column in table.columns], names=table.column_names)
 
 
+def holds_metadata(path: str | PathLike[str]) -> bool:
+    """Whether a file of this kind can say something of itself."""
+    return table_kind(path) in (".parquet", ".feather", ".arrow")
+
+
 def table_kind(path: str | PathLike[str]) -> str:
     """The kind of table that the name of a file asks for."""
     name = Path(path).name.lower()
@@ -168,14 +185,82 @@ def table_kind(path: str | PathLike[str]) -> str:
     )
 
 
+REPORTS = (".json", ".html", ".htm", ".pdf")
+
+
 def report_kind(path: str | PathLike[str]) -> str:
-    """The kind of report that the name of a file asks for."""
+    """The kind of report that the name of a file asks for.
+
+    Raises:
+        InputError: it is none.
+        EngineUnavailableError: it is PDF, and nothing here can print a page.
+    """
     suffix = Path(path).suffix.lower()
-    if suffix not in (".json", ".html", ".htm"):
+    if suffix not in REPORTS:
         raise InputError(
-            f"The report {Path(path).name!r} can be .json or .html: end its name in either."
+            f"The report {Path(path).name!r} can be .json, .html or .pdf: end its name in one."
         )
+    if suffix == ".pdf":
+        _printer()
     return suffix
+
+
+def write_report(
+    path: str | PathLike[str],
+    document: Mapping[str, Any],
+    page: Callable[[], str],
+    file: Callable[[str | PathLike[str]], AbstractContextManager[Path]] = whole_file,
+) -> None:
+    """Write a document as ``.json``, or its page as ``.html`` or ``.pdf``, whole or not at all."""
+    suffix = report_kind(path)
+    if suffix == ".json":
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    else:
+        text = page()
+    with file(path) as temporary:
+        if suffix == ".pdf":
+            _printer()(text, temporary)
+        else:
+            temporary.write_text(text, encoding="utf-8")
+
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+
+
+def _printer() -> Callable[[str, Path], None]:
+    """What prints a page here: a browser, which draws the plots too, or weasyprint."""
+    browser = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+    if browser is not None:
+        return lambda page, target: _print_by_browser(browser, page, target)
+    if importlib.util.find_spec("weasyprint") is not None:
+        return _print_by_weasyprint
+    raise EngineUnavailableError(
+        "A printer of PDF (chromium or weasyprint)",
+        "pip install weasyprint, or write .html and print it from a browser",
+    )
+
+
+def _print_by_browser(browser: str, page: str, target: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="halfmask-") as folder:
+        source = Path(folder) / "report.html"
+        make_private(source)
+        source.write_text(page, encoding="utf-8")
+        command = [browser, "--headless", "--disable-gpu", f"--user-data-dir={folder}/profile",
+                   "--no-pdf-header-footer", "--virtual-time-budget=10000",
+                   f"--print-to-pdf={target.resolve()}", source.as_uri()]  # fmt: skip
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.insert(1, "--no-sandbox")  # a browser refuses to start as root with it
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120)  # noqa: S603
+    if done.returncode or not target.is_file() or not target.stat().st_size:
+        raise InputError(
+            f"{Path(browser).name} could not print the report: write .html and print it yourself."
+        )
+
+
+def _print_by_weasyprint(page: str, target: Path) -> None:
+    import weasyprint  # type: ignore[import-not-found]
+
+    weasyprint.HTML(string=page).write_pdf(str(target))
 
 
 def _write_text(table: pa.Table, path: Path, kind: str) -> None:

@@ -8,7 +8,7 @@ groups of Anatomy, tokens in place of identifiers), by code that the steps do no
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +22,7 @@ from halfmask.release.document import AS_IT_WAS, ColumnChange
 from halfmask.release.files import write_table
 from halfmask.release.labels import as_text
 from halfmask.release.partition import Perturbation
+from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import verdicts
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.table import encode
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+# What follows from cells that do not leave, and would give one of them away to whoever knows the
+# others.
+CONTROLLER = ("facts", "figures")
 NOT_CLAIMED = (
     "differential privacy",
     "that a cell is as it was, where a step changed its column",
@@ -244,7 +248,8 @@ class MaskedRelease(Release):
     """Masked rows: what was done to them step by step, and what holds of them.
 
     Attributes:
-        steps: each mask with its parameters, sentence and figures, in order.
+        steps: each mask with its parameters and sentence, in order; what it found and its figures
+            are for the controller only.
         tables: what leaves beside the rows, by its name (the sensitive values of Anatomy).
         figures: means, variances and correlations before and after each step. For the controller
             only: they can give single people away, and no document holds them.
@@ -259,7 +264,7 @@ class MaskedRelease(Release):
 
     @property
     def measured(self) -> Mapping[str, Any]:
-        """What was measured of the rows that leave."""
+        """What was measured of the rows beside their originals: for the controller only."""
         found: Mapping[str, Any] = self.statement["measured"]
         return found
 
@@ -280,14 +285,17 @@ class MaskedRelease(Release):
         return {
             "outcome": self._outcome(),
             "rows": {"original": total, "published": self.rows, "suppressed": self.suppressed},
-            "steps": [dict(step) for step in self.steps],
+            "steps": [
+                {name: value for name, value in step.items() if name not in CONTROLLER}
+                for step in self.steps
+            ],
             "models": [model.to_dict() for model in self.models],
             "verdicts": [
                 v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
             ],
             "columns": [column.to_dict() for column in self.columns],
             "tables": {name: table.column_names for name, table in self.tables.items()},
-            "statement": dict(self.statement),
+            "statement": {n: one for n, one in self.statement.items() if n != "measured"},
             "method": self.method,
             "parameters": dict(self.parameters),
         }
@@ -302,7 +310,7 @@ class MaskedRelease(Release):
             kept = "no formal promise was asked for, and none is made"
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import rendered
 
         return rendered("masked.html", document=self.to_dict(), plots={})
@@ -341,14 +349,27 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     broken = [v for v in found if not v.holds or v.rows != len(rows)]
     if broken:
         raise InternalError(f"The rows that would leave break {broken[0].model}.")
+    for token in tokens:  # each ties the rows together that share it
+        columns = {n: one for n, one in held.schema.columns.items() if n != token}
+        tied = held.with_schema(replace(held.schema, person=token, columns=columns))
+        whose = tied.encode(token).codes
+        more, ids = verdicts(candidate.models, quasi, tied, places, none, tied=whose)
+        require_tied(more)
     own = enforce_demands(held, places, ids, candidate.models, candidate.demands)
+    true = with_true_values(table, held, source, candidate.models)
+    if not all(v.holds for v in verdicts(candidate.models, quasi, true, places, none)[0]):
+        raise InternalError("A promise holds only because a step moved the values it speaks of.")
+    enforce_demands(true, places, ids, candidate.models, candidate.demands)
     for claim in candidate.claims:
         claim.hold(rows, candidate.tables, table)
         if isinstance(claim, Anatomized) and candidate.demands == "keep" and own is not None:
             refuse_diversity(table, "Anatomy", "anonymize")
     leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
-    if any(n in table.schema.private and n not in tokens for n in leaving) or held.schema.quasi != (
-        tuple(n for n in table.schema.quasi if n in rows.arrow.column_names)
+    groups = [c.group for c in candidate.claims if isinstance(c, Anatomized)]
+    seen = [n for n in table.schema.quasi if n in rows.arrow.column_names]
+    seen += [n for n in leaving if n not in table.arrow.column_names and n not in groups]
+    if any(n in table.schema.private and n not in tokens for n in leaving) or (
+        sorted(held.schema.quasi) != sorted(seen)
     ):
         raise InternalError("A column would leave that must not; nothing leaves.")
     published = _shuffled(rows.arrow.select(leaving), candidate.order)
@@ -377,6 +398,20 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         _arrow=published,
         door=DOOR,
     )
+
+
+def with_true_values(table: Table, rows: Table, source: Ints, models: Sequence[Model]) -> Table:
+    """The masked rows with the original values of what models speak of and of sensitive columns.
+
+    A step that moves values by next to nothing would else make many of one.
+    """
+    arrow = rows.arrow
+    spoken = {name for model in models for name in model.columns} | set(table.schema.sensitive)
+    for name in sorted(spoken - set(rows.schema.quasi)):
+        if name in arrow.column_names and name in table.arrow.column_names:
+            true = table.arrow[name].take(pa.array(source))
+            arrow = arrow.set_column(arrow.column_names.index(name), name, true)
+    return rows.with_schema(rows.schema, arrow)
 
 
 def _with_private_columns(table: Table, rows: Table, source: Ints) -> Table:
@@ -431,7 +466,7 @@ def _changes(
             action = "replaced by pseudonyms: not anonymous"
         elif name not in names:
             action = "removed: it never leaves"
-            if role not in ("identifier", "person", "policy"):
+            if name not in table.schema.private:
                 action = f"removed by {steps or 'a step'}"
         else:
             action = f"masked: {steps}" if steps else AS_IT_WAS
@@ -454,6 +489,9 @@ def _role(table: Table, name: str) -> str:
     schema = table.schema
     if name in schema.policy_names:
         return "policy"
-    if name == schema.person:
-        return "person"
+    for what in ("person", "household"):
+        if name == getattr(schema, what):
+            return what
+    if name == schema.weight and name not in schema.columns:
+        return "weight"
     return schema.columns[name].role if name in schema.columns else "other"

@@ -6,7 +6,7 @@ Nothing here shares code with the search or its kernels; rows are grouped by Arr
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InternalError
+from halfmask.errors import InternalError, PrivacyError
 from halfmask.models.needs import demand_keys
 from halfmask.release.labels import Ranges, Sets, as_text
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
+from halfmask.release.pseudonyms import tied_classes
 from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.demands import HOUSEHOLD
 from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import MISSING, SIGN, ends, places
@@ -44,6 +46,8 @@ def verdicts(
     table: Table,
     kept: NDArray[np.int64],
     recoding: Recoding | RowPartition | Perturbation,
+    *,
+    tied: NDArray[Any] | None = None,
 ) -> tuple[list[Verdict], NDArray[Any]]:
     """Check every model on published rows; returns the verdicts and the class of each row.
 
@@ -53,14 +57,51 @@ def verdicts(
         table: the original rows.
         kept: which of them leave, in the order of ``quasi``.
         recoding: how a population table is generalized alongside.
+        tied: whose row each is, where something that leaves ties the rows of a person together.
     """
     labels = [as_text(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
+    if tied is not None:
+        if any(model.population is not None for model in models):
+            raise PrivacyError(
+                "A promise about a population cannot be checked where rows of a person are tied."
+            )
+        alone = tied_classes(alone[0], tied)
     found = []
     for model in models:
         classes, _ = regroup(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
+        if found[-1].holds:
+            _require_known_values(model, table, kept, alone[0])
     return found, alone[0]
+
+
+def _require_known_values(
+    model: Model, table: Table, kept: NDArray[np.int64], ids: NDArray[Any]
+) -> None:
+    """Demand as many values in each class as a model states, by Arrow's own count of known ones.
+
+    Raises:
+        InternalError: missing values were counted that protect nobody; nothing leaves.
+    """
+    demand = model.kernel_demand(table)
+    if demand is None or demand.column is None or not np.any(np.asarray(demand.values) > 1):
+        return
+    name = str(table.schema.household if demand.column == HOUSEHOLD else demand.column)
+    cells = table.arrow[name].combine_chunks().take(pa.array(kept))
+    pairs = pa.table({_ID: ids, "value": cells})
+    if not demand.missing:
+        pairs = pairs.filter(pc.is_valid(pairs["value"]))
+    held = pairs.group_by([_ID, "value"]).aggregate([]).group_by(_ID).aggregate([([], "count_all")])
+    values = np.zeros(int(ids.max(initial=-1)) + 1, dtype=np.int64)
+    values[held[_ID].to_numpy()] = held["count_all"].to_numpy()
+    asked = np.broadcast_to(np.asarray(demand.values), len(table))[kept]
+    short = (values[ids] < asked) & (asked > 1)
+    if short.any():
+        raise InternalError(
+            f"Column {name!r}: {int(short.sum())} rows would leave in classes of fewer "
+            "known values than promised; nothing was released."
+        )
 
 
 def regroup(
@@ -98,7 +139,25 @@ def regroup(
         histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
         population=None if model.population is None else (everyone - rows).astype(np.int64),
     )
+    if model.weighted:
+        classes = replace(classes, population=_stood_for(table, kept, ids, count))
     return classes, ids
+
+
+def _stood_for(
+    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], count: int
+) -> NDArray[np.int64]:
+    """Per class, the whole people for whom its people stand by their weights, each once."""
+    schema = table.schema
+    weights = table.arrow[schema.weight].take(pa.array(kept))
+    whole = pc.floor(weights.cast(pa.string()).cast(pa.float64()))
+    person = pa.array(kept) if schema.person is None else table.encode(schema.person).codes[kept]
+    pairs = pa.table({_ID: ids, "person": person, "stands": whole})
+    once = pairs.group_by([_ID, "person"]).aggregate([("stands", "min")])
+    sums = once.group_by(_ID).aggregate([("stands_min", "sum")])
+    found = np.zeros(count, dtype=np.int64)
+    found[sums[_ID].to_numpy()] = sums["stands_min_sum"].to_numpy().astype(np.int64)
+    return found
 
 
 def require_cover(

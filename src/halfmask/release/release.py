@@ -5,19 +5,24 @@ The token ``DOOR`` is known to the sealing code only: without it no release come
 
 from __future__ import annotations
 
-import json
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.errors import PrivacyError
-from halfmask.release.document import AS_IT_WAS, plain, versions
+from halfmask.release.document import (
+    AS_IT_WAS,
+    certificate_facts,
+    plain,
+    published_verdict,
+    risk_figures,
+    versions,
+)
 from halfmask.release.files import (
     duckdb_relation,
     pandas_frame,
     polars_frame,
-    report_kind,
     restore,
-    whole_file,
+    write_report,
     write_table,
 )
 
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.figures import ColumnBound
+    from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.candidate import Attempt
     from halfmask.release.demands import DemandsStatement, NoisyDemands
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from halfmask.release.partition import ClassSizes
     from halfmask.release.recoding import Recoding
     from halfmask.table.rows import Incoming
+    from halfmask.table.schema import Schema
 
 DOOR = object()
 
@@ -83,12 +90,14 @@ class Release:
         levels: the level per column where every row got the same, else None.
         suppressed: how many rows do not leave.
         classes: the sizes of the published classes, in bins.
+        risk: how likely people are found in these classes, counted by the door.
         columns: what was done to each column of the original table.
         recoding: how new rows can be recoded in the same way; None where they cannot.
         metric: what the search minimized.
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
         tried: the methods that were looked at where none was named, with what each loses and how
             long it took; documents say no time, and no loss of rows that do not leave.
+        schema: what the released columns are, for whoever reads the rows; None where no roles are.
     """
 
     kind: ClassVar[str] = "release"
@@ -106,11 +115,13 @@ class Release:
     loss: float | None = None
     suppressed: int = 0
     classes: ClassSizes | None = None
+    risk: Reidentification | None = None
     columns: tuple[ColumnChange, ...] = ()
     recoding: Recoding | None = None
     metric: str = "none"
     gap: float | None = None
     tried: tuple[Attempt, ...] = ()
+    schema: Schema | None = None
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
@@ -125,6 +136,23 @@ class Release:
     def __repr__(self) -> str:
         aside = "DEMANDS SET ASIDE; " if self.guarantee.aside else ""
         return f"{type(self).__name__}({aside}{self._summary()})"
+
+    def _repr_html_(self) -> str:
+        """The outcome, the promises, the columns, and the first of the released rows."""
+        from halfmask.table.notebook import MOST, grid, lines, view
+
+        document = self.to_dict()
+        kept = [(v.model, v.column, v.holds) for v in self.verdicts]
+        done = [(c.name, c.role, c.action) for c in self.columns if c.published]
+        shown = self.to_arrow().slice(0, MOST // 2)
+        return view(
+            type(self).__name__,
+            lines([document.get("outcome", repr(self))]),
+            grid(("promise", "column", "kept"), kept) if kept else "",
+            grid(("column", "role", "what was done"), done, len(done)) if done else "",
+            lines([f"Released rows, the first of {len(self):,}:"]),
+            grid(shown.column_names, [list(row.values()) for row in shown.to_pylist()]),
+        )
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -182,8 +210,26 @@ class Release:
         return convert()
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the released rows to a file whose suffix says the kind, whole or not at all."""
-        write_table(self.to_arrow(), path)
+        """Write the released rows to a file whose suffix says the kind, whole or not at all.
+
+        A release of a table says in the file, or in a ``.toml`` beside a text file, what its
+        columns are, what was promised and which rows these are: ``halfmask check`` reads it.
+        """
+        if self.schema is None:
+            write_table(self.to_arrow(), path)
+            return
+        from halfmask.release.record import Record, write_release
+
+        facts = {
+            "made_with": f"halfmask {self.versions.get('halfmask', 'unknown')}",
+            "method": self.method,
+            "rows": self.rows,
+            "suppressed": self.suppressed,
+            "loss": self.loss,
+            **({} if self.risk is None else risk_figures(self.risk)),
+        }
+        record = Record.of(self.schema, self.models, self.columns, facts)
+        write_release(self.to_arrow(), path, record)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""
@@ -200,14 +246,16 @@ class Release:
         )
         return found
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the report as ``.json`` or as a self-contained ``.html`` page."""
-        if report_kind(path) == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        else:
-            text = self._page()
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def report(self, path: str | PathLike[str], **about: Any) -> None:
+        """Write the report as ``.json``, or as a self-contained ``.html`` or ``.pdf`` page.
+
+        The page of a table is a certificate to be signed; ``about`` says what only whoever releases
+        it knows: ``title``, ``by`` (who releases it), ``original`` (the name of the table),
+        ``file`` (the released file, whose hash is then told), ``command`` (how it was made).
+        """
+        facts = certificate_facts(**about)
+        document = self.to_dict() | ({"certificate": facts} if about else {})
+        write_report(path, document, lambda: self._page(facts))
 
     def _untouched(self) -> dict[str, Incoming]:
         """What columns were whose values leave as they are; text stays text in any case."""
@@ -235,7 +283,6 @@ class Release:
     def _facts(self) -> dict[str, Any]:
         """What the document of this kind of release says, in its order."""
         total = self.rows + self.suppressed
-        hidden = {"required": None, "achieved": None}
         return {
             "outcome": self._outcome(),
             "rows": {
@@ -246,12 +293,13 @@ class Release:
             },
             "models": [model.to_dict() for model in self.models],
             "verdicts": [
-                v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
+                published_verdict(v, personal=v.model in self._personal()) for v in self.verdicts
             ],
             "loss": self.loss,
             "levels": self.levels,
             "columns": [column.to_dict() for column in self.columns],
             "classes": None if self.classes is None else self.classes.to_dict(),
+            "risk": None if self.risk is None else risk_figures(self.risk),
             "method": self.method,
             "metric": self.metric,
             "gap": self.gap,
@@ -283,11 +331,11 @@ class Release:
             return ""
         return f" {self.statement['measured']['true_cells']:.1%} of the published cells are true."
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:
         """The report as a self-contained page."""
         from halfmask.report import render
 
-        return render(self.to_dict())
+        return render({**self.to_dict(), "certificate": dict(facts)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +385,31 @@ class Answer(Release):
         """The chain, with the number of rows published at each level."""
         return self.chain
 
+    def _repr_html_(self) -> str:
+        """The rows, and whom they cover."""
+        from halfmask.table.notebook import grid, lines, view
+
+        rows = [list(row.values()) for row in self._arrow.to_pylist()]
+        return view("Answer", grid(self._arrow.column_names, rows), lines(self.coverage))
+
+    @property
+    def coverage(self) -> tuple[str, ...]:
+        """How many people the rows cover, and why not the others, in sentences."""
+        out = [f"{len(self):,} rows; {self.people:,} people could be published."]
+        for reason, people in self.withheld.items():
+            many = "nobody, or too few to say" if people is None else f"{people:,} people"
+            out.append(f"Withheld, {reason}: {many}.")
+        return tuple(out)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the rows; whom they cover stands in the file, or beside a text file."""
+        from halfmask.release.record import ABOUT_ANSWER, Record, write_release
+        from halfmask.table.schema import Schema
+
+        facts = {"format": "halfmask.answer/1", "sql": self.sql, "people": self.people,
+                 "coverage": list(self.coverage)}  # fmt: skip
+        write_release(self.to_arrow(), path, Record(Schema(), facts, ABOUT_ANSWER))
+
     def _summary(self) -> str:
         used = ", ".join(f"level {x.level}: {x.rows}" for x in self.chain if x.rows)
         return f"{len(self):,} rows; {used or 'nothing could be published'}"
@@ -355,7 +428,7 @@ class Answer(Release):
             "sql": self.sql,
         }
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_answer
 
         rows = [list(row.values()) for row in self._arrow.to_pylist()]
@@ -415,7 +488,7 @@ class PrivateRelease(Release):
             f"at most {member.after:.1%} instead of {member.before:.0%}."
         )
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import rendered
 
         return rendered("private.html", document=self.to_dict())
@@ -455,7 +528,7 @@ class SyntheticRelease(Release):
             "interval)."
         )
 
-    def _page(self) -> str:
+    def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_page
 
         return render_page(self.to_dict())

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
+from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.release.candidate import (
     AnswerCandidate,
     Candidate,
@@ -31,6 +32,7 @@ from halfmask.release.partition import (
     label_texts,
     table_loss,
 )
+from halfmask.release.pseudonyms import person_tokens, require_tied
 from halfmask.release.recheck import (
     require_cover,
     require_own_values,
@@ -38,6 +40,7 @@ from halfmask.release.recheck import (
     truth,
     verdicts,
 )
+from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Verdict
     from halfmask.release.masked import MaskedRelease
     from halfmask.release.recheck import CellTruth
@@ -118,17 +122,31 @@ def published_columns(table: Table) -> tuple[str, ...]:
         SchemaError: columns that are not declared or not there; all of them at once.
     """
     schema, names = table.schema, table.arrow.column_names
-    faults = [
-        f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a role "
-        "(identifier, quasi, sensitive or other) in the schema."
-        for name in schema.undeclared(names)
-    ]
+    faults = _undeclared_faults(schema.undeclared(names))
     faults += schema.unknown(names)
     if not schema.quasi:
         faults.append(NO_QUASI)
     if faults:
         raise SchemaError(*faults)
     return tuple(name for name in names if name not in schema.private)
+
+
+_LISTED = 5
+
+
+def _undeclared_faults(names: Sequence[str]) -> list[str]:
+    roles = "(identifier, quasi, sensitive, other or drop) in the schema"
+    if len(names) <= _LISTED:
+        return [
+            f"Column {name!r} is not declared, so nobody decided whether it may leave: give it a "
+            f"role {roles}."
+            for name in names
+        ]
+    return [
+        f"{len(names)} columns are not declared, so nobody decided whether they may leave: give "
+        f'each a role {roles}, or all of them one by the entry [columns."*"], such as '
+        'role = "drop".'
+    ]
 
 
 def _seal_table(candidate: Candidate) -> Release:
@@ -146,9 +164,15 @@ def _seal_table(candidate: Candidate) -> Release:
         require_round_bounds(recoding, table, quasi, kept, candidate.models)
     found, ids = verdicts(candidate.models, quasi, table, kept, recoding)
     require_verdicts(found, expected=len(kept))
+    tokens = None
+    if candidate.pseudonym is not None:
+        tokens = person_tokens(table, candidate.pseudonym, kept)
+        whose = table.encode(str(table.schema.person)).codes[kept]
+        found, ids = verdicts(candidate.models, quasi, table, kept, recoding, tied=whose)
+        require_tied(found)
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
     own = own or _left_out_statement(candidate)
-    rows = _published_rows(table, names, quasi, kept)
+    rows = _published_rows(table, names, quasi, kept, tokens)
     if isinstance(recoding, Perturbation):
         facts = _perturbation_facts(candidate, recoding, rows, ids)
     else:
@@ -164,20 +188,32 @@ def _seal_table(candidate: Candidate) -> Release:
         ),
         method=candidate.method,
         parameters=dict(candidate.parameters),
-        notes=order_notes(own, (*candidate.notes, *facts.notes)),
+        notes=order_notes(own, (*_token_notes(table, tokens), *candidate.notes, *facts.notes)),
         loss=_loss(candidate, facts.losses),
         suppressed=len(step) - len(kept) + candidate.left_out,
         classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
+        risk=_risk(table, kept, ids),
         columns=facts.columns,
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
         gap=candidate.gap,
         tried=tuple(candidate.tried),
+        schema=released_schema(table, facts.columns),
         origin=table.origin,
         given=table.given,
         _arrow=rows,
         door=DOOR,
     )
+
+
+def _risk(table: Table, kept: NDArray[np.int64], ids: NDArray[Any]) -> Reidentification:
+    """How likely people are found in the classes that leave."""
+    rows, person = np.bincount(ids).astype(np.int64), table.schema.person
+    if person is None:
+        return reidentification(rows, rows)
+    whose = table.encode(person).codes[kept].astype(np.int64)
+    pairs = np.unique(np.asarray(ids, dtype=np.int64) << 32 | whose)
+    return reidentification(rows, np.bincount(pairs >> 32, minlength=len(rows)))
 
 
 def _require_shape(candidate: Candidate) -> None:
@@ -309,8 +345,22 @@ def _levels(recoding: Recoding | RowPartition, table: Table, name: str) -> set[i
     return {one.levels[name] for one in recoding.steps}
 
 
+def _token_notes(table: Table, tokens: pa.Array | None) -> tuple[str, ...]:
+    """What pseudonyms are, where they leave."""
+    if tokens is None:
+        return ()
+    return (
+        f"Column '{table.schema.person}' holds pseudonyms, which tie a person's rows together: the "
+        "promises hold for these rows together. Whoever has the key can find everybody.",
+    )
+
+
 def _published_rows(
-    table: Table, names: Sequence[str], quasi: pa.Table, kept: NDArray[np.int64]
+    table: Table,
+    names: Sequence[str],
+    quasi: pa.Table,
+    kept: NDArray[np.int64],
+    tokens: pa.Array | None = None,
 ) -> pa.Table:
     """The columns that leave, in their order, with rows in an order that tells nothing."""
     # From the system's secure source: a seed could be guessed, and the order of the table undone.
@@ -324,6 +374,8 @@ def _published_rows(
         )
         for name in names
     }
+    if tokens is not None:
+        columns = {str(table.schema.person): tokens.take(pa.array(order)), **columns}
     return pa.table(columns)
 
 

@@ -2,8 +2,8 @@
 
 Differential privacy cannot be checked on an output; what can be checked is that the budget was
 spent before, that every look at the rows was charged, and that the noise came from the secure
-source. Without noise no promise is made: the door checks that nothing leaves that must not,
-measures how near the rows come to real people, and says so.
+source. Without noise no promise is made about rows: the door checks that no value leaves that too
+few people share, measures on the rows that leave how near they come to real people, and says so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.dp.budget import Approximate
 from halfmask.dp.figures import column_bounds
@@ -103,17 +104,15 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     table, rows = candidate.table, candidate.rows
     if rows.column_names != list(names):
         raise InternalError("The synthetic rows have other columns than may leave.")
-    original, synthetic = candidate.codes
-    if len(original) != len(table) or len(synthetic) != rows.num_rows:
-        raise InternalError("The synthetic rows and their codes do not match.")
     if not rows.num_rows:
         raise PrivacyError("No row would leave: ask for at least one.")
+    require_shared(table, rows, candidate.least)
     alone = np.arange(len(table))  # without groups everybody is one
     groups = alone if candidate.groups is None else candidate.groups
     if len(groups) != len(table):
         raise InternalError("The groups are not those of the original rows.")
     own = enforce_group_demands(table, groups, candidate.demands)
-    found = measure(names, original, synthetic, candidate.control, candidate.seed)
+    found = measure(*_sides(candidate), seed=candidate.seed)
     notes = list(candidate.notes)
     if candidate.control is None:
         notes.append(
@@ -122,11 +121,12 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     if "likeness" not in found:
         notes.append("scikit-learn is not installed: likeness was not measured.")
     notes.append(
-        "No formal guarantee is claimed; the measured figures speak of the attacks that were tried."
+        "No formal guarantee is claimed for rows; the measured figures speak of the attacks that "
+        "were tried."
     )
     statement = {
         "kind": "synthetic",
-        "claimed": [],
+        "claimed": _claimed(candidate.least),
         "not_claimed": list(NOT_CLAIMED),
         "measured": found,
     }
@@ -141,22 +141,163 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     )
 
 
-def measure(
-    names: Sequence[str],
-    original: NDArray[np.int32],
-    synthetic: NDArray[np.int32],
-    control: NDArray[np.int32] | None = None,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Measure what synthetic rows, given as codes, still tell about people, as plain values.
+def _claimed(least: int) -> list[str]:
+    if least < 2:
+        return []
+    return [
+        f"every value that leaves is held by at least {least:,} people, or is a number with at "
+        f"least {least:,} people on either side"
+    ]
 
-    Rows are compared by the parts of columns that the generator knows (a value, or an interval of
-    numbers), so that a number drawn inside a person's interval counts as that person's.
+
+def require_shared(table: Table, rows: pa.Table, least: int) -> None:
+    """Refuse rows with a value that fewer than ``least`` people share.
+
+    A value leaves where ``least`` people hold it. A number may also be new, where as many people
+    have one that is as large, and one that is as small; an interval, where as many lie in it.
+
+    Raises:
+        InternalError: a column holds such a value; nothing leaves.
+    """
+    for name in rows.column_names:
+        if not _shared(table, name, rows[name].combine_chunks(), least):
+            raise InternalError(
+                f"Column {name!r} would publish a value that fewer than {least:,} people share."
+            )
+
+
+def _shared(table: Table, name: str, released: pa.Array, least: int) -> bool:
+    own, released = _plain(table.arrow[name].combine_chunks()), _plain(released)
+    person = table.schema.person
+    whose = pa.array(np.arange(len(own))) if person is None else table.arrow[person]
+    held = pa.table({"value": own, "person": whose})
+    distinct = held.group_by(["value", "person"]).aggregate([])
+    counts = distinct.group_by("value").aggregate([([], "count_all")])
+    common = counts.filter(pc.greater_equal(counts["count_all"], least))["value"]
+    if released.null_count and not common.null_count:
+        return False
+    released = released.drop_null()
+    kind = table.schema.columns[name].kind if name in table.schema.columns else None
+    if not _ordered(own.type) or kind in ("nominal", "ordinal"):
+        return bool(
+            pc.all(pc.is_in(released, value_set=common.combine_chunks())).as_py() is not False
+        )
+    if not _ordered(released.type):
+        return _intervals_shared(held, released, least)
+    new = released.filter(pc.invert(pc.is_in(released, value_set=common.combine_chunks())))
+    if not len(new):
+        return True
+    ends = (
+        held.filter(pc.is_valid(held["value"]))
+        .group_by("person")
+        .aggregate([("value", "min"), ("value", "max")])
+    )
+    if len(ends) < least:
+        return False
+    low = np.sort(_as_floats(ends["value_min"]))[least - 1]
+    high = np.sort(_as_floats(ends["value_max"]))[-least]
+    found = _as_floats(new)
+    return bool(((found >= low) & (found <= high)).all())
+
+
+def _intervals_shared(held: pa.Table, released: pa.Array, least: int) -> bool:
+    """Whether every interval that leaves holds the numbers of enough people."""
+    held = held.filter(pc.is_valid(held["value"]))
+    numbers, whose = _as_floats(held["value"]), held["person"].to_numpy()
+    for label in pc.unique(released).to_pylist():
+        low, high = interval_ends(label, held["value"].type)
+        inside = (numbers > low) & (numbers <= high)
+        if len(np.unique(whose[inside])) < least:
+            return False
+    return True
+
+
+def interval_ends(label: str, kind: pa.DataType) -> tuple[float, float]:
+    """The ends of an interval that is written as ``]1,2]``, ``<=1``, ``>2`` or ``any``."""
+    low, high = "", ""
+    if label.startswith("<="):
+        high = label[2:]
+    elif label.startswith(">"):
+        low = label[1:]
+    elif label.startswith("]"):
+        low, high = label[1:-1].split(",")
+    return _end(low, kind, -np.inf), _end(high, kind, np.inf)
+
+
+def _end(text: str, kind: pa.DataType, otherwise: float) -> float:
+    if not text:
+        return otherwise
+    if pa.types.is_temporal(kind):
+        return float(_as_floats(pa.array([text]).cast(kind))[0])
+    return float(text)
+
+
+def _ordered(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def _as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    if pa.types.is_temporal(values.type):
+        narrow = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
+        values = values.cast(pa.int32() if narrow else pa.int64())
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
+def _sides(candidate: SyntheticCandidate) -> tuple[Table, Table, Table | None]:
+    """The original, the rows that leave and the control, on the terms of the rows that leave.
+
+    Where numbers leave as intervals, those of the original are put into the same intervals.
+    """
+    rows, schema = candidate.rows, candidate.table.schema
+    columns = {}
+    sides = [candidate.table.arrow.select(rows.column_names)]
+    if candidate.control is not None and len(candidate.control):
+        sides.append(candidate.control.arrow.select(rows.column_names))
+    for place, name in enumerate(rows.column_names):
+        kind = schema.columns[name].kind if name in schema.columns else None
+        written = _ordered(sides[0][name].type) and not _ordered(_plain_type(rows[name].type))
+        if written:
+            labels = pc.unique(rows[name].combine_chunks().drop_null()).to_pylist()
+            sides = [
+                side.set_column(place, name, _into_intervals(side[name], labels)) for side in sides
+            ]
+        columns[name] = Column("quasi", kind="nominal" if written else kind)
+    known = Schema(columns)
+    control = Table(sides[1], known) if len(sides) > 1 else None
+    return Table(sides[0], known), Table(rows, known), control
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _into_intervals(values: pa.ChunkedArray, labels: Sequence[str]) -> pa.Array:
+    """The interval of each number; a text of its own where none of those that leave holds it."""
+    numbers = _as_floats(values)
+    out = np.full(len(numbers), "(none of these)", dtype=object)
+    for label in labels:
+        low, high = interval_ends(label, values.type)
+        out[(numbers > low) & (numbers <= high)] = label
+    return pa.array(out, pa.string(), mask=np.asarray(values.is_null()))
+
+
+def measure(
+    original: Table, released: Table, control: Table | None = None, *, seed: int = 0
+) -> dict[str, Any]:
+    """Measure what synthetic rows still tell about people, on the rows that leave, as plain values.
 
     Args:
-        names: the columns.
-        original: the rows that the generator learned from.
-        synthetic: the rows that it drew.
+        original: the rows that the generator learned from, every column as one that may be known.
+        released: the rows that leave.
         control: rows that it did not learn from; None: risks stand against guessing.
         seed: repeats the choice of the people who are attacked.
     """
@@ -167,14 +308,13 @@ def measure(
     from halfmask.metrics.utility.distributions import likeness
     from halfmask.metrics.utility.prediction import available
 
-    held = None if control is None or not len(control) else _table(names, control)
-    whom = targets(_table(names, original), _table(names, synthetic), held, seed=seed)
+    whom = targets(original, released, control, seed=seed)
     found: dict[str, Any] = {
         "attribution": attribution(whom.sides, whom.size).to_dict(),
         "nearness": nearness(whom).to_dict(),
-        "criteria": [one.to_dict() for one in _criteria(names, whom)],
+        "criteria": [one.to_dict() for one in _criteria(released.arrow.column_names, whom)],
     }
-    if held is not None:
+    if control is not None:
         told = membership(whom)
         found["membership"] = {"area": told.area.to_dict(), "advantage": told.advantage.to_dict()}
     if available():
@@ -192,9 +332,3 @@ def _criteria(names: Sequence[str], whom: Any) -> list[Any]:
         out.append(linkability(whom))
         out += [inference(whom, name, [n for n in names if n != name]) for name in names]
     return out
-
-
-def _table(names: Sequence[str], codes: NDArray[np.int32]) -> Table:
-    """Codes as a table in which every column may be known and none has an order."""
-    rows = pa.table({name: pa.array(codes[:, i]) for i, name in enumerate(names)})
-    return Table(rows, Schema({name: Column("quasi", kind="nominal") for name in names}))

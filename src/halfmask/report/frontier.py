@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from halfmask.metrics.risk.reidentification import HIGHEST
 from halfmask.report.plots import plot
 from halfmask.report.words import figure_text, percent_text
 
@@ -37,8 +38,8 @@ class PointFigure:
 
 
 FIGURES = (
-    PointFigure("risk", "mean risk", "mean chance of being found", "risk", "mean"),
-    PointFigure("highest_risk", "highest risk", "highest chance of being found", "risk", "highest"),
+    PointFigure("risk", "mean risk of all rows", "mean chance of being found", "risk", "mean"),
+    PointFigure("highest_risk", HIGHEST, "highest chance of being found", "risk", "highest"),
     PointFigure(
         "inference", "inference", "gain of a guess about a sensitive column", "risk", "inference"
     ),

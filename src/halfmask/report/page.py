@@ -36,12 +36,18 @@ from halfmask.report.words import (
     term,
     words,
 )
+from halfmask.table.notebook import grid, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 _HOME = resources.files("halfmask.report")
+
+
+_UNSIGNED: dict[str, Any] = dict.fromkeys(("title", "by", "original", "file", "command"), "") | {
+    "date": "(see the signature)"
+}
 
 
 def render(document: dict[str, Any]) -> str:
@@ -55,6 +61,8 @@ def render(document: dict[str, Any]) -> str:
     return rendered(
         "release.html",
         document=document,
+        certificate={**_UNSIGNED, **document.get("certificate", {})},
+        say=sentences,
         quasi=quasi(document),
         plots=plots(document),
         bin_label=bin_label,
@@ -309,3 +317,36 @@ def gains(document: dict[str, Any]) -> dict[str, Any]:
             },
         ],
     )
+
+
+def notebook_parts(document: dict[str, Any]) -> list[str]:
+    """What a notebook shows of a document: the outcome, the figures, what to do next."""
+    kind = document["format"].split("/")[0].removeprefix("halfmask.")
+    if kind == "comparison":
+        shown = [one for one in document["findings"] if one["section"] == "sizes"]
+        figures = [(one["name"], finding(one)) for one in shown]
+        said, next_ = sentences.comparison_outcome(document), sentences.comparison_steps(document)
+    elif kind == "assessment":
+        figures = [
+            (sentences.SMALLEST, count_text(document["smallest"])),
+            (sentences.HIGHEST, percent_text(document["highest_risk"])),
+            (sentences.MEAN, percent_text(document["mean_risk"])),
+            ("rows alone in their class", count_text(document["unique_rows"])),
+        ]
+        said, next_ = sentences.assessment_outcome(document), sentences.next_steps(document)
+    elif kind == "frontier":
+        return _frontier_parts(document)
+    else:
+        return [lines([str(one) for one in document.get("notes", [])])]
+    return [lines([said]), grid(("", ""), figures), lines(["What to do next:", *next_])]
+
+
+def _frontier_parts(document: dict[str, Any]) -> list[str]:
+    shown = frontier_words.FIGURES
+    rows = [
+        (one["name"], "✓" if one["best"] else "",
+         *("" if one[f.name] is None else f.text(one[f.name]) for f in shown))
+        for one in frontier_words.different(document)
+    ]  # fmt: skip
+    headings = ("setting", "not dominated", *(f.title for f in shown))
+    return [lines([frontier_words.outcome(document)]), grid(headings, rows, 40)]

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfmask.metrics.risk.reidentification import HIGHEST as HIGHEST  # templates take them here
+from halfmask.metrics.risk.reidentification import MEAN as MEAN
+from halfmask.metrics.risk.reidentification import SMALLEST as SMALLEST
 from halfmask.models.verdict import Words, known_models
 
 
@@ -168,19 +171,19 @@ def comparison_outcome(document: dict[str, Any]) -> str:
     lost = document["loss"]
     known = lost is not None and not document["made_up"]  # false values may be as detailed as true
     detail = f"{lost:.1%} of the detail in the known columns is lost. " if known else ""
-    return f"{risk} {detail}A typical count on the release is off by {error:.1%}."
+    return f"{risk} {detail}Half of random counts are off by less than {error:.1%} (median)."
 
 
 def _way(steps: list[dict[str, Any]]) -> str:
     """Several columns together, with the levels that they reach."""
-    levels = {one["column"]: one["level"] for one in steps}
+    levels = {one["column"]: one.get("words") or f"level {one['level']}" for one in steps}
     alone = steps[-1]["unique_rows"]
     if len(levels) > _NAMED:
         return (
             f"No step alone is enough. It takes {len(levels)} columns, generalized step by step as "
             f"listed below, to leave {rows_text(alone)} alone."
         )
-    said = ", ".join(f"{name} to level {level}" for name, level in levels.items())
+    said = ", ".join(f"{name} to {words}" for name, words in levels.items())
     first = "No step alone is enough. " if len(levels) > 1 else ""
     return f"{first}Generalizing {said} leaves {rows_text(alone)} alone."
 
@@ -394,6 +397,41 @@ TERMS: dict[str, str] = {
 def term(name: str) -> str:
     """What a word means."""
     return TERMS[name]
+
+
+_ROLES = {
+    "quasi": "others may know it",
+    "sensitive": "sensitive: nobody may learn it",
+    "identifier": "names a person",
+    "person": "says whose row it is",
+    "policy": "a person's own demand",
+    "other": "leaves as it is",
+}
+
+
+def role_text(role: str) -> str:
+    """What a role means."""
+    return _ROLES.get(role, role)
+
+
+_REACHED = {"k-anonymity": "smallest class", "l-diversity": "fewest values"}
+
+
+def demands_text(model: str, levels: list[dict[str, Any]], most: int = 50) -> str:
+    """What people demand for themselves and what they have, as a list.
+
+    Example:
+        >>> demands_text("personal k-anonymity", [{"demanded": 3, "people": 1650, "reached": 4}])
+        'demanded 3: 1,650 people, smallest class 4'
+    """
+    name = next((word for family, word in _REACHED.items() if family in model), "farthest class")
+    said = [
+        f"demanded {figure_text(one['demanded'])}: {one['people']:,} people, {name} "
+        f"{figure_text(one['reached'])}"
+        for one in levels
+    ]
+    more = [] if len(said) <= most else [f"{len(said) - most} more levels"]
+    return "; ".join([*said[:most], *more])
 
 
 _UNKNOWN = Words(

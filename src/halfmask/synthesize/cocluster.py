@@ -1,18 +1,8 @@
-"""From drawn parts back to values of a column: a value, or a number inside its interval.
-
-Rows that are kept out of a model: the control against which its risk is measured.
-
-Draw rows from a distribution without inventing dependence.
-
-Columns are drawn clique by clique. Within each group of rows that agree on the columns already
-drawn, values are dealt in the right shares (systematic sampling: each value gets its share, up to
-one row) to the rows in *random order*; dealing in a fixed order would tie columns that the model
-holds independent.
-
-Synthetic people from a co-clustering of (row, part of a column); no formal guarantee.
+"""Synthetic people from a co-clustering of (row, part of a column); no formal guarantee.
 
 Definition: rows are grouped by the co-clustering, groups are merged until each holds k people, and
-    rows are drawn from the groups' counts alone (see ``halfmask.coclustering.generate``).
+    rows are drawn from the groups' counts alone (see ``halfmask.coclustering.generate``); what is
+    drawn inside a part rests on k people too (see ``halfmask.synthesize.columns``).
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, ch. 3.
 """
 
@@ -28,70 +18,26 @@ import pyarrow as pa
 from halfmask.coclustering.generate import generator
 from halfmask.coclustering.hierarchy import merge_small, simplify
 from halfmask.coclustering.observations import PartSizes
-from halfmask.coclustering.prepare import as_numbers, cocluster_columns, cut_column, is_number
+from halfmask.coclustering.optimize import ROUNDS
+from halfmask.coclustering.prepare import cocluster_melted, is_number, melt_columns, require_cuts
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.verdict import require_whole
 from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, statement
 from halfmask.release.seal import published_columns, seal
+from halfmask.synthesize.columns import RARE, shared_parts, support
 from halfmask.table.demands import people_who, resolve, shown, with_policies
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from halfmask.coclustering.generate import Mode
     from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.prepare import ColumnParts, IntervalRule, Melted
+    from halfmask.coclustering.prepare import IntervalRule
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import SyntheticRelease
-    from halfmask.synthesize.inference import Beliefs
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-
-
-_DECIMALS = 9
-
-
-def values_of(
-    table: Table, column: ColumnParts, parts: NDArray[np.int32], random: np.random.Generator
-) -> pa.Array:
-    """The drawn parts of one column as values of its type."""
-    values = table.encode(column.name).values
-    if column.cuts is None:
-        drawn = values.take(pa.array(parts))
-        was = table.given.get(column.name)
-        categories = was is not None and pa.types.is_dictionary(was.type)
-        return drawn.dictionary_encode() if categories else drawn
-    bounds = np.asarray(column.cuts.bounds)
-    missing = parts >= len(column.cuts)
-    inside = np.where(missing, 0, parts)
-    whole = not pa.types.is_floating(values.type) and not pa.types.is_decimal(values.type)
-    low, high = bounds[inside], bounds[inside + 1]
-    if whole:
-        first = np.where(inside == 0, np.ceil(low), np.floor(low) + 1)
-        last = np.maximum(np.floor(high), first)
-        drawn = first + np.floor(random.random(len(parts)) * (last - first + 1))
-        if pa.types.is_uint64(values.type):
-            return pa.array(drawn.astype(np.uint64), mask=missing)
-        numbers = pa.array(drawn.astype(np.int64), mask=missing)
-        if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
-            numbers = numbers.cast(pa.int32())
-        return numbers.cast(values.type)
-    places = _places(as_numbers(values.drop_null()))
-    numbers = np.clip(np.round(low + random.random(len(parts)) * (high - low), places), low, high)
-    return pa.array(numbers, mask=missing).cast(values.type, safe=False)
-
-
-def _places(numbers: NDArray[np.float64]) -> int:
-    """How many decimals the column's numbers have."""
-    for places in range(_DECIMALS):
-        if np.array_equal(np.round(numbers, places), numbers):
-            return places
-    return _DECIMALS
+    from halfmask.synthesize.columns import SharedColumnParts
 
 
 def split(table: Table, share: float, random: np.random.Generator) -> tuple[Table, Table | None]:
@@ -117,86 +63,14 @@ def split(table: Table, share: float, random: np.random.Generator) -> tuple[Tabl
     return _rows(table, ~held), _rows(table, held)
 
 
-def held_out_codes(
-    columns: Sequence[ColumnParts], learned: Table, held: Table
-) -> NDArray[np.int32]:
-    """(rows, columns) the parts of held-out rows; values that were not learned are a new part."""
-    out = []
-    for column in columns:
-        if column.cuts is not None:
-            out.append(cut_column(held, column.name, column.cuts).codes)
-            continue
-        known = {value: i for i, value in enumerate(learned.encode(column.name).values.to_pylist())}
-        encoded = held.encode(column.name)
-        places = [known.get(value, len(known)) for value in encoded.values.to_pylist()]
-        out.append(np.array(places, dtype=np.int32)[encoded.codes])
-    return np.column_stack(out).astype(np.int32)
-
-
 def _rows(table: Table, chosen: NDArray[np.bool_]) -> Table:
     return Table(
         table.arrow.filter(pa.array(chosen)), table.schema, origin=table.origin, given=table.given
     )
 
 
-_GOLDEN = 0.6180339887498949
-
-
-def draw(beliefs: Beliefs, rows: int, random: np.random.Generator) -> dict[str, Ints]:
-    """``rows`` rows as codes per column."""
-    tree, sizes = beliefs.tree, beliefs.sizes
-    root = tree.edges[-1][1] if tree.edges else 0
-    drawn: dict[str, Ints] = {}
-    for place in (root, *(child for child, _, _ in reversed(tree.edges))):
-        clique = tree.cliques[place]
-        known = [name for name in clique if name in drawn]
-        new = [name for name in clique if name not in drawn]
-        table = beliefs.tables[place].transpose([clique.index(name) for name in known + new])
-        groups = np.zeros(rows, np.int64)
-        for name in known:
-            groups = groups * sizes[name] + drawn[name]
-        width = int(np.prod([sizes[name] for name in new], dtype=np.int64))
-        cells = draw_values(groups, table.reshape(-1, width), random)
-        for name in reversed(new):
-            cells, drawn[name] = np.divmod(cells, sizes[name])
-    return drawn
-
-
-def draw_values(
-    groups: Ints, weights: Floats, random: np.random.Generator, *, beside: Ints | None = None
-) -> Ints:
-    """Per row, a value drawn by the weights of its group.
-
-    Args:
-        groups: per row, its group.
-        weights: (groups, values); a group without any weight deals evenly.
-        random: where chance comes from; it holds no secret.
-        beside: per row, what the values must stay independent of inside a group: rows that share it
-            get values in the same shares, more evenly than chance would.
-    """
-    count, width = weights.shape
-    totals = weights.sum(axis=1, keepdims=True)
-    shares = np.where(totals > 0, weights / np.maximum(totals, 1e-300), 1 / width)
-    keys = (random.random(len(groups)), *(() if beside is None else (beside,)), groups)
-    order = np.lexsort(keys)
-    owner = groups[order]
-    sizes = np.bincount(owner, minlength=count)
-    first = np.cumsum(sizes) - sizes
-    place = np.arange(len(groups)) - first[owner]
-    start = random.random(count)[owner]
-    # Steps of the golden ratio fill the unit interval evenly over any stretch of rows.
-    at = (place + start) / sizes[owner] if beside is None else (place * _GOLDEN + start) % 1.0
-    at = np.minimum(at, 1 - 1e-12)
-    edges = np.cumsum(shares, axis=1)
-    edges /= edges[:, -1:]
-    found = np.searchsorted((edges + np.arange(count)[:, None]).ravel(), owner + at, side="right")
-    values = np.empty(len(groups), np.int64)
-    values[order] = np.clip(found - owner * width, 0, width - 1)
-    return values
-
-
+_MANY = 0.1
 Strategy = Literal["climb", "targeted"]
-_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +87,7 @@ class DrawSettings:
         strategy: how groups grow: ``"climb"`` the hierarchy of both sides, or ``"targeted"``, which
             merges only groups that are too small and keeps more of them.
         mode: ``"draw"`` at random or ``"quota"``.
+        labels: whether numbers leave as the intervals that they lie in, as the thesis has it.
         holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
@@ -226,6 +101,7 @@ class DrawSettings:
     intervals: IntervalRule = "equal-frequency"
     strategy: Strategy = "climb"
     mode: Mode = "draw"
+    labels: bool = False
     holdout: float = 0.0
     seed: int | None = None
     time_limit: float | None = None
@@ -240,12 +116,20 @@ class DrawSettings:
             raise ParameterError("strategy", self.strategy, "climb or targeted")
         if self.mode not in ("draw", "quota"):
             raise ParameterError("mode", self.mode, "draw or quota")
+        if not isinstance(self.labels, bool):
+            raise ParameterError("labels", "(given)", "True or False")
+        if self.labels and self.intervals == "modl":
+            raise ParameterError(
+                "labels", "(given)", "only with intervals whose ends k people share"
+            )
         if self.seed is not None:
             require_whole("seed", self.seed, 0)
+        require_cuts(self.bins, self.intervals)
 
 
 OPTIONS = tuple(one.name for one in fields(DrawSettings))
-_STATED = ("rows", "bins", "intervals", "strategy", "mode", "holdout", "seed")
+_CUT = ("bins", "intervals", "labels")
+_STATED = ("rows", "bins", "intervals", "strategy", "mode", "labels", "holdout", "seed")
 
 
 def synthesize(table: Table, settings: DrawSettings) -> SyntheticRelease:
@@ -267,46 +151,67 @@ def synthesize(table: Table, settings: DrawSettings) -> SyntheticRelease:
     size = settings.rows or len(table)
     table, held = split(table, settings.holdout, random)
     owner = _owners(table)
-    melted, finest = cocluster_columns(
+    cut: dict[str, Any] = {
+        name: getattr(settings, name) for name in ("bins", "intervals", "labels")
+    }
+    melted, finest = cocluster_melted(
         table,
-        names,
-        bins=settings.bins,
-        intervals=settings.intervals,
+        melt_columns([shared_parts(table, name, wanted, owner, **cut) for name in names]),
+        again=names if settings.intervals == "modl" else (),
         seed=seed or 0,
-        rounds=_ROUNDS,
         time_limit=settings.time_limit,
     )
     grid = _coarsen(finest, wanted, settings.strategy, owner)
-    codes = generator(grid, melted.offsets).draw(size, random, mode=settings.mode)
-    drawn = pa.table(
-        {c.name: values_of(table, c, codes[:, i], random) for i, c in enumerate(melted.columns)}
-    )
-    original = np.column_stack([column.codes for column in melted.columns])
+    columns = [support(table, column, wanted, owner) for column in melted.columns]
+    model = generator(grid, melted.offsets, np.concatenate([one.drawn for one in columns]))
+    codes = model.draw(size, random, mode=settings.mode)
     obtained = PartSizes(grid.partition[0], owner).fewest()
     parameters: dict[str, Any] = {
         "k": settings.k,
         "k_obtained": obtained,
         **{name: getattr(settings, name) for name in _STATED},
         "parts": list(grid.parts),
+        "rounds": ROUNDS,
     }
-    notes = (*raised, *_notes(grid, melted, obtained))
+    notes = (*raised, *_notes(grid, columns, obtained, wanted))
     if owner is not None:
         notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
-    control = None if held is None else held_out_codes(melted.columns, table, held)
     return seal(
         SyntheticCandidate(
             table=table,
-            rows=drawn,
-            codes=(original, codes),
+            rows=_drawn_rows(table, columns, codes, random, labels=settings.labels),
             method="cocluster",
+            least=wanted,
             seed=int(random.integers(2**31)),
             parameters=parameters,
             notes=notes,
-            control=control,
+            control=held,
             groups=grid.partition[0],
             demands=settings.demands,
         )
     )
+
+
+def _drawn_rows(
+    table: Table,
+    columns: list[SharedColumnParts],
+    codes: NDArray[np.int32],
+    random: np.random.Generator,
+    *,
+    labels: bool,
+) -> pa.Table:
+    """The parts that were drawn, as values or as labels."""
+    out = {}
+    for place, one in enumerate(columns):
+        texts = one.column.labels
+        if labels and one.column.cuts is not None:
+            missing = codes[:, place] >= len(one.column.cuts)
+            out[one.column.name] = pa.array(
+                np.asarray(texts, object)[codes[:, place]], mask=missing
+            )
+        else:
+            out[one.column.name] = one.draw(table, codes[:, place], random)
+    return pa.table(out)
 
 
 def _least_people(table: Table, k: object, demands: DemandsChoice) -> tuple[int, tuple[str, ...]]:
@@ -379,16 +284,30 @@ def _largest(grid: Grid, owner: NDArray[np.int32] | None) -> int:
     return PartSizes(simplify(grid, parts={"row": 2}).partition[0], owner).fewest()
 
 
-def _notes(grid: Grid, melted: Melted, obtained: int) -> tuple[str, ...]:
+def _notes(
+    grid: Grid, columns: list[SharedColumnParts], obtained: int, least: int
+) -> tuple[str, ...]:
     notes = [
         f"Rows were drawn from {grid.parts[0]} groups of at least {obtained:,} people, each column "
         "for itself inside a group.",
     ]
-    if any(column.cuts is not None for column in melted.columns):
-        notes.append("Numbers are drawn evenly inside their intervals.")
-    rare = int((grid.marginals[1] < obtained).sum())
-    if rare:
+    if least > 1:
+        notes.append(f"Values that fewer than {least:,} people hold are not drawn.")
+    if any(one.spanned for one in columns):
         notes.append(
-            f"{rare:,} values are held by fewer people than a group has; they may be drawn too."
+            f"Numbers that fewer than {least:,} people share are drawn anew from spans that hold "
+            "so many; the largest and smallest are not reached."
+        )
+    many = [c.column.name for c in columns if _rare_share(c) > _MANY]
+    if many:
+        notes.append(
+            f"In {', '.join(many)}, more than one row in ten holds a value that is too rare to be "
+            "drawn: generalize such columns first."
         )
     return tuple(notes)
+
+
+def _rare_share(one: SharedColumnParts) -> float:
+    """The share of rows in the part that is not drawn."""
+    labels = one.column.labels
+    return float(np.mean(one.column.codes == len(labels) - 1)) if labels[-1] == RARE else 0.0

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.dp.views import noise
-from halfmask.errors import ParameterError
+from halfmask.errors import HalfmaskError, ParameterError
 from halfmask.synthesize import marginals
-from halfmask.synthesize.cocluster import draw_values
+from halfmask.synthesize.draw import draw_values
 from halfmask.synthesize.marginals import shrink, simplex
 
 if TYPE_CHECKING:
@@ -153,8 +153,11 @@ def _grid(
     ]
     whole = np.maximum(np.rint(counts * (rows / len(drawn))), 1).astype(np.int64)
     observed = observe(variables, [codes[name].astype(np.int32) for name in sizes], whole)
-    grid = cocluster(observed, seed=0, rounds=0, time_limit=seconds)
-    chosen = simplify(grid, cells=most) if grid.informative else grid
+    try:
+        grid = cocluster(observed, seed=0, rounds=0, time_limit=seconds)
+        chosen = simplify(grid, cells=most) if grid.informative else grid
+    except (ArithmeticError, MemoryError, HalfmaskError):  # the budget is spent: one block, then
+        return {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
     return {
         name: np.asarray(part, dtype=np.int64)
         for name, part in zip(sizes, chosen.partition, strict=True)

@@ -102,6 +102,7 @@ def _spanning(
 
 
 _TINY = 1e-300
+_LEAST = 1e-18  # the mass that all cells of a table get beside their own, so that none becomes 0
 
 
 @dataclass(slots=True, eq=False)
@@ -135,18 +136,24 @@ class Beliefs:
     def on(self, tree: JunctionTree) -> Beliefs:
         """The same distribution on ``tree``, which must hold all cliques of this one."""
         tables = [np.ones(tuple(self.sizes[name] for name in clique)) for clique in tree.cliques]
-        for clique, table in zip(self.tree.cliques, self.tables, strict=True):
+        above = {child: (e, shared) for e, (child, _, shared) in enumerate(self.tree.edges)}
+        for place, (clique, table) in enumerate(zip(self.tree.cliques, self.tables, strict=True)):
             home = tree.holder(clique)
             assert home is not None  # noqa: S101 - the caller asked for these cliques
-            tables[home] *= spread(table, clique, tree.cliques[home])
-        for (_, _, shared), table in zip(self.tree.edges, self.separators, strict=True):
-            home = tree.holder(shared)
-            assert home is not None  # noqa: S101 - a separator lies in some clique
-            tables[home] /= np.maximum(spread(table, shared, tree.cliques[home]), _TINY)
+            given = table
+            if place in above:  # the clique given what it shares: shares, which cannot overflow
+                e, shared = above[place]
+                given = table / np.maximum(spread(self.separators[e], shared, clique), _TINY)
+            tables[home] *= spread(given, clique, tree.cliques[home])
         ones = [np.ones(tuple(self.sizes[n] for n in shared)) for _, _, shared in tree.edges]
         moved = Beliefs(self.sizes, tree, tables, ones)
         moved.calibrate()
         return moved
+
+    @property
+    def finite(self) -> bool:
+        """Whether every cell is a number."""
+        return all(bool(np.isfinite(table).all()) for table in self.tables)
 
     def copy(self) -> Beliefs:
         """An own copy."""
@@ -168,11 +175,9 @@ class Beliefs:
         for e in range(len(edges) - 1, -1, -1):
             child, parent, shared = edges[e]
             self._send(e, parent, child, shared)
-        root = edges[-1][1] if edges else 0
-        total = self.tables[root].sum()
-        if abs(total - 1) > 1e-13:
-            self.tables = [table / total for table in self.tables]
-            self.separators = [table / total for table in self.separators]
+        self.tables = [_settled(table) for table in self.tables]
+        for e, (child, _, shared) in enumerate(edges):
+            self.separators[e] = sum_to(self.tables[child], self.tree.cliques[child], shared)
 
     def _send(self, edge: int, source: int, target: int, shared: tuple[str, ...]) -> None:
         new = sum_to(self.tables[source], self.tree.cliques[source], shared)
@@ -205,6 +210,12 @@ class Beliefs:
         parent = self.tree.edges[edge][1]
         later = self.tree.edges[edge + 1 :]
         return {name for child, up, shared in later if parent in (child, up) for name in shared}
+
+
+def _settled(table: Floats) -> Floats:
+    """The table with sum 1 and no cell so small that a quotient of such cells could fail."""
+    found: Floats = table / table.sum() + _LEAST / table.size
+    return found
 
 
 def _product(

@@ -36,7 +36,7 @@ import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
 from halfmask.dp.views import Guess, noise
-from halfmask.synthesize.cocluster import draw, draw_values
+from halfmask.synthesize.draw import draw, draw_values
 from halfmask.synthesize.inference import Beliefs, junction_tree, spread, sum_to
 
 if TYPE_CHECKING:
@@ -363,6 +363,7 @@ class _PairSelection:
         self.beliefs = Beliefs.independent(
             self.views.sizes, {name: np.maximum(table, 1e-3) for name, table in ones.items()}
         )
+        self.beginning = self.beliefs
         self.targets = [Target((n,), ones[n], variances[n]) for n in ones]
 
     def step(self, choice: Budget) -> bool:
@@ -379,12 +380,20 @@ class _PairSelection:
         self._join(pair)
         counts = shrink(seen.counts.astype(np.float64), believed, seen.variance)
         self.targets.append(Target(pair, counts, seen.variance))
-        self.beliefs = fit_beliefs(self.beliefs.extended([pair]), self.targets, self.rows, steps=30)
+        self.beliefs = self._fitted(pair)
         return True
 
     def finished(self) -> Beliefs:
-        """The model after a longer fit."""
-        return fit_beliefs(self.beliefs, self.targets, self.rows, steps=100)
+        """The model after a longer fit; what was paid for is delivered, whatever numbers do."""
+        found = fit_beliefs(self.beliefs, self.targets, self.rows, steps=100)
+        return found if found.finite else self.beginning
+
+    def _fitted(self, pair: Pair) -> Beliefs:
+        """The model that holds ``pair`` too; one that numbers cannot hold is begun anew."""
+        grown = self.beliefs.extended([pair])
+        if not grown.finite:
+            grown = self.beginning.on(grown.tree)
+        return fit_beliefs(grown, self.targets, self.rows, steps=30)
 
     def _candidates(self) -> list[Pair]:
         """Pairs that join columns not yet joined, then all that keep the model small enough."""

@@ -48,7 +48,7 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize import dp_cocluster, marginals, privbayes
-from halfmask.synthesize.cocluster import draw_values
+from halfmask.synthesize.draw import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
@@ -124,9 +124,9 @@ def synthesize_privately(
         raise ParameterError("rows", rows, "at least 1")
     columns = _columns(table)
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
-    known = public_domains(columns, {**stated, **given_domains(settings.domains)})
+    known = public_domains(columns, {**stated, **given_domains(settings.domains, columns)})
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
-    require_fitting(table, known, random)
+    require_fitting(known)
     chosen = _method(method, known)
     learn = PRIVATE[chosen]
     _require_options(learn, options)
@@ -145,9 +145,7 @@ def synthesize_privately(
     model = learn(views, ordered=ordered, **options)
     about = round(model.rows / kept)
     codes = model.draw(rows or max(1, about), random)
-    arrow = pa.table(
-        {n: d.decode(codes[n], random, table.arrow.schema.field(n).type) for n, d in known.items()}
-    )
+    arrow = pa.table({n: d.decode(codes[n], random) for n, d in known.items()})
     candidate = NoiseCandidate(
         arrow,
         allowance.receipt(),
@@ -270,7 +268,7 @@ def _people(table: Table, settings: NoiseSettings) -> _PersonalCosts:
 def _columns(table: Table) -> list[str]:
     """The columns that a synthetic table has: no identifiers, person or policy columns."""
     schema = table.schema
-    hidden = {schema.person, *schema.policy_names, *schema.names("identifier")}
+    hidden = set(schema.private)
     found = [name for name in table.arrow.column_names if name not in hidden]
     if not found:
         raise SchemaError("No column is left to synthesize: all are identifiers or policies.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
@@ -67,6 +68,19 @@ class Histogram:
         """How often each value occurs in all classes together."""
         return np.bincount(self.values, weights=self.counts, minlength=self.domain).astype(np.int64)
 
+    def known(self) -> Histogram:
+        """The same without the missing value, which tells nobody apart and hides nobody."""
+        if self.labels is None or not self.labels.null_count:
+            return self
+        present = self.labels.is_valid().to_numpy(zero_copy_only=False)[self.values]
+        before = np.concatenate(([0], np.cumsum(present)))
+        return replace(
+            self,
+            starts=before[self.starts],
+            values=self.values[present],
+            counts=self.counts[present],
+        )
+
     def select(self, mask: NDArray[np.bool_]) -> Histogram:
         """The histograms of the classes in ``mask``."""
         lengths = np.diff(self.starts)
@@ -98,6 +112,7 @@ def value_facts(table: Table, name: str) -> ValueFacts:
 
 
 _COUNTERS = 1 << 23  # up to here a plain array of counters is faster than sorting
+_PER_SET = 4000  # what deciding a set costs beside its entries, in entries
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -122,7 +137,8 @@ def search(
     Args:
         columns: per name, the code of each row and the number of codes.
         limit: the largest size.
-        work: stop before a size that would look at more tuples than this, all sets together.
+        work: stop before a size whose sets would look at more tuples than this; a set costs some
+            thousand besides.
     """
     found: list[tuple[str, ...]] = []
     rows: Weights | None = None
@@ -130,12 +146,11 @@ def search(
         if size == 2:
             columns = {name: columns[name] for name in columns if (name,) not in found}
             columns, rows = _collapsed(columns)
-        open_sets = list(_open_sets(list(columns), found, size))
-        if not open_sets:
-            continue
-        work -= len(columns[open_sets[0][0]][0]) * len(open_sets)
+        entries = min((len(codes) for codes, _ in columns.values()), default=0)
+        work -= (entries + _PER_SET) * comb(len(columns), size)
         if work < 0:
             return QuasiIdentifiers(tuple(found), size - 1)
+        open_sets = list(_open_sets(list(columns), found, size))
         found += [names for names in open_sets if _singles_out([columns[n] for n in names], rows)]
     return QuasiIdentifiers(tuple(found), limit)
 
@@ -213,6 +228,8 @@ class Classes:
             (such classes may hold no row of the table itself).
         layout: how ``keys`` are packed.
         owners: who stands where, if people have several rows.
+        stands: per person, for how many people of the population, where weights were asked for and
+            people have several rows; ``population`` then adds up each person once.
     """
 
     keys: NDArray[np.uint64]
@@ -222,6 +239,7 @@ class Classes:
     population: NDArray[np.int64] | None = None
     layout: KeyLayout | None = None
     owners: Owners | None = None
+    stands: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -271,8 +289,12 @@ class Classes:
             for name, h in self.histograms.items()
             for merged in [group.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)]
         }
-        population = None if self.population is None else group.add_up(ids, self.population, n)
-        return Classes(keys, rows, people, histograms, population, self.layout, owners)
+        population: NDArray[np.int64] | None = None
+        if owners is not None and self.stands is not None:
+            population = _stood_for(owners, self.stands, n)
+        elif self.population is not None:
+            population = group.add_up(ids, self.population, n)
+        return Classes(keys, rows, people, histograms, population, self.layout, owners, self.stands)
 
     def select(self, mask: NDArray[np.bool_]) -> Classes:
         """The classes in ``mask`` only, as if the other rows had left the table."""
@@ -287,7 +309,28 @@ class Classes:
             None if self.population is None else self.population[mask],
             self.layout,
             owners,
+            self.stands,
         )
+
+
+def _stood_for(owners: Owners, stands: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Per class, how many people of the population its people stand for, each counted once."""
+    pairs = np.unique(owners.person << 32 | owners.unit.astype(np.int64))
+    found = np.zeros(count, dtype=np.int64)
+    np.add.at(found, pairs & 0xFFFFFFFF, stands[pairs >> 32])
+    return found
+
+
+def whole_weights(table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Per row, and per person where some have several, the whole people that a weight stands for.
+
+    Rounded down: nobody hides among parts of people.
+    """
+    from halfmask.table.weights import weights_of
+
+    found = weights_of(table, str(table.schema.weight))
+    each = None if found.of_person is None else np.floor(found.of_person).astype(np.int64)
+    return np.floor(found.sums).astype(np.int64), each
 
 
 def classes_of(
@@ -307,11 +350,13 @@ def distinct(
     *,
     columns: Sequence[str] = (),
     population: Table | None = None,
+    weighted: bool = False,
 ) -> tuple[Classes, NDArray[np.int32]]:
     """The distinct tuples over ``quasi`` as classes, and the class of each entry of ``tuples``.
 
     With a population, to which the table must have been widened, tuples that only the population
-    holds come along with no rows.
+    holds come along with no rows; ``weighted``: it is the people for whom the rows stand by the
+    weights of the schema.
     """
     from halfmask.kernels import group
 
@@ -324,12 +369,25 @@ def distinct(
     if owners is not None:
         same = np.arange(count, dtype=np.int32)
         people = group.count_people(same, count, owners.unit, owners.person)
+    stands = None
+    if weighted:
+        each, stands = whole_weights(tuples.table)
+        if owners is not None and stands is not None:
+            others = _stood_for(owners, stands, count)
+        else:
+            others = np.bincount(ids, each * tuples.counts, minlength=count).astype(np.int64)
     histograms = {name: _histogram(tuples, name, ids, count) for name in columns}
-    return Classes(found.keys, found.rows, people, histograms, others, found.layout, owners), ids
+    layout = found.layout
+    return Classes(found.keys, found.rows, people, histograms, others, layout, owners, stands), ids
 
 
 def grouped(
-    table: Table, rows: NDArray[np.int64], ids: NDArray[np.int64], *, columns: Mapping[str, str]
+    table: Table,
+    rows: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    *,
+    columns: Mapping[str, str],
+    weighted: bool = False,
 ) -> Classes:
     """The classes that ``ids`` states for some ``rows``, with histograms of ``columns`` by key."""
     from halfmask.kernels import group
@@ -338,9 +396,19 @@ def grouped(
     sizes = np.bincount(ids, minlength=count).astype(np.int64)
     small = ids.astype(np.int32)
     people = sizes
+    pairs = None
     if table.schema.person is not None:
         person = table.encode(table.schema.person).codes[rows].astype(np.int64)
-        people = np.bincount(np.unique(person << 32 | ids) & 0xFFFFFFFF, minlength=count)
+        pairs = np.unique(person << 32 | ids)
+        people = np.bincount(pairs & 0xFFFFFFFF, minlength=count)
+    population = None
+    if weighted:
+        population = np.zeros(count, dtype=np.int64)
+        each, stands = whole_weights(table)
+        if pairs is None or stands is None:
+            np.add.at(population, ids, each[rows])
+        else:
+            np.add.at(population, pairs & 0xFFFFFFFF, stands[pairs >> 32])
     each, one = np.arange(len(rows) + 1, dtype=np.int64), np.ones(len(rows), dtype=np.int64)
     histograms = {}
     for key, name in columns.items():
@@ -350,7 +418,7 @@ def grouped(
         )
         histograms[key] = Histogram(*merged, **facts)
     keys = np.arange(count, dtype=np.uint64).reshape(-1, 1)
-    return Classes(keys, sizes, people.astype(np.int64), histograms)
+    return Classes(keys, sizes, people.astype(np.int64), histograms, population)
 
 
 def _histogram(tuples: Tuples, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
+HOUSEHOLD = "\0household"  # the name under which a table encodes whose household a row is of
 KEY = "\0demand "  # names of demands among the columns of a table; no column begins so
 
 

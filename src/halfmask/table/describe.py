@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import HierarchyError, InputError, ParameterError
 from halfmask.table.classes import QuasiIdentifiers, search
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.parse import INTERVALS, settled
 from halfmask.table.hierarchy import canonical
-from halfmask.table.proposals import (
+from halfmask.table.names import listed
+from halfmask.table.proposals.roles import Design, RoleFound, design_of, policy_of, role_of
+from halfmask.table.proposals.shapes import (
     Facts,
     facts_of,
     is_code,
     is_padded,
-    is_person,
-    policy_of,
-    role_of,
+    rounded,
     shape_of,
 )
 from halfmask.table.read import declared_schema, read_rows, without_missing
@@ -57,10 +57,11 @@ class Proposal:
 
     Attributes:
         name: the column.
-        role: identifier, quasi, sensitive or other; or policy: a person's own demand.
+        role: identifier, quasi, sensitive, other or drop; or policy: a person's own demand.
         kind: numeric, date, ordinal or nominal.
         hierarchy: how it could be generalized, for a quasi-identifier.
-        why: the reasons, in words.
+        reason: why it has this role, in few words.
+        why: the same with all that was seen of it.
         distinct: how many values differ.
         missing: how many rows have none.
         written: how its values are written, where that must be said: the ``decimal`` mark, the
@@ -71,6 +72,7 @@ class Proposal:
     role: str
     kind: str
     hierarchy: HierarchyBuilder | None
+    reason: str
     why: str
     distinct: int
     missing: int
@@ -86,7 +88,8 @@ class Proposal:
                 name: list(value) if isinstance(value, tuple) else value
                 for name, value in self.written.items()
             }
-        return {**out, "why": self.why, "distinct": self.distinct, "missing": self.missing}
+        out |= {"reason": self.reason, "why": self.why}
+        return {**out, "distinct": self.distinct, "missing": self.missing}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ class Description:
         decimal: the decimal mark of the file, where it is a comma.
         notes: what else was seen.
         policy_columns: the demands for single columns that the table's schema states.
+        household: the column that seems to say which rows are of one household.
+        weight: the column that seems to say how many people a row stands for.
     """
 
     rows: int
@@ -116,6 +121,8 @@ class Description:
     decimal: str | None
     notes: tuple[str, ...]
     policy_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    household: str | None = None
+    weight: str | None = None
 
     def __repr__(self) -> str:
         return f"Description({self.rows:,} rows, {len(self.columns)} columns)"
@@ -130,6 +137,8 @@ class Description:
         return Schema(
             columns,
             person=self.person,
+            household=self.household,
+            weight=self.weight,
             policy=self.policy,
             policy_columns=self.policy_columns,
             missing=self.missing,
@@ -152,6 +161,8 @@ class Description:
             "rows": self.rows,
             "columns": [proposal.to_dict() for proposal in self.columns],
             "person": self.person,
+            "household": self.household,
+            "weight": self.weight,
             "policy": dict(self.policy),
             "quasi_identifiers": [list(names) for names in self.quasi_identifiers],
             "searched": self.searched,
@@ -166,9 +177,12 @@ def _sentence(text: str) -> str:
 
 
 _SENTINEL_WORDS = (
-    ".", "-", "--", "refused", "unknown", "don't know", "dont know", "dk", "not applicable",
-    "not available", "no answer", "not answered", "missing", "k.a.", "k. a.", "keine angabe",
-    "unbekannt", "weiß nicht", "inconnu", "desconocido", "#n/a", "n.a.", "na", "n/a", "nan", "null",
+    ".", "-", "--", "refused", "refusal", "unknown", "don't know", "dont know", "dk", "no answer",
+    "not applicable", "not available", "prefer not to say", "not answered", "missing", "k.a.",
+    "k. a.", "keine angabe", "keine antwort", "verweigert", "unbekannt", "weiß nicht", "inconnu",
+    "ne sait pas", "refus", "desconocido", "no sabe", "no contesta", "sconosciuto", "non so",
+    "non risponde", "onbekend", "weet niet", "geen antwoord", "#n/a", "n.a.", "na", "n/a", "nan",
+    "null",
 )  # fmt: skip
 _SENTINEL_NUMBERS = tuple(
     float(sign + digit * count)
@@ -182,7 +196,7 @@ _TAKEN_BY = {"decimal": "numeric", "format": "date"}
 _MISSING = ("?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null")
 HIERARCHIES = ("proposed", "auto")
 _LIMIT = 3
-_WORK = 5e8  # rows times column sets: a few seconds
+_WORK = 2e8  # rows times column sets: about a second
 
 
 def describe(
@@ -205,30 +219,34 @@ def describe(
     arrow, tokens = _without_tokens(table)
     usual = _usual_mark(arrow, table)
     arrow, writings = _understood(arrow, usual)
-    facts = [facts_of(name, arrow[name]) for name in arrow.column_names]
+    labels = {name: given.label for name, given in table.given.items()}
+    facts = [facts_of(name, arrow[name], labels.get(name, "")) for name in arrow.column_names]
     policy, demands = _policy(facts, table.schema)
-    person = next((f.name for f in facts if is_person(f)), None)
-    roles = {f.name: _role(f, person, demands) for f in facts}
-    quasi = [f for f in facts if roles[f.name][0] == "quasi" and f.distinct > 0]
+    design = design_of([f for f in facts if f.name not in demands])
+    known = {**design.roles, **demands}
+    roles = {f.name: known[f.name] if f.name in known else role_of(f) for f in facts}
+    quasi = [f for f in facts if roles[f.name].role == "quasi"]
     found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
     own = hierarchies == "proposed"
-    proposals = tuple(_proposal(f, *roles[f.name], found, writings[f.name], own=own) for f in facts)
+    proposals = tuple(_proposal(f, roles[f.name], found, writings[f.name]) for f in facts)
+    notes = [*_notes(found, design, tokens), *_writing_notes(writings, usual)]
     if not own:
-        proposals = _automatic(arrow, proposals, Auto(intervals=intervals))
+        proposals = _automatic(arrow, proposals, Auto(intervals=intervals), notes)
     missing = ("", *tokens) if tokens else None
     decimal = "," if usual == "," else None
-    notes = (*_notes(found, person, tokens), *_writing_notes(writings, usual))
     return Description(
         len(table),
         proposals,
-        person,
+        design.person,
         policy,
         found.sets,
         found.size,
         missing,
         decimal,
-        notes,
+        tuple(notes),
         table.schema.policy_columns,
+        design.household,
+        design.weight,
     )
 
 
@@ -245,15 +263,13 @@ def with_declared_policy(table: Table, file: str) -> Table:
     return table.with_schema(known)
 
 
-def _policy(
-    facts: list[Facts], schema: Schema
-) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
+def _policy(facts: list[Facts], schema: Schema) -> tuple[dict[str, Any], dict[str, RoleFound]]:
     """What [policy] is proposed to say, and the role and reason of the columns with demands.
 
     What the schema's own [policy] names stands; a second column of one kind never leaves.
     """
     policy: dict[str, Any] = dict(schema.policy)
-    declared = ("policy", "the schema's [policy] names it; it never leaves")
+    declared = RoleFound("policy", "the schema's [policy] names it; it never leaves")
     roles = dict.fromkeys(schema.policy_names, declared)
     for one in facts:
         demand = None if one.name in roles else policy_of(one)
@@ -261,41 +277,41 @@ def _policy(
             continue
         own = f"numbers named as a person's own {demand}"
         if demand in policy:
-            roles[one.name] = ("identifier", f"{own}, of which there is one already")
+            roles[one.name] = RoleFound("identifier", f"{own}, of which there is one already")
         else:
             policy[demand] = one.name
-            roles[one.name] = ("policy", f"{own}; they never leave")
+            roles[one.name] = RoleFound("policy", f"{own}; they never leave")
     return policy, roles
 
 
 def _automatic(
-    arrow: pa.Table, proposals: tuple[Proposal, ...], auto: Auto
+    arrow: pa.Table, proposals: tuple[Proposal, ...], auto: Auto, notes: list[str]
 ) -> tuple[Proposal, ...]:
-    """The proposals with hierarchies found from how the columns go together."""
+    """The proposals with hierarchies found from how the columns go together, where they do."""
     columns: dict[str, Any] = {
         p.name: Column(p.role, p.kind, auto if p.role == "quasi" else None)  # type: ignore[arg-type]
         for p in proposals
         if p.role != "policy"
     }
-    found = settled(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
-    return tuple(
-        replace(
-            p,
-            hierarchy=found[p.name].hierarchy,
-            why=f"{p.why}; {_found_words(found[p.name].hierarchy)}",
+    try:
+        found = settled(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
+    except HierarchyError:
+        notes.append(
+            "The columns do not go together, or there are too few rows: the hierarchies proposed "
+            "here are made of each column's own values."
         )
-        if p.role == "quasi"
-        else p
-        for p in proposals
+        return proposals
+    return tuple(
+        _with_found(p, found[p.name].hierarchy) if p.name in found else p for p in proposals
     )
 
 
-def _found_words(builder: object) -> str:
-    if isinstance(builder, Flat):
-        return "no groups were found in it: kept or hidden"
-    if isinstance(builder, Dates):
-        return "dates, merged by the calendar"
-    return "its hierarchy was found from how the columns go together"
+def _with_found(proposal: Proposal, builder: HierarchyBuilder | None) -> Proposal:
+    """The proposal with the hierarchy that was found, where one was."""
+    if proposal.role != "quasi" or builder is None or isinstance(builder, Flat | Dates):
+        return proposal  # the calendar, and what its own values say
+    why = f"{proposal.why}; its hierarchy was found from how the columns go together"
+    return replace(proposal, hierarchy=rounded(builder), why=why)
 
 
 def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
@@ -421,19 +437,19 @@ def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[s
     commas = [name for name, writing in writings.items() if writing.comma]
     if commas and usual == ",":
         notes.append(
-            f"Numbers with a decimal comma: {', '.join(commas)}. They are read as numbers with "
+            f"Numbers with a decimal comma: {listed(commas)}. They are read as numbers with "
             'decimal = "," under [table] (or --decimal ,), else as text.'
         )
     elif commas:
         notes.append(
-            f"Numbers with a decimal comma: {', '.join(commas)}. Each says so with "
+            f"Numbers with a decimal comma: {listed(commas)}. Each says so with "
             'decimal = "," in its entry, as other columns have points.'
         )
     absent = [name for name, writing in writings.items() if "missing" in writing.said]
     if absent:
         notes.append(
             f"Proposed as missing, in these columns only: values that usually mean it in "
-            f"{', '.join(absent)}. Delete the entry missing where they are values."
+            f"{listed(absent)}. Delete the entry missing where they are values."
         )
     return notes
 
@@ -443,35 +459,22 @@ def _are_country_codes(values: pa.Array) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, "^[A-Z]{2}$")).as_py()) and len(values) > 9
 
 
-def _role(
-    facts: Facts, person: str | None, demands: Mapping[str, tuple[str, str]]
-) -> tuple[str, str]:
-    if facts.name in demands:
-        return demands[facts.name]
-    if facts.name == person:
-        return "identifier", (
-            f"its name says whose row this is: {facts.distinct:,} people in {facts.rows:,} rows"
-        )
-    return role_of(facts)
-
-
-def _proposal(
-    facts: Facts, role: str, why: str, found: QuasiIdentifiers, writing: Writing, *, own: bool
-) -> Proposal:
-    """The proposal for one column; ``own``: its hierarchy comes from its own values."""
-    shape = shape_of(facts)
-    reasons = [why]
+def _proposal(facts: Facts, said: RoleFound, found: QuasiIdentifiers, writing: Writing) -> Proposal:
+    """The proposal for one column."""
+    shape, role = shape_of(facts), said.role
+    reasons = [said.reason, *([said.details] if said.details else [])]
     if role == "quasi":
         partners = [names for names in found.sets if facts.name in names and len(names) > 1]
         if partners:
             others = " and ".join(name for name in partners[0] if name != facts.name)
             reasons.append(f"with {others} it singles rows out")
-        reasons += [shape.why] if own else []
+        reasons.append(shape.why)
     hierarchy = shape.hierarchy if role == "quasi" else None
     if facts.missing and role == "policy":
         reasons.append(f"{facts.missing:,} rows state none")
     elif facts.missing:
-        reasons.append(f"{facts.missing:,} rows have no value, which counts as a value of its own")
+        counts_as = "protects nobody" if role == "sensitive" else "counts as a value of its own"
+        reasons.append(f"{facts.missing:,} rows have no value, which {counts_as}")
     text = "; ".join([*reasons, *writing.why])
     counts = (facts.distinct, facts.missing)
     written = {
@@ -479,10 +482,10 @@ def _proposal(
         for name, value in writing.said.items()
         if name == "missing" or _TAKEN_BY[name] == shape.kind
     }
-    return Proposal(facts.name, role, shape.kind, hierarchy, text, *counts, written)
+    return Proposal(facts.name, role, shape.kind, hierarchy, said.reason, text, *counts, written)
 
 
-def _notes(found: QuasiIdentifiers, person: str | None, tokens: tuple[str, ...]) -> tuple[str, ...]:
+def _notes(found: QuasiIdentifiers, design: Design, tokens: tuple[str, ...]) -> tuple[str, ...]:
     notes = []
     if found.sets:
         sets = "; ".join(" + ".join(names) for names in found.sets[:10])
@@ -491,8 +494,15 @@ def _notes(found: QuasiIdentifiers, person: str | None, tokens: tuple[str, ...])
     else:
         notes.append("No set of columns that was looked at singles a row out.")
     notes.append(f"All sets of up to {found.size} columns were decided, on all rows.")
-    if person is not None:
-        notes.append(f"People have several rows, told apart by {person}: k counts people.")
+    if design.person is not None:
+        notes.append(f"People have several rows, told apart by {design.person}: k counts people.")
+    if design.household is not None:
+        notes.append(
+            f"Rows of one household share {design.household}: its people know of each other; "
+            "--k-households counts households."
+        )
+    if design.weight is not None:
+        notes.append(f"Rows stand for people of the population by {design.weight}: risks use it.")
     if tokens:
         notes.append(f"{len(tokens)} text(s) that usually mean a missing value are read as one.")
     return tuple(notes)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import zipfile
     from collections.abc import Iterator, Mapping, Sequence
 
+LABEL = "label"  # what a file says of a column beside its name
 ORIGINS = {
     "xlsx": "excel", "xls": "excel", "ods": "excel", "dta": "stata", "sav": "spss", "por": "spss",
     "sas7bdat": "sas", "xpt": "sas", "sqlite": "sqlite",
@@ -141,7 +142,12 @@ def _read_statistics(source: Path | bytes, kind: str) -> pa.Table:
             blank = [None if isinstance(v, str) and not v.strip() else v for v in values]
             labelled = _array(source, kind, blank)
         arrays.append(labelled)
-    return pa.table(arrays, names=list(columns))
+    said: Mapping[str, str | None] = about.column_names_to_labels or {}
+    fields = [
+        pa.field(name, array.type, metadata={LABEL: said[name]} if said.get(name) else None)
+        for name, array in zip(columns, arrays, strict=True)
+    ]
+    return pa.table(arrays, schema=pa.schema(fields))
 
 
 def _call_reader(source: Path | bytes, kind: str, **how: bool) -> tuple[dict[str, list[Any]], Any]:

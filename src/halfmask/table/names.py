@@ -48,6 +48,12 @@ def told(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """The first of ``names`` in a row, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def require_known(wanted: Iterable[str], names: Iterable[str]) -> None:
     """Refuse columns that a table does not have.
 

@@ -19,6 +19,7 @@ from halfmask.table.rows import normalize, raw_rows, text_column
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.text_file import TEXT
+from halfmask.table.toml import mapping_of
 from halfmask.table.values import (
     ALLOWED,
     DECLARED_FORMS,
@@ -63,6 +64,7 @@ def bind(
         SchemaError: with every fault.
     """
     arrow, schema = _with_policy_file(arrow, schema)
+    schema = schema.over(arrow.column_names)
     faults = schema.unknown(arrow.column_names)
     for source in schema.policies:
         faults += source.unknown(arrow.column_names)
@@ -334,14 +336,19 @@ def read_rows(
         missing=texts,
         table=table,
     )
+    declared = declared.over(arrow.column_names)
     if origin == "csv":
         return bind(typed(arrow, declared), declared, origin)
     return bind(normalize(arrow, texts or ()), declared, origin, given)
 
 
 def declared_schema(source: object, schema: object = None) -> Schema:
-    """The given schema, or that of the file beside the data, if there is one."""
-    return as_schema(schema if schema is not None else _beside(source))
+    """The given schema, or that of the file beside the data or inside it, if there is one."""
+    if schema is not None:
+        return as_schema(schema)
+    beside, inside = as_schema(_beside(source)), _inside(source)
+    # What one release says beside its text file is not about another file of the same name.
+    return inside if inside is not None and (beside.release or not beside.columns) else beside
 
 
 def as_schema(schema: object) -> Schema:
@@ -357,11 +364,54 @@ def as_schema(schema: object) -> Schema:
     raise SchemaError("A schema is a Schema, a mapping or the path of a TOML file.")
 
 
+def schema_beside(path: Path) -> Path:
+    """The schema file that belongs to a file of rows: its name, ending in ``.toml``."""
+    packed = path.suffix.lower() in (*text_file.PACKED, ".xz", ".zip")
+    name = path.name.removesuffix(path.suffix) if packed else path.name
+    return path.with_name(Path(name).stem + ".toml")
+
+
 def _beside(source: object) -> Path | None:
     if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
         return None
     path = text_file.file_named(source)
-    packed = path.suffix.lower() in (*text_file.PACKED, ".xz", ".zip")
-    name = path.name.removesuffix(path.suffix) if packed else path.name
-    file = path.with_name(Path(name).stem + ".toml")
+    file = schema_beside(path)
     return file if file.is_file() and file != path else None
+
+
+INSIDE = b"halfmask"  # the metadata under which a release file holds its own schema
+
+
+def _inside(source: object) -> Schema | None:
+    """The schema that a Parquet or Arrow file of a release holds."""
+    if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
+        return None
+    path = text_file.file_named(source)
+    held = _metadata(path)
+    if INSIDE not in held:
+        return None
+    said = mapping_of(held[INSIDE].decode("utf-8", "replace"), path.name)
+    columns, facts = said.get("columns", {}), said.get("release", {})
+    if not isinstance(columns, Mapping) or not isinstance(facts, Mapping):
+        return None
+    # Whoever wrote the file may be a stranger: it names no other file, and nobody's demands.
+    plain = {
+        name: {word: entry[word] for word in ("role", "kind", "weight") if word in entry}
+        for name, entry in columns.items()
+        if isinstance(entry, Mapping)
+    }
+    return Schema.from_dict({"columns": plain, "release": facts})
+
+
+def _metadata(path: Path) -> Mapping[bytes, bytes]:
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_schema(path).metadata or {}
+        if path.suffix.lower() in (".arrow", ".feather"):
+            with pa.memory_map(str(path)) as stream:
+                return pa.ipc.open_file(stream).schema.metadata or {}
+    except (OSError, pa.ArrowException):  # reading the rows says what is wrong
+        pass
+    return {}

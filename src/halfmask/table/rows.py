@@ -143,11 +143,13 @@ class Incoming:
         type: the Arrow type.
         order: the values of an ordered dictionary, lowest first.
         dtype: the type in the frame's own library, where it says more than Arrow's.
+        label: what the file says of it beside its name.
     """
 
     type: pa.DataType
     order: pa.Array | None = field(default=None, repr=False)
     dtype: Any = None
+    label: str = ""
 
     @property
     def text(self) -> bool:
@@ -197,9 +199,16 @@ class Incoming:
 def incoming(arrow: pa.Table, dtypes: Mapping[str, Any] | None = None) -> dict[str, Incoming]:
     """What the columns of ``arrow`` are, with the types of the frame they come from."""
     return {
-        name: Incoming(column.type, _order(column), (dtypes or {}).get(name))
-        for name, column in zip(arrow.column_names, arrow.columns, strict=True)
+        field.name: Incoming(
+            column.type, _order(column), (dtypes or {}).get(field.name), _label(field)
+        )
+        for field, column in zip(arrow.schema, arrow.columns, strict=True)
     }
+
+
+def _label(field: pa.Field) -> str:
+    said = (field.metadata or {}).get(formats.LABEL.encode(), b"")
+    return str(said.decode("utf-8", "replace"))
 
 
 def _order(column: pa.ChunkedArray) -> pa.Array | None:

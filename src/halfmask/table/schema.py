@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
 
-Role = Literal["identifier", "quasi", "sensitive", "other"]
+Role = Literal["identifier", "quasi", "sensitive", "other", "drop"]
 Kind = Literal["numeric", "date", "ordinal", "nominal"]
 
 ROLES: tuple[str, ...] = get_args(Role)
 KINDS: tuple[str, ...] = get_args(Kind)
 FLOOR = 3
 MOST_SHARES = 10
+REST = "*"
 NO_QUASI = (
     'No column is declared a quasi-identifier: give role = "quasi" to those that others '
     "may know, or run `halfmask describe`."
@@ -41,8 +42,8 @@ class Column:
     """What one column is.
 
     Attributes:
-        role: identifier (never leaves), quasi (known to others), sensitive, or other (leaves
-            as is).
+        role: identifier (never leaves), quasi (known to others), sensitive, other (leaves as is),
+            or drop (does not leave, though it identifies nobody).
         kind: how its values relate; ``None`` means: as the data says.
         hierarchy: how a quasi-identifier (or a sensitive column) is generalized.
         weight: how much this column's loss counts against the others'.
@@ -161,8 +162,12 @@ class Schema:
     """What a table's columns are, who a row is about, and what these people demand.
 
     Attributes:
-        columns: one entry per declared column; a plain text means the role.
+        columns: one entry per declared column; a plain text means the role. The entry ``"*"``
+            speaks of every column that has none of its own.
         person: the column that says whose row this is; ``None``: one row, one person.
+        household: the column that says which rows are of one household; its people know of each
+            other, and promises count households where asked.
+        weight: the column that says how many people of the population a row stands for.
         policy: demand (``"k"``, ``"l"``, ``"t"``, ``"epsilon"``) to the column that holds it, or to
             the number that everybody demands.
         policy_file: a file keyed by the person column that holds the policy columns, or TOML of the
@@ -179,6 +184,7 @@ class Schema:
             ascending; empty: halfmask's own.
         epsilon_shares: the public share of people at each level; empty: not known.
         mask: the steps of ``mask`` where none are named: texts or mappings, as ``[mask]`` has them.
+        release: what a release file says of itself (``release/record.py``); empty for others.
 
     Example:
         >>> Schema({"age": "quasi", "disease": "sensitive"}).quasi
@@ -187,6 +193,8 @@ class Schema:
 
     columns: Mapping[str, Column] = field(default_factory=dict)
     person: str | None = None
+    household: str | None = field(default=None, kw_only=True)
+    weight: str | None = field(default=None, kw_only=True)
     policy: Mapping[str, Demand] = field(default_factory=dict)
     policy_file: str | None = None
     missing: tuple[str, ...] | None = None
@@ -200,6 +208,7 @@ class Schema:
     epsilon_levels: tuple[float, ...] = ()
     epsilon_shares: tuple[float, ...] = ()
     mask: tuple[object, ...] = ()
+    release: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = {
@@ -231,6 +240,8 @@ class Schema:
             if self.person in uses:
                 faults.append(f"Column '{self.person}' has two roles: person and policy. Keep one.")
             uses[self.person] = "the person column"
+        if self.household is not None:
+            uses[self.household] = "the household column"
         for name, use in uses.items():
             column = self.columns.get(name)
             if column is not None and column.role in ("quasi", "sensitive", "other"):
@@ -299,9 +310,21 @@ class Schema:
 
     @property
     def private(self) -> tuple[str, ...]:
-        """The columns that never leave: identifiers, the person column and the policy columns."""
-        extra = [self.person] if self.person is not None else []
-        return tuple(dict.fromkeys([*self.names("identifier"), *extra, *self.policy_names]))
+        """The columns that never leave: identifiers, people, households, policies, and drops."""
+        extra = [name for name in (self.person, self.household) if name is not None]
+        if self.weight is not None and self.weight not in self.columns:
+            extra.append(self.weight)
+        hidden = (*self.names("identifier"), *self.names("drop"))
+        return tuple(dict.fromkeys([*hidden, *extra, *self.policy_names]))
+
+    def over(self, names: Iterable[str]) -> Schema:
+        """The schema of a table with these columns: what ``"*"`` says is said of each."""
+        if REST not in self.columns:
+            return self
+        columns = {name: column for name, column in self.columns.items() if name != REST}
+        known = replace(self, columns=columns)
+        rest = dict.fromkeys(known.undeclared(names), self.columns[REST])
+        return replace(known, columns=columns | rest)
 
     def undeclared(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of ``names`` that the schema says nothing about."""
@@ -310,9 +333,11 @@ class Schema:
 
     def unknown(self, names: Sequence[str]) -> list[str]:
         """One fault per column that the schema names and the table does not have."""
-        places = [(name, "declared in the schema") for name in self.columns]
-        if self.person is not None and self.person not in self.columns:
-            places.append((self.person, "named as the person column"))
+        places = [(name, "declared in the schema") for name in self.columns if name != REST]
+        for what in ("person", "household", "weight"):
+            name = getattr(self, what)
+            if name is not None and name not in self.columns:
+                places.append((name, f"named as the {what} column"))
         places += [
             (name, f"named as {use}")
             for name, use in self._policy_uses().items()
@@ -344,6 +369,11 @@ class Schema:
         """The mapping that ``from_dict`` reads back."""
         return schema_to_dict(self)
 
+    def _repr_html_(self) -> str:
+        from halfmask.table.notebook import schema_parts, view
+
+        return view("Schema", schema_parts(self, [*dict.fromkeys([*self.columns, *self.private])]))
+
     def to_toml(self) -> str:
         """The text of a schema file that reads back as this schema, in the same folder."""
         return schema_to_toml(self)
@@ -365,8 +395,8 @@ def _is_weight(weight: object) -> bool:
     )
 
 
-_SECTIONS = ("table", "policy", "query", "mask", "columns")
-_TABLE = ("person", "missing", "delimiter", "encoding", "decimal")
+_SECTIONS = ("table", "policy", "query", "mask", "columns", "release")
+_TABLE = ("person", "household", "weight", "missing", "delimiter", "encoding", "decimal")
 _QUERY = ("k", "single_people", "tables", "dominance")
 _COLUMN = (
     "role", "kind", "hierarchy", "weight", "order", "domain", "decimal", "format", "missing",
@@ -400,6 +430,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     table = _table_section(sections["table"], faults)
     table["query"] = _query_section(sections["query"], faults)
     table["mask"] = _mask_section(sections["mask"], faults)
+    table["release"] = sections["release"]
     table |= _levels(sections["policy"], faults)
     table |= _policy_section(sections["policy"], faults)
     return _finish(faults, columns, table, folder)
@@ -450,7 +481,7 @@ def _unknown_keys(where: str, data: Mapping[str, object], known: Sequence[str]) 
 def _table_section(data: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
     faults += _unknown_keys("[table]", data, _TABLE)
     out: dict[str, Any] = {}
-    for name in ("person", "delimiter", "encoding"):
+    for name in ("person", "household", "weight", "delimiter", "encoding"):
         if name not in data:
             continue
         if isinstance(data[name], str) and data[name]:
@@ -605,8 +636,9 @@ def _hierarchy(
 def schema_to_dict(schema: Schema) -> dict[str, object]:
     """The mapping that ``schema_from_dict`` reads back."""
     table: dict[str, object] = {}
-    if schema.person is not None:
-        table["person"] = schema.person
+    for name in ("person", "household", "weight"):
+        if getattr(schema, name) is not None:
+            table[name] = getattr(schema, name)
     if schema.missing is not None:
         table["missing"] = list(schema.missing)
     if schema.delimiter is not None:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.demands import KEY, key_values
+from halfmask.table.demands import HOUSEHOLD, KEY, key_values
 from halfmask.table.hierarchy import Hierarchy, canonical, flat
+from halfmask.table.schema import REST
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
@@ -102,6 +103,10 @@ class Table:
     memo: dict[str, Table] = field(default_factory=dict, repr=False)
     found: frozenset[str] = field(default_factory=frozenset, repr=False)
 
+    def __post_init__(self) -> None:
+        if REST in self.schema.columns:
+            object.__setattr__(self, "schema", self.schema.over(self.column_names))
+
     @property
     def stored(self) -> StoredRows | None:
         """Where the rows stay; None where they are in memory."""
@@ -145,6 +150,13 @@ class Table:
         size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
         return f"Table({size}; {roles or 'no roles declared'})"
 
+    def _repr_html_(self) -> str:
+        """Its columns and how many rows it has; never a row of anybody."""
+        from halfmask.table.notebook import schema_parts, view
+
+        size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
+        return view(f"Table of {size}", schema_parts(self.schema, self.column_names))
+
     def encode(self, name: str) -> Encoded:
         """The dictionary codes of one column, or of people's demands (``demand_key``); once."""
         if self.stored is not None:
@@ -152,6 +164,9 @@ class Table:
         if name not in self._encoded:
             if name.startswith(KEY):
                 self._encoded[name] = encode(pa.chunked_array([key_values(self, name)]))
+                return self._encoded[name]
+            if name == HOUSEHOLD:
+                self._encoded[name] = encode(self.arrow[self.schema.household])
                 return self._encoded[name]
             encoded = encode(self.arrow[name])
             column = self.schema.columns.get(name)

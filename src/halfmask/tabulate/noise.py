@@ -9,7 +9,6 @@ consistency", 2010.
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -68,8 +67,8 @@ def tabulate_privately(
             "epsilon", "personal", "one number; people who state less are left out"
         )
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in by}
-    known = public_domains(list(by), {**stated, **given_domains(options.domains)})
-    require_fitting(table, known, np.random.default_rng(secrets.randbits(128)))
+    known = public_domains(list(by), {**stated, **given_domains(options.domains, list(by))})
+    require_fitting(known)
     grid = Grid(tuple(_axis(name, known[name], margins=margins) for name in by))
     read, allowance, notes = _paid_rows(table, options, demands)
     leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))

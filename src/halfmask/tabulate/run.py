@@ -239,6 +239,13 @@ def _narrow(
         least = rules.diversity.get(name, 0)
         if name not in table.schema.sensitive or (least < 2 and not (asked > 1).any()):
             continue
+        values = len(table.encode(name).values.drop_null())
+        above = people_who(table, asked > values)
+        if above:  # withheld for them alone, a cell would tell where they are
+            raise PrivacyError(
+                f"{above:,} people ask for more values of column '{name}' than the table holds, "
+                f"which no table of figures can give: {SET_ASIDE}."
+            )
         demand = np.maximum(asked, least)
         if name == design.amount:
             found.append(_few_amounts(table, steps, name, demand, cube))

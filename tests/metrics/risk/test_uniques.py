@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -104,3 +105,19 @@ def test_the_quasi_identifiers_of_the_footballers():
 def test_sizes_are_at_least_one():
     with pytest.raises(ParameterError):
         special_uniques(Tuples.of(t35()), size=0)
+
+
+def test_more_columns_than_a_word_has_bits():
+    random = np.random.default_rng(6)
+    rows = {f"c{i:03d}": random.integers(0, 4, 12).tolist() for i in range(130)}
+    alone = brute(rows, list(rows), 2)
+    found = special_uniques(Tuples.of(hm.read(pa.table(rows), schema={})), size=2)
+    for row in range(12):
+        ones = {names for names, held in alone.items() if len(names) == 1 and row in held}
+        pairs = {
+            names
+            for names, held in alone.items()
+            if len(names) == 2 and row in held and not {(n,) for n in names} & ones
+        }
+        assert set(found.sets_of(row)) == ones | pairs
+        assert found.smallest()[row] == (1 if ones else 2)

@@ -52,7 +52,7 @@ def test_errors_are_those_of_counting_row_by_row(monkeypatch, scaled):
         errors.append(abs(answer - truth) / max(truth, 1))
     assert found.error.value == pytest.approx(np.mean(errors))
     assert found.median == pytest.approx(np.median(errors))
-    assert found.worst == pytest.approx(np.quantile(errors, 0.95))
+    assert found.q95 == pytest.approx(np.quantile(errors, 0.95))
 
 
 def test_small_counts_are_divided_by_a_thousandth_of_the_rows(monkeypatch):

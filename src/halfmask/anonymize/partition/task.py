@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.kernels.divide import Demands
-    from halfmask.models.verdict import Model
+    from halfmask.models.verdict import KernelDemand, Model
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
@@ -107,18 +107,28 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
     for demand in stated:
         k = np.maximum(k, demand.rows)
     of_columns = [demand for demand in stated if demand.column is not None]
-    encoded = [table.encode(str(demand.column)) for demand in of_columns]
-    domain = max((len(one.values) for one in encoded), default=1)
-    shares = np.zeros((len(encoded), domain))
-    for s, one in enumerate(encoded):
-        shares[s] = np.bincount(one.codes, minlength=domain) / max(rows, 1)
+    codes = [_counted(table, demand) for demand in of_columns]
+    domain = max((int(one.max(initial=0)) + 1 for one in codes), default=1)
+    shares = np.zeros((len(codes), domain))
+    for s, one in enumerate(codes):
+        known = one[one >= 0]
+        shares[s] = np.bincount(known, minlength=domain) / max(len(known), 1)
     return Demands(
         k,
-        _matrix([one.codes for one in encoded], rows, np.int32),
+        _matrix(codes, rows, np.int32),
         _matrix([demand.values for demand in of_columns], rows, np.int64),
         _matrix([demand.distance for demand in of_columns], rows, np.float64),
         shares,
     )
+
+
+def _counted(table: Table, demand: KernelDemand) -> NDArray[np.int32]:
+    """The codes of the column that a demand speaks of; -1 where a missing value does not count."""
+    encoded = table.encode(str(demand.column))
+    if demand.missing or not encoded.values.null_count:
+        return encoded.codes
+    present = encoded.values.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(present[encoded.codes], encoded.codes, np.int32(-1))
 
 
 def _matrix(columns: list[Any], rows: int, kind: type) -> NDArray[Any]:

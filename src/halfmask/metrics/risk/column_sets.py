@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import ParameterError
 from halfmask.metrics.walk import below, by_size, chosen_columns, narrow, one_group
 from halfmask.table.document import Result, written
 from halfmask.table.tuples import Owners, pack_tuples
@@ -211,7 +210,7 @@ class SpecialUniques(Result):
         found = [
             tuple(
                 sorted(
-                    (name for i, name in enumerate(self._names) if int(mask) >> i & 1),
+                    (self._names[i] for i in np.flatnonzero(_bits(mask)[: len(self._names)])),
                     key=place.__getitem__,
                 )
             )
@@ -225,7 +224,7 @@ class SpecialUniques(Result):
         out = np.zeros(len(starts) - 1, dtype=np.int64)
         held = np.flatnonzero(np.diff(starts))
         if len(held):
-            counts = np.bitwise_count(masks.astype(np.uint64)).astype(np.int64)
+            counts = _columns_in(masks)
             out[held] = np.minimum.reduceat(counts, starts[held])
         return out
 
@@ -255,9 +254,6 @@ def special_uniques(
     if columns is None and table.schema.quasi:
         columns = table.schema.quasi
     names = chosen_columns(table, columns, size)
-    if len(names) > 62:
-        wanted = "at most 62 columns: those that nobody outside knows are no quasi-identifiers"
-        raise ParameterError("columns", len(names), wanted)
     size = min(size, len(names))
     units = pack_tuples(tuples, by_size(table, names))
     only = _only_owners(units, Owners.of(tuples, units.of_entry))
@@ -279,6 +275,10 @@ def _only_owners(units: PackedTuples, owners: Owners | None) -> NDArray[np.int32
     return own
 
 
+_BITS = 62  # columns in a word of a set
+_FULL = (1 << _BITS) - 1
+
+
 class _Walk:
     """The state of one walk over the column sets."""
 
@@ -286,7 +286,7 @@ class _Walk:
         self.units, self.size = units, size
         self.heads = np.full(len(units), -1, dtype=np.int64)
         self.links = np.empty(1024, dtype=np.int64)
-        self.masks = np.empty(1024, dtype=np.int64)
+        self.masks = np.empty((1024, -(-len(units.columns) // _BITS)), dtype=np.int64)
         self.used = 0
         self.runs: list[tuple[int, int]] = []  # a set, and where its entries begin
 
@@ -312,9 +312,11 @@ class _Walk:
         if need > len(self.masks):
             room = max(need, 2 * len(self.masks))
             self.links = np.resize(self.links, room)
-            self.masks = np.resize(self.masks, room)
+            self.masks = np.resize(self.masks, (room, self.masks.shape[1]))
         before = self.used
-        self.used = int(refine.minimal(lone, mask, self.heads, self.links, self.masks, before))
+        words = [mask >> _BITS * w & _FULL for w in range(self.masks.shape[1])]
+        noted = np.array(words, dtype=np.int64)
+        self.used = int(refine.minimal(lone, noted, self.heads, self.links, self.masks, before))
         if self.used > before:
             self.runs.append((mask, before))
 
@@ -324,7 +326,7 @@ def _summary(
 ) -> SpecialUniques:
     masks = walk.masks[: walk.used]
     owner = _owners(walk)
-    counts = np.bitwise_count(masks.astype(np.uint64)).astype(np.int64)
+    counts = _columns_in(masks)
     worth = np.array(
         [prod(range(len(names) - size + 1, len(names) - s + 1)) for s in range(size + 1)],
         dtype=np.float64,
@@ -365,6 +367,16 @@ def _summary(
     )
 
 
+def _columns_in(masks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many columns each set has."""
+    return np.asarray(np.bitwise_count(masks).sum(axis=1), dtype=np.int64)
+
+
+def _bits(mask: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per column, whether it is in a set."""
+    return (mask[:, None] >> np.arange(_BITS) & 1).ravel()
+
+
 def _owners(walk: _Walk) -> NDArray[np.int64]:
     """The unit of each noted set."""
     owner = np.empty(walk.used, dtype=np.int64)
@@ -387,7 +399,8 @@ def _contributions(
     total, scored = len(masks), float(weights.sum())
     out = []
     for name in names:
-        inside = (masks >> units.columns.index(name) & 1) == 1
+        word, bit = divmod(units.columns.index(name), _BITS)
+        inside = (masks[:, word] >> bit & 1) == 1
         count = int(inside.sum())
         out.append(
             ColumnContribution(

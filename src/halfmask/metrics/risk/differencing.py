@@ -11,7 +11,7 @@ and Tao, "m-invariance: towards privacy preserving re-publication of dynamic dat
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from halfmask.metrics.weighted import joint, runs, tally, weighted_mean
 from halfmask.table.document import Result, written
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from halfmask.metrics.risk.attack import AttackOutcome
@@ -43,6 +45,8 @@ class Differencing(Result):
         alone: the share of people whom the combination leaves alone.
         disclosed: per sensitive column, the share of people whose value becomes certain through
             both releases and not through one.
+        outcome: what an audit of both found, who came and left among it; None where none was made.
+        witnesses: in which way something is revealed, or why that is not known; a sentence each.
     """
 
     attacker: str = field(default=ATTACKER, kw_only=True)
@@ -51,6 +55,8 @@ class Differencing(Result):
     smaller: Estimate
     alone: Estimate
     disclosed: tuple[tuple[str, Estimate], ...] = field(metadata=written(parts=("column", "share")))
+    outcome: Literal["revealed", "nothing", "not known"] | None = None
+    witnesses: tuple[str, ...] = ()
 
 
 def singling_out_together(
@@ -70,7 +76,41 @@ def singling_out_together(
         "singling out, with the earlier release", ATTACKER, attack, None, nothing, limit=limit
     )
     own = (attack.reason,) if attack.reason else ()
-    return (replace(one, notes=own if controlled else (*own, *one.notes)),)
+    decided = one.outcome
+    if found.outcome == "revealed":
+        decided = "not met"
+    elif found.outcome == "not known" and decided == "met":
+        decided = "undecided"
+    notes = (*found.witnesses, *(note for note in own if note not in found.witnesses))
+    return (replace(one, outcome=decided, notes=notes if controlled else (*notes, *one.notes)),)
+
+
+def with_audit(
+    found: Differencing,
+    outcome: Literal["revealed", "nothing", "not known"],
+    witnesses: tuple[str, ...],
+    certain: Mapping[str, int],
+) -> Differencing:
+    """The same with what an audit of both releases found; ``certain``: people told, per column.
+
+    No figure is trusted where it is not known whether more is revealed.
+    """
+    disclosed = []
+    for column, share in found.disclosed:
+        if share.value is not None and share.n:
+            told = max(share.value, min(1.0, certain.get(column, 0) / share.n))
+            share = replace(share, value=told, low=told, high=told)
+        disclosed.append((column, share))
+    found = replace(found, disclosed=tuple(disclosed), outcome=outcome, witnesses=witnesses)
+    if outcome != "not known":
+        return found
+    why = witnesses[0]
+    return replace(
+        found,
+        alone=_doubted(found.alone, why),
+        smaller=_doubted(found.smaller, why),
+        disclosed=tuple((column, _doubted(share, why)) for column, share in disclosed),
+    )
 
 
 def differencing(one: Sides, two: Sides) -> Differencing:

@@ -103,8 +103,9 @@ def disclosure(
 ) -> Disclosure:
     """Measure the attacks on ``column`` in classes that carry its histogram.
 
-    Definition: homogeneity: rows whose class holds one value. Background knowledge: rows whose
-    class holds two at most, so that ruling one out is enough. Skewness: how far the likeliest value
+    Definition: homogeneity: rows with a known value whose class holds no other known one.
+    Background knowledge: such rows whose class holds two at most, so that ruling one out is enough.
+    Skewness: how far the likeliest value
     of a class exceeds its share in the table. Similarity: rows whose class holds several values,
     all of one block of those that mean the same; ``halfmask.metrics.discrimination.release_rates``
     says which do.
@@ -119,7 +120,9 @@ def disclosure(
     held = classes.histograms[column]
     rows = classes.rows
     total = int(rows.sum())
-    kinds = np.diff(held.starts)
+    known = held.known()
+    kinds, of_known = np.diff(known.starts), known.owners
+    told = np.bincount(of_known, weights=known.counts, minlength=len(rows))
     owner = held.owners
     shares = held.counts / rows[owner]
     totals = held.totals()
@@ -133,8 +136,8 @@ def disclosure(
     top = np.maximum.reduceat(held.counts, held.starts[:-1])
     return Disclosure(
         column,
-        float(rows[kinds == 1].sum()) / total,
-        float(rows[kinds <= 2].sum()) / total,
+        float(told[kinds == 1].sum()) / total,
+        float(told[kinds <= 2].sum()) / total,
         float(gain.max()),
         float(rows @ (1.0 - inside)) / total,
         None if blocks is None else float(rows[_similar(held, blocks)].sum()) / total,

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+# What people read wherever these figures stand: terminal, page, report, certificate.
+SMALLEST = "smallest class, people"
+HIGHEST = "highest risk (prosecutor)"
+MEAN = "mean risk (marketer)"
 THRESHOLDS = (0.05, 0.09, 0.2, 0.33, 0.5)
 _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.34, 0.5, 1.0)
 
@@ -50,6 +54,7 @@ class Reidentification(Result):
     """The chance to find people.
 
     Attributes:
+        smallest: how many people the smallest class holds.
         prosecutor: the highest chance, if the attacker knows that a person is in the table.
         marketer: the mean chance, which is the expected share of people found.
         journalist_any_hit: the chance that one guess per class hits at least once.
@@ -59,6 +64,7 @@ class Reidentification(Result):
         distribution: rows by the prosecutor's chance.
     """
 
+    smallest: int
     prosecutor: float
     marketer: float
     journalist_any_hit: float
@@ -92,6 +98,7 @@ def reidentification(
         others = np.maximum(population[held], people)
         journalist, share = float(1 / others.min()), float((people / others).max())
     return Reidentification(
+        int(people.min()),
         float(chance.max()),
         len(people) / int(people.sum()),
         any_hit,

@@ -80,7 +80,8 @@ def column_distance(column: SharedColumn, rows: int) -> ColumnDistance:
     Definition: Hellinger sqrt(1 - sum sqrt(p q)); total variation sum |p - q| / 2; Kullback-Leibler
     sum p log2(p / q), where what the release rules out (q = 0) is given the mass of half a row and
     the share of such rows is told. A generalized value lies evenly on the values it covers. Numbers
-    with many values are compared in twenty bins of the original's quantiles.
+    with many values are compared in twenty bins of the original's quantiles; a number that half of
+    a bin's rows share is a bin of its own.
     Source: Benkhelif, "Publication de donnees personnelles respectueuse de la vie privee", 2018.
     """
     p, q = column.shares()

@@ -41,13 +41,13 @@ class CountingQueries(Result):
     Attributes:
         error: the mean relative error.
         median: the median one.
-        worst: the 95 % quantile.
+        q95: the 95 % quantile.
         queries: how many were asked; ``columns`` how many columns each names.
     """
 
     error: Estimate
     median: float
-    worst: float
+    q95: float
     queries: int
     columns: int
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
 from halfmask.engines import evaluate
+from halfmask.engines.levels import cast_to
 from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
@@ -78,40 +78,26 @@ def double(node: exp.Expr) -> exp.Expr:
 
 
 def in_brackets(node: exp.Expr, kind: str) -> exp.Expr:
-    """A copy of an expression, cast to a kind of values."""
-    return _cast(exp.paren(node), kind)
-
-
-def _cast(node: exp.Expr, kind: str) -> exp.Expr:
-    """A cast of a new expression, which is not copied."""
-    return exp.cast(node, _data_type(kind).copy(), copy=False)
-
-
-@cache
-def _data_type(kind: str) -> exp.DataType:
-    """A kind of values as SQL writes it, parsed once."""
-    return exp.DataType.build(kind)
+    """An expression, cast to a kind of values."""
+    return cast_to(exp.Paren(this=node), kind)
 
 
 def case_of(*branches: tuple[exp.Expr, exp.Expr], other: exp.Expr | None = None) -> exp.Case:
-    """CASE WHEN ... THEN ... ELSE, each part of it copied once."""
-    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in branches]
-    found = exp.Case(ifs=ifs)
-    if other is not None:
-        found.set("default", other.copy())
-    return found
+    """CASE WHEN ... THEN ... ELSE."""
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return exp.Case(ifs=ifs) if other is None else exp.Case(ifs=ifs, default=other)
 
 
 def literal(value: float | str, kind: str = "double") -> exp.Expr:
     """A constant of a kind."""
     text = value if isinstance(value, str) else repr(value)
     made = exp.Literal.string(text) if isinstance(value, str) else exp.Literal.number(text)
-    return _cast(made, kind)
+    return cast_to(made, kind)
 
 
 def whole_of_boolean(node: exp.Expr) -> exp.Expr:
     """1 for what is true, 0 for what is false."""
-    return _cast(in_brackets(node, "int"), "bigint")
+    return cast_to(in_brackets(node, "int"), "bigint")
 
 
 def guard(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -120,8 +106,8 @@ def guard(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 
 def compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """A comparison of two expressions, which are copied."""
-    return kind(this=left.copy(), expression=right.copy())
+    """A comparison of two expressions."""
+    return kind(this=left, expression=right)
 
 
 def _clamped(node: exp.Expr, most: int) -> exp.Expr:
@@ -265,7 +251,7 @@ def _refuse_conversion(total: TotalRows, node: exp.Expr, kind: str, target: str)
 
 def _to_whole(found: Typed) -> Typed:
     value = double(clamp_number(found).node)
-    near = exp.cast(exp.Floor(this=value.copy() + literal(0.5)), "bigint")
+    near = exp.cast(exp.Floor(this=value + literal(0.5)), "bigint")
     small = compare(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
     return Typed(guard(small, near), "integer", most=1 << 61)
 
@@ -287,40 +273,42 @@ def _spelled(target: str, to: exp.DataType, **known: int | bool) -> Callable[[Ty
 
 
 def _where_spelled(found: Typed, spelling: str, to: exp.DataType) -> exp.Expr:
-    text = exp.Trim(this=found.node.copy())
+    text = exp.Trim(this=found.node)
     pattern = exp.Literal.string(f"^{spelling}$")
-    matches = exp.paren(exp.RegexpLike(this=text, expression=pattern))
-    return guard(matches, exp.cast(text.copy(), to))
+    matches = exp.Paren(this=exp.RegexpLike(this=text, expression=pattern))
+    return guard(matches, exp.cast(text, to))
 
 
 def _is_true(found: Typed) -> Typed:
     case = exp.Case()
-    text = exp.Lower(this=exp.Trim(this=found.node.copy()))
+    text = exp.Lower(this=exp.Trim(this=found.node))
     for words, value in ((_TRUE, exp.true()), (_FALSE, exp.false())):
         listed = [exp.Literal.string(word) for word in words]
-        case = case.when(exp.In(this=text.copy(), expressions=listed), value)
+        case = case.when(exp.In(this=text, expressions=listed), value)
     return Typed(case, "boolean")
 
 
 def _is_not_zero(found: Typed) -> Typed:
-    return Typed(exp.paren(compare(exp.NEQ, found.node, exp.Literal.number(0))), "boolean")
+    return Typed(exp.Paren(this=compare(exp.NEQ, found.node, exp.Literal.number(0))), "boolean")
 
 
 def _written(found: Typed) -> Typed:
-    return Typed(exp.cast(exp.paren(found.node.copy()), "text"), "text")
+    return Typed(exp.cast(exp.Paren(this=found.node), "text"), "text")
 
 
 def _word(found: Typed) -> Typed:
-    case = exp.Case().when(found.node.copy(), exp.Literal.string("true"))
-    return Typed(case.when(exp.not_(exp.paren(found.node)), exp.Literal.string("false")), "text")
+    case = exp.Case().when(found.node, exp.Literal.string("true"))
+    return Typed(
+        case.when(exp.not_(exp.Paren(this=found.node)), exp.Literal.string("false")), "text"
+    )
 
 
 def _date(found: Typed) -> Typed:
-    return Typed(exp.cast(exp.paren(found.node.copy()), "date"), "date")
+    return Typed(exp.cast(exp.Paren(this=found.node), "date"), "date")
 
 
 def _moment(found: Typed) -> Typed:
-    return Typed(exp.cast(exp.paren(found.node.copy()), MOMENT), "timestamp")
+    return Typed(exp.cast(exp.Paren(this=found.node), MOMENT), "timestamp")
 
 
 _CONVERSIONS: dict[tuple[str, str], Callable[[Typed], Typed]] = {
@@ -349,8 +337,8 @@ def _within_bits(found: Typed, bits: int) -> Typed:
     if found.most < most:
         return found
     low, high = literal(-most, "bigint"), literal(most - 1, "bigint")
-    inside = exp.Between(this=found.node.copy(), low=low, high=high)
-    made = guard(inside, exp.cast(exp.paren(found.node.copy()), "bigint"))
+    inside = exp.Between(this=found.node, low=low, high=high)
+    made = guard(inside, exp.cast(exp.Paren(this=found.node), "bigint"))
     return Typed(made, "integer", found.constant, most)
 
 
@@ -366,7 +354,7 @@ def _to_decimal(total: TotalRows, node: exp.Expr, found: Typed) -> Typed:
         spelling = "[+-]?" + (f"[0-9]{{1,{before}}}" if before else "0")
         made = _where_spelled(found, spelling + (f"([.][0-9]{{1,{after}}})?" if after else ""), to)
     elif found.kind in ("integer", "decimal"):
-        made = exp.cast(exp.paren(found.node.copy()), to)
+        made = exp.cast(exp.Paren(this=found.node), to)
         before = found.decimal[0] - found.decimal[1] if found.kind == "decimal" else 0
         fits = found.most < 10 ** (digits - after) if found.kind == "integer" else False
         if not fits and not (found.kind == "decimal" and before < digits - after):
@@ -431,7 +419,7 @@ def match_pattern(total: TotalRows, node: exp.Expr) -> Typed:
     found, pattern = total.want(node.this, ("text",), "text"), node.expression
     if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
         total.refuse(node, "Write a pattern as it is, without a backslash.")
-    text, written = found.node.copy(), pattern.name
+    text, written = found.node, pattern.name
     if isinstance(node, exp.ILike):
         text, written = exp.Lower(this=text), written.lower()
     while "%%" in written:
@@ -446,8 +434,8 @@ def match_pattern(total: TotalRows, node: exp.Expr) -> Typed:
     if wildcards == MOST_WILDCARDS:
         text = _cut(text)
     made: exp.Expr = exp.Like(this=text, expression=exp.Literal.string(written))
-    made = exp.paren(made)
-    return Typed(exp.paren(exp.not_(made)) if node.args.get("negate") else made, "boolean")
+    made = exp.Paren(this=made)
+    return Typed(exp.Paren(this=exp.not_(made)) if node.args.get("negate") else made, "boolean")
 
 
 def concatenate(total: TotalRows, node: exp.Expr) -> Typed:
@@ -462,7 +450,7 @@ def concatenate(total: TotalRows, node: exp.Expr) -> Typed:
         made = text if made is None else exp.DPipe(this=made, expression=text)
     if made is None:
         total.refuse(node)
-    return Typed(_cut(exp.paren(made)), "text", all(one.constant for one in texts))
+    return Typed(_cut(exp.Paren(this=made)), "text", all(one.constant for one in texts))
 
 
 # -- dates ----------------------------------------------------------------------------------------
@@ -480,8 +468,8 @@ def part_of_date(total: TotalRows, node: exp.Expr) -> Typed:
     if unit in ("DOW", "ISODOW"):  # the first of January of the year 1 was a Monday
         days = _days_between(exp.cast(exp.Literal.string(FIRST), "date"), found.node)
         sunday = 1 if unit == "DOW" else 0
-        rest = exp.Mod(this=exp.paren(days + sunday), expression=exp.Literal.number(7))
-        made: exp.Expr = exp.paren(rest + (1 - sunday))
+        rest = exp.Mod(this=exp.Paren(this=days + sunday), expression=exp.Literal.number(7))
+        made: exp.Expr = exp.Paren(this=rest + (1 - sunday))
     else:
         made = _part(unit, found.node)
     return Typed(exp.cast(made, "bigint"), "integer", found.constant, most=1 << 14)
@@ -511,7 +499,7 @@ def subtract_moments(total: TotalRows, node: exp.Expr) -> Typed:
         for one in (later, earlier):
             _require_moment(total, node, one, unit)
     made = _borders(unit, earlier.node, later.node)
-    return Typed(exp.cast(exp.paren(made), "bigint"), "integer", constant, most=1 << 40)
+    return Typed(exp.cast(exp.Paren(this=made), "bigint"), "integer", constant, most=1 << 40)
 
 
 def shift_moment(total: TotalRows, node: exp.Expr) -> Typed:
@@ -554,12 +542,12 @@ def _moved(
     except (OverflowError, ValueError):
         fail(total.scope.text, node, "this leads out of the years 1 to 9999.")
     kind = "timestamp" if unit in _SECONDS else found.kind
-    start = exp.cast(exp.paren(found.node.copy()), MOMENT)
+    start = exp.cast(exp.Paren(this=found.node), MOMENT)
     inside = compare(exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" ")))
     by = exp.Interval(this=exp.Literal.string(str(abs(count))), unit=exp.var(unit))
     made = (exp.Add if count > 0 else exp.Sub)(this=start.copy(), expression=by)
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")
-    return Typed(guard(inside, exp.cast(exp.paren(made), to)), kind, found.constant)
+    return Typed(guard(inside, exp.cast(exp.Paren(this=made), to)), kind, found.constant)
 
 
 def literal_moment(text: str) -> exp.Expr:
@@ -600,20 +588,20 @@ def _require_moment(total: TotalRows, node: exp.Expr, found: Typed, unit: str) -
 
 
 def _part(unit: str, node: exp.Expr) -> exp.Expr:
-    made: exp.Expr = exp.Extract(this=exp.var(unit), expression=exp.paren(node.copy()))
+    made: exp.Expr = exp.Extract(this=exp.var(unit), expression=exp.Paren(this=node.copy()))
     if unit == "SECOND":  # with a fraction, or without
         made = exp.Floor(this=double(made))
     return exp.cast(made, "bigint")
 
 
 def _trunc(unit: str, node: exp.Expr, kind: str) -> exp.Expr:
-    start = exp.cast(exp.paren(node.copy()), MOMENT)
+    start = exp.cast(exp.Paren(this=node.copy()), MOMENT)
     made = exp.TimestampTrunc(this=start, unit=exp.var(unit))
     return exp.cast(made, MOMENT if kind == "timestamp" else exp.DataType.build("date"))
 
 
 def _days_between(earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
-    ends = [exp.cast(exp.paren(one.copy()), "date") for one in (later, earlier)]
+    ends = [exp.cast(exp.Paren(this=one.copy()), "date") for one in (later, earlier)]
     made = exp.DateDiff(this=ends[0], expression=ends[1], unit=exp.var("DAY"))
     return exp.cast(made, "bigint")
 
@@ -622,7 +610,7 @@ def _borders(unit: str, earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
     """Borders of units between two dates, from parts that engines agree on."""
 
     def step(name: str) -> exp.Expr:
-        return exp.paren(_part(name, later) - _part(name, earlier))
+        return exp.Paren(this=_part(name, later) - _part(name, earlier))
 
     if unit == "YEAR":
         return step("YEAR")
@@ -635,7 +623,7 @@ def _borders(unit: str, earlier: exp.Expr, later: exp.Expr) -> exp.Expr:
     for name, size in (("HOUR", 24), ("MINUTE", 60), ("SECOND", 60)):
         if unit == "DAY":
             break
-        made = exp.paren(made * size + step(name))
+        made = exp.Paren(this=made * size + step(name))
         if unit == name:
             break
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sqlglot import exp
 
@@ -51,6 +51,7 @@ class TotalRows:
 
     def __init__(self, scope: QueryScope) -> None:
         self.scope = scope
+        # Parts are shared by all that is made of them; whoever takes a form away gets a copy.
         self._known: dict[int, tuple[exp.Expr, Typed]] = {}
 
     def __call__(self, node: exp.Expr) -> exp.Expr:
@@ -244,6 +245,7 @@ def _as_decimals(found: Sequence[Typed]) -> list[Typed]:
 def _column(total: TotalRows, node: exp.Expr) -> Typed:
     import pyarrow as pa
 
+    node = node.copy()
     source = total.scope.tables[node.text("table") or total.scope.main]
     data_type: pa.DataType = source.columns[node.name]
     if pa.types.is_dictionary(data_type):
@@ -251,28 +253,26 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
     kind: str = kind_of(data_type)
     if kind == "integer":
         signed = pa.types.is_signed_integer(data_type)
-        return Typed(node.copy(), kind, most=1 << (data_type.bit_width - signed), raw=True)
+        return Typed(node, kind, most=1 << (data_type.bit_width - signed), raw=True)
     if kind == "decimal":
         if pa.types.is_decimal256(data_type):  # of any number of digits
             return Typed(conversions.bounded_numeric(node), "float", raw=True)
         digits = (data_type.precision, data_type.scale)
-        return Typed(node.copy(), kind, raw=True, decimal=digits)
+        return Typed(node, kind, raw=True, decimal=digits)
     if (
         pa.types.is_nested(data_type)
         or isinstance(data_type, pa.BaseExtensionType)
         or (pa.types.is_interval(data_type))
     ):
-        return Typed(node.copy(), "unknown", raw=True)
+        return Typed(node, "unknown", raw=True)
     if kind == "temporal":
         moment = "timestamp" if pa.types.is_timestamp(data_type) else "other"
         kind = "date" if pa.types.is_date(data_type) else moment
         moved = conversions.in_microseconds(node, data_type.unit) if kind == "timestamp" else node
         if kind in DATES:  # a table in memory was looked at when it was read
             known = source.table is not None
-            return Typed(
-                moved.copy() if known else conversions.clamp_date(moved, kind), kind, raw=True
-            )
-    return Typed(node.copy(), kind, raw=True)
+            return Typed(moved if known else conversions.clamp_date(moved, kind), kind, raw=True)
+    return Typed(node, kind, raw=True)
 
 
 def _literal(total: TotalRows, node: exp.Expr) -> Typed:
@@ -309,9 +309,9 @@ def _arithmetic(total: TotalRows, node: exp.Expr) -> Typed:
     constant = left.constant and right.constant
     most = left.most * right.most if product else left.most + right.most
     if left.kind == right.kind == "integer" and most <= 2 * MOST_WHOLE:
-        first = exp.cast(left.node, "bigint") if constant else exp.paren(left.node)
-        made = type(node)(this=first, expression=exp.paren(right.node))
-        return Typed(exp.paren(made), "integer", constant, most)
+        first = exp.cast(left.node, "bigint") if constant else exp.Paren(this=left.node)
+        made = type(node)(this=first, expression=exp.Paren(this=right.node))
+        return Typed(exp.Paren(this=made), "integer", constant, most)
     factors = left.factors + right.factors if product else max(left.factors, right.factors)
     made = type(node)(this=double(left.node), expression=double(right.node))
     return _float(total, node, made, factors, constant=constant)
@@ -329,7 +329,7 @@ def _narrowed(total: TotalRows, node: exp.Expr, left: Typed, right: Typed) -> tu
 def _negative(total: TotalRows, node: exp.Expr) -> Typed:
     """The number with the other sign."""
     found = total.number(node.this)
-    return replace(found, node=exp.paren(exp.Neg(this=exp.paren(found.node))))
+    return replace(found, node=exp.Paren(this=exp.Neg(this=exp.Paren(this=found.node))))
 
 
 def _division(total: TotalRows, node: exp.Expr) -> Typed:
@@ -345,12 +345,12 @@ def _division(total: TotalRows, node: exp.Expr) -> Typed:
         return _float(total, node, made, factors, constant=constant)
     if left.kind != "integer" or right.kind != "integer":
         fail(total.scope.text, node, "whole numbers are needed here; or write FLOOR(x / 10).")
-    below = exp.paren(right.node)
+    below = exp.Paren(this=right.node)
     if not _is_written(node.expression):
         below = exp.Nullif(this=below, expression=exp.Literal.number(0))
-    made = type(node)(this=exp.paren(left.node), expression=below)
+    made = type(node)(this=exp.Paren(this=left.node), expression=below)
     most = right.most if isinstance(node, exp.Mod) else left.most
-    return Typed(exp.cast(exp.paren(made), "bigint"), "integer", constant, most)
+    return Typed(exp.cast(exp.Paren(this=made), "bigint"), "integer", constant, most)
 
 
 def _is_written(node: exp.Expr) -> bool:
@@ -364,9 +364,9 @@ def _of_one_number(total: TotalRows, node: exp.Expr) -> Typed:
     """ABS and SIGN."""
     found = total.number(node.this)
     if isinstance(node, exp.Sign):
-        sign = exp.Sign(this=exp.paren(found.node))
+        sign = exp.Sign(this=exp.Paren(this=found.node))
         return Typed(exp.cast(sign, "bigint"), "integer", found.constant, 1)
-    return replace(found, node=exp.Abs(this=exp.paren(found.node)))
+    return replace(found, node=exp.Abs(this=exp.Paren(this=found.node)))
 
 
 def _rounded(total: TotalRows, node: exp.Expr) -> Typed:
@@ -380,12 +380,12 @@ def _rounded(total: TotalRows, node: exp.Expr) -> Typed:
     if decimals:
         shift = exp.Mul if decimals > 0 else exp.Div
         extra = {"typed": True} if decimals < 0 else {}
-        value = exp.paren(shift(this=value, expression=scale, **extra))
+        value = exp.Paren(this=shift(this=value, expression=scale, **extra))
     steps = _whole_steps(type(node), value)
     if decimals:
         back = exp.Div if decimals > 0 else exp.Mul
         extra = {"typed": True} if decimals > 0 else {}
-        steps = exp.paren(back(this=steps, expression=scale.copy(), **extra))
+        steps = exp.Paren(this=back(this=steps, expression=scale, **extra))
     factors = found.factors + (1 if decimals else 0)
     return _float(total, node, steps, factors, constant=found.constant)
 
@@ -409,11 +409,11 @@ def _whole_steps(kind: type[exp.Expr], value: exp.Expr) -> exp.Expr:
     made: exp.Expr
     if kind is exp.Round:
         half = literal(0.5)
-        down = exp.Neg(this=double(exp.Floor(this=half.copy() - value.copy())))
-        up = double(exp.Floor(this=value.copy() + half))
+        down = exp.Neg(this=double(exp.Floor(this=half - value)))
+        up = double(exp.Floor(this=value + half))
         made = case_of((compare(exp.LT, value, literal(0.0)), down), other=up)
     else:
-        made = double(kind(this=value.copy()))
+        made = double(kind(this=value))
     small = compare(exp.LT, exp.Abs(this=value), literal(float(1 << 53)))
     return case_of((small, made), other=value)
 
@@ -427,7 +427,7 @@ def _function(total: TotalRows, node: exp.Expr) -> Typed:
         exp.Sqrt: compare(exp.GTE, value, literal(0.0)),
         exp.Exp: compare(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
     }
-    made = guard(within[type(node)], type(node)(this=value.copy()))
+    made = guard(within[type(node)], type(node)(this=value))
     factors = found.factors if isinstance(node, exp.Sqrt) else 1
     return _float(total, node, made, factors, constant=found.constant)
 
@@ -442,9 +442,9 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
         return _float(total, node, made, base.factors * times, constant=base.constant)
     exponent = total.number(node.expression)
     power = double(exponent.node)
-    logarithm = exp.paren(exp.Mul(this=power.copy(), expression=exp.Ln(this=value.copy())))
+    logarithm = exp.Paren(this=exp.Mul(this=power, expression=exp.Ln(this=value)))
     small = compare(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
-    inside = guard(small, exp.Pow(this=value.copy(), expression=power.copy()))
+    inside = guard(small, exp.Pow(this=value, expression=power))
     made = guard(compare(exp.GT, value, literal(0.0)), inside)
     constant = base.constant and exponent.constant
     return _float(total, node, made, base.factors + exponent.factors, constant=constant)
@@ -455,7 +455,7 @@ def _float(
 ) -> Typed:
     if factors > MOST_FACTORS:
         fail(total.scope.text, node, f"multiply or divide at most {MOST_FACTORS} numbers here.")
-    return Typed(exp.paren(made, copy=False), "float", constant, factors=factors)
+    return Typed(exp.Paren(this=made), "float", constant, factors=factors)
 
 
 # -- conditions and choices -----------------------------------------------------------------------
@@ -470,7 +470,7 @@ def _compare(total: TotalRows, node: exp.Expr) -> Typed:
         if total.of(part).kind in ("other", "unknown"):
             total.want(part, (*NUMBERS, *DATES, "text", "boolean"), "a value")
     _, typed = total.alike(node, parts)
-    made = exp.paren(_rebuilt(node, parts, typed), copy=False)
+    made = exp.Paren(this=_rebuilt(node, parts, typed))
     return Typed(made, "boolean", all(one.constant for one in typed))
 
 
@@ -503,16 +503,16 @@ def _logic(total: TotalRows, node: exp.Expr) -> Typed:
     made = node.copy()
     for name in ("this", "expression"):
         if node.args.get(name) is not None:
-            made.set(name, exp.paren(total.boolean(node.args[name]).node))
-    return Typed(exp.paren(made, copy=False), "boolean")
+            made.set(name, exp.Paren(this=total.boolean(node.args[name]).node))
+    return Typed(exp.Paren(this=made), "boolean")
 
 
 def _test_of(total: TotalRows, node: exp.Expr) -> Typed:
     """IS NULL of anything, IS TRUE of a condition."""
     is_null = isinstance(node.expression, exp.Null)
     tested = total.of(node.this) if is_null else total.boolean(node.this)
-    made = exp.Is(this=exp.paren(tested.node), expression=node.expression.copy())
-    return Typed(exp.paren(made, copy=False), "boolean")
+    made = exp.Is(this=exp.Paren(this=tested.node), expression=node.expression.copy())
+    return Typed(exp.Paren(this=made), "boolean")
 
 
 def _parts(node: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
@@ -522,15 +522,16 @@ def _parts(node: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
 
 def _rebuilt(node: exp.Expr, parts: Sequence[exp.Expr], typed: Sequence[Typed]) -> exp.Expr:
     total = {id(part): one.node for part, one in zip(parts, typed, strict=True)}
-    made: exp.Expr = type(node)(
-        **{
-            name: [total.get(id(v), v) for v in value]
-            if isinstance(value, list)
-            else total.get(id(value), value)
-            for name, value in node.args.items()
-        }
-    )
-    return made.copy()
+
+    def one(value: Any) -> Any:
+        if isinstance(value, list):
+            return [one(v) for v in value]
+        if id(value) in total:
+            return total[id(value)]
+        return value.copy() if isinstance(value, exp.Expr) else value
+
+    made: exp.Expr = type(node)(**{name: one(value) for name, value in node.args.items()})
+    return made
 
 
 def _largest(made: exp.Expr, kind: str, typed: Sequence[Typed]) -> Typed:

@@ -156,7 +156,8 @@ function example(now) {
 }
 
 function drawDomains(now) {
-  const leave = Object.entries(now.columns || {}).filter(([, one]) => one.role !== "identifier");
+  const leave = Object.entries(now.columns || {})
+    .filter(([, one]) => one.role !== "identifier" && one.role !== "drop");
   place("domains").replaceChildren(...leave.map(([name], i) => draw.element("div", { class: "field" },
     draw.element("label", { for: `domain-${i}` }, name),
     draw.element("input", { id: `domain-${i}`, "data-column": name, autocomplete: "off",

@@ -6,6 +6,7 @@ const ROLES = {
   quasi: "quasi-identifier",
   sensitive: "sensitive",
   other: "other, leaves as it is",
+  drop: "drop, does not leave",
   person: "says whose row it is",
 };
 const HOW = {

@@ -7,8 +7,9 @@ export async function showAssessment(found) {
   place("assess-result").replaceChildren(
     draw.figures([
       ["rows alone in their class", `${draw.count(found.unique_rows)} (${draw.percent(found.unique_share)})`],
-      ["highest risk", draw.percent(found.highest_risk)], ["mean risk", draw.percent(found.mean_risk)],
-      ["people in the smallest class", draw.count(found.smallest)], ["classes", draw.count(found.classes)],
+      ["highest risk (prosecutor)", draw.percent(found.highest_risk)],
+      ["mean risk (marketer)", draw.percent(found.mean_risk)],
+      ["smallest class, people", draw.count(found.smallest)], ["classes", draw.count(found.classes)],
     ]),
     draw.element("h3", {}, "If it were published as it is"), draw.criteria(found),
     await draw.links([["assessment.html", "Open the whole assessment"]]));
@@ -22,7 +23,9 @@ export async function showRelease(found) {
     draw.figures([
       ["rows that leave", draw.count(found.rows.published)], ["rows left out", draw.count(found.rows.suppressed)],
       ["loss", draw.percent(found.loss)], ["classes", draw.count(found.classes.count)],
-      ["rows in the smallest class", draw.count(found.classes.smallest)],
+      ...(found.risk ? [["smallest class, people", draw.count(found.risk.smallest)],
+        ["highest risk (prosecutor)", draw.percent(found.risk.highest_risk)],
+        ["mean risk (marketer)", draw.percent(found.risk.mean_risk)]] : []),
     ]),
     draw.element("h3", {}, "Promises"),
     draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
@@ -43,8 +46,9 @@ export async function showComparison(found) {
       ["rows", draw.count(found.rows), draw.count(found.rows_released)],
       ["classes", draw.count(found.classes), draw.count(found.classes_released)],
       ["rows in a class, on average", draw.number(found.mean_class), draw.number(after(found.mean_class_released))],
-      ["highest risk", draw.percent(found.before.prosecutor), draw.percent(found.after.prosecutor)],
-      ["mean risk", draw.percent(found.before.marketer), draw.percent(found.after.marketer)],
+      ["smallest class, people", draw.count(found.before.smallest), draw.count(found.after.smallest)],
+      ["highest risk (prosecutor)", draw.percent(found.before.prosecutor), draw.percent(found.after.prosecutor)],
+      ["mean risk (marketer)", draw.percent(found.before.marketer), draw.percent(found.after.marketer)],
     ]),
     draw.element("h3", {}, "Three questions to a release"), draw.criteria(found),
     await draw.links([["comparison.html", "Open the whole comparison"]]));
@@ -93,7 +97,7 @@ export async function showFrontier(found) {
     one.loss === null ? "not known" : draw.percent(one.loss), draw.percent(one.suppressed)]);
   place("frontier").open = true;
   place("frontier-result").replaceChildren(
-    rows.length ? draw.table(["setting", "", "mean risk", "highest risk", "loss", "rows left out"], rows)
+    rows.length ? draw.table(["setting", "", "mean risk of all rows", "highest risk (prosecutor)", "loss", "rows left out"], rows)
       : draw.element("p", {}, "No setting can be satisfied: promise less, or let more rows be left out."),
     found.impossible.length ? draw.element("p", { class: "quiet" }, `Cannot be satisfied: ${found.impossible.join("; ")}.`) : "",
     ...draw.paragraphs(["Best: no other setting has less risk and loses as little.", ...found.notes], "quiet"),

@@ -89,6 +89,10 @@ class Csv:
         levels = Levels(inside, outside, len(others), known, rooted=True)
         return assemble(column, values, levels, top=self.top)
 
+    def leaves(self) -> list[str]:
+        """The values that the file knows, missing ones left out."""
+        return [leaf for leaf in self._leaves("", self._rows("")) if leaf]
+
     def _rows(self, column: str) -> list[list[str]]:
         name = Path(self.path).name
         try:

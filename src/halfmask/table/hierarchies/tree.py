@@ -167,6 +167,10 @@ class Tree:
         """How many levels of groups there are."""
         return max(len(path) for path in _paths(self.groups, ())) - 1
 
+    def leaves(self) -> list[str]:
+        """The values that the tree knows."""
+        return [path[0] for path in _paths(self.groups, ())]
+
     @classmethod
     def parse(cls, value: object, folder: Path) -> Tree:  # noqa: ARG003 - one signature for all
         """Read what stands behind ``tree =`` in the schema file."""

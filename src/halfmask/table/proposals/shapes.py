@@ -1,10 +1,9 @@
-"""What a column seems to be, from its values and its name, and why: kind, hierarchy, role."""
+"""What the values of a column seem to be, and why: their kind, and how to merge them."""
 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,11 @@ import pyarrow.compute as pc
 
 from halfmask.table.classes import codes_of
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
+from halfmask.table.proposals.vocabulary import words_of
 from halfmask.table.values import dictionary_of, is_text
 
 if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
-
-
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +32,7 @@ class Facts:
         codes: per row, a number for its value.
         size: how many such numbers there may be, the missing value's among them.
         missing: how many rows have none.
+        label: what the file says of the column beside its name.
     """
 
     name: str
@@ -43,6 +41,7 @@ class Facts:
     codes: np.ndarray[tuple[int], np.dtype[np.int32]]
     size: int
     missing: int
+    label: str = ""
 
     def __repr__(self) -> str:
         return f"Facts({self.name!r}, {self.distinct} values, {self.rows} rows)"
@@ -65,7 +64,7 @@ class Facts:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The words of the name: ``patientID`` is patient, id."""
-        return tuple(word.lower() for word in _WORDS.findall(self.name))
+        return words_of(self.name)
 
     @property
     def is_text(self) -> bool:
@@ -97,7 +96,7 @@ class Facts:
         return int(found["min"].as_py()), int(found["max"].as_py())
 
 
-def facts_of(name: str, column: pa.ChunkedArray) -> Facts:
+def facts_of(name: str, column: pa.ChunkedArray, label: str = "") -> Facts:
     """Count one column."""
     rows, missing = len(column), column.null_count
     array = dictionary_of(column)
@@ -107,7 +106,7 @@ def facts_of(name: str, column: pa.ChunkedArray) -> Facts:
     used[codes] = True
     if not used[:-1].all():
         values = values.filter(pa.array(used[:-1]))
-    return Facts(name, rows, pc.drop_null(values), codes, size, missing)
+    return Facts(name, rows, pc.drop_null(values), codes, size, missing, label)
 
 
 _CODES = {"zip", "zipcode", "postal", "postcode", "plz", "cap", "code", "icd", "insee", "fips"}
@@ -198,9 +197,23 @@ def _numbers(values: pa.Array) -> Shape:
     span = ends["max"].as_py() - ends["min"].as_py()
     if not math.isfinite(span):
         return Shape("numeric", Flat(), "numbers, some of them infinite: kept or hidden")
-    widths = nice_widths(span, whole=whole)
+    widths = _merging(numbers.to_numpy(zero_copy_only=False), nice_widths(span, whole=whole))
+    if not widths:
+        return Shape("numeric", Flat(), "numbers that no round interval merges: kept or hidden")
     said = ", ".join(map(str, widths))
     return Shape("numeric", Intervals(widths), f"numbers, merged into intervals of {said}")
+
+
+def _merging(numbers: Any, widths: list[float]) -> list[float]:
+    """Those of ``widths`` at which some values merge, and not all of them."""
+    kept, before = [], len(numbers)
+    for width in widths:
+        # Against the rounding of 0.3 / 0.1, a little more than the quotient.
+        labels = len(np.unique(np.floor(numbers / width + 1e-9)))
+        if 1 < labels < before:
+            kept.append(width)
+            before = labels
+    return kept
 
 
 def nice_widths(span: float, *, whole: bool) -> list[float]:
@@ -225,18 +238,67 @@ def nice_widths(span: float, *, whole: bool) -> list[float]:
     return out
 
 
+def rounded(builder: HierarchyBuilder) -> HierarchyBuilder:
+    """The same intervals with round bounds near those that were found; others as they are.
+
+    A bound moves by a fifth of the way to its neighbor at most, so that the levels still nest.
+    """
+    if not isinstance(builder, Intervals) or not builder.bounds:
+        return builder
+    finest = builder.bounds[0]
+    gaps = [high - low for low, high in pairwise(finest)] or [abs(finest[0]) or 1.0]
+    moved = {
+        bound: _roundest(bound, min(gaps[max(place - 1, 0) : place + 1]) / 5)
+        for place, bound in enumerate(finest)
+    }
+    return replace(
+        builder, bounds=tuple(tuple(moved[b] for b in level) for level in builder.bounds)
+    )
+
+
+def _roundest(number: float, room: float) -> float:
+    """The roundest number within ``room`` of this one."""
+    if not room > 0 or not math.isfinite(room):
+        return number
+    power = math.floor(math.log10(max(abs(number), room))) + 1
+    for exponent in range(power, power - 20, -1):
+        for digit in (5, 2, 1):
+            count = round(number / (digit * 10.0**exponent))
+            found = _scaled(count * digit, exponent)
+            if abs(found - number) <= room:
+                return found
+    return number
+
+
 def _scaled(number: int, exponent: int) -> float:
     return number * 10**exponent if exponent >= 0 else float(f"{number}e{exponent}")
 
 
 def _dates(values: pa.Array) -> Shape:
     timed = bool(pa.types.is_timestamp(values.type))
-    levels = (["day"] if timed else []) + ["month", "quarter", "year"]
-    if len(values):
-        years = pc.min_max(pc.year(values))
-        if years["max"].as_py() - years["min"].as_py() >= 10:
-            levels.append("decade")
+    levels, before = [], len(values)
+    for level in ["day", *_UNITS] if timed else _UNITS:
+        labels = _moments(values, level)
+        if 1 < labels < before:
+            levels.append(level)
+            before = labels
+    if not levels:
+        return Shape("date", Flat(), "dates that no month, year or decade merges: kept or hidden")
     return Shape("date", Dates(levels), f"dates, merged into {', '.join(levels)}")
+
+
+_UNITS = ["month", "quarter", "year", "decade"]
+
+
+def _moments(values: pa.Array, level: str) -> int:
+    """How many different days, months, ... there are."""
+    if level == "day":
+        return len(values.cast(pa.date32(), safe=False).unique())
+    years = pc.year(values).to_numpy(zero_copy_only=False)
+    if level in ("year", "decade"):
+        return len(np.unique(years // (10 if level == "decade" else 1)))
+    part = pc.month(values) if level == "month" else pc.quarter(values)
+    return len(np.unique(years * 12 + part.to_numpy(zero_copy_only=False)))
 
 
 def _scale(facts: Facts) -> tuple[str, ...] | None:
@@ -255,116 +317,3 @@ def _scale(facts: Facts) -> tuple[str, ...] | None:
 
 def _sizes(count: int) -> list[int]:
     return [size for size in (2, 4, 8) if size < count]
-
-
-_ENOUGH_ROWS = 20
-_NEARLY_ALL = 0.95
-
-_PERSON = {"id", "person", "patient", "customer", "client", "member", "user", "pid", "uid"}
-_NAMES = {
-    "email", "mail", "phone", "telephone", "mobile", "fax", "ssn", "nss", "passport", "iban",
-    "surname", "firstname", "lastname", "fullname", "username", "login", "nickname", "forename",
-    "address", "street", "ip", "mac", "imei", "url", "vin", "plate", "uuid", "guid",
-}  # fmt: skip
-_NAME_PAIRS = {("first", "name"), ("last", "name"), ("full", "name"), ("family", "name"),
-               ("given", "name"), ("user", "name"), ("patient", "name"), ("person", "name"),
-               ("social", "security"), ("medical", "record"), ("account", "number")}  # fmt: skip
-_SENSITIVE = {
-    "disease", "diseases", "diagnosis", "diagnoses", "diagnostic", "illness", "symptom",
-    "symptoms", "icd", "icd10", "medication", "medicine", "drug", "treatment", "therapy",
-    "surgery", "hiv", "cancer", "pregnant", "pregnancy", "disability", "allergy", "condition",
-    "salary", "income", "wage", "wages", "earnings", "debt", "credit", "balance", "wealth",
-    "religion", "religious", "political", "politics", "party", "vote", "union", "orientation",
-    "sexuality", "criminal", "crime", "conviction", "offence", "offense", "genetic", "genotype",
-    "gene", "score", "grade", "result",
-}  # fmt: skip
-_POLICY = re.compile(
-    r"^(?:policy_|personal_|own_|min_|max_)?(k|l|t|epsilon|eps)"
-    r"(?:_?i|_policy|_demand|_own|_min|_max)?$",
-    re.I,
-)
-
-
-def policy_of(facts: Facts) -> str | None:
-    """The demand (k, l, t or epsilon) that a column seems to hold; empty where none is stated."""
-    found = _POLICY.match(facts.name)
-    if not found or found[0].lower() == "t":  # a treatment, a time, a temperature
-        return None
-    demand = "epsilon" if found[1].lower() == "eps" else found[1].lower()
-    if not facts.distinct:
-        return demand if facts.rows else None
-    if not facts.is_number:
-        return None
-    ends = pc.min_max(facts.values.cast(pa.float64()))
-    low, high = ends["min"].as_py(), ends["max"].as_py()
-    if demand in ("k", "l"):
-        whole = facts.values.cast(pa.float64())
-        return demand if low >= 1 and pc.all(pc.equal(whole, pc.floor(whole))).as_py() else None
-    if demand == "t":
-        return demand if low >= 0 and high <= 1 else None
-    return demand if low > 0 else None
-
-
-def is_person(facts: Facts) -> bool:
-    """Whether a column seems to say whose row this is, with several rows for some people."""
-    return (
-        (facts.is_text or facts.is_integer)
-        and bool(_PERSON & set(facts.words))
-        and facts.missing == 0
-        and facts.rows * 0.1 <= facts.distinct < facts.rows
-        and facts.distinct > 1
-    )
-
-
-def role_of(facts: Facts) -> tuple[str, str]:
-    """The role of a column that is neither a policy nor the person, and the reason."""
-    for rule in (_named_identifier, _sensitive, _unique):
-        found = rule(facts)
-        if found is not None:
-            return found
-    return "quasi", _alone(facts)
-
-
-def _named_identifier(facts: Facts) -> tuple[str, str] | None:
-    words = facts.words
-    named = (
-        bool(_NAMES & set(words))
-        or words == ("name",)
-        or any(pair in _NAME_PAIRS for pair in pairwise(words))
-    )
-    if named and (facts.is_text or facts.is_integer):
-        return "identifier", f"its name says that it identifies a person; {_share(facts)}"
-    if _PERSON & set(words) and facts.held and facts.distinct >= 0.5 * facts.held:
-        return "identifier", f"its name says that it numbers people; {_share(facts)}"
-    return None
-
-
-def _sensitive(facts: Facts) -> tuple[str, str] | None:
-    if _SENSITIVE & set(facts.words):
-        return "sensitive", "its name is a well-known one of things that people keep to themselves"
-    return None
-
-
-def _unique(facts: Facts) -> tuple[str, str] | None:
-    if facts.held < _ENOUGH_ROWS or not (facts.is_text or facts.is_integer):
-        return None
-    if facts.distinct == facts.held:
-        return "identifier", f"every row has another value ({facts.distinct:,} of {facts.held:,})"
-    if facts.distinct >= _NEARLY_ALL * facts.held:
-        return "identifier", f"nearly every row has another value; {_share(facts)}"
-    return None
-
-
-def _share(facts: Facts) -> str:
-    return f"{facts.distinct:,} distinct values in {facts.held:,} rows"
-
-
-def _alone(facts: Facts) -> str:
-    if facts.distinct == 0:
-        return "it holds nothing but missing values; drop it, or declare it other"
-    if facts.single:
-        return f"alone it singles out {facts.single:,} of {facts.rows:,} rows"
-    return (
-        "others may know it, and nothing says that they cannot; declare it sensitive or other"
-        " if they cannot"
-    )

@@ -1,0 +1,292 @@
+"""``cocluster``: the grid that explains best how columns go together, and what its parts hold.
+
+A grid describes the original rows and their values: it is no release.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from halfmask.coclustering.generate import heat_map
+from halfmask.coclustering.hierarchy import by_appearance, hierarchy, simplify
+from halfmask.coclustering.observations import Variable, observe
+from halfmask.coclustering.optimize import ROUNDS
+from halfmask.coclustering.optimize import cocluster as search
+from halfmask.coclustering.prepare import (
+    ColumnParts,
+    IntervalCuts,
+    as_numbers,
+    cocluster_columns,
+    column_parts,
+    cut_column,
+    is_number,
+)
+from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
+from halfmask.errors import ParameterError
+from halfmask.table.names import require_known
+from halfmask.table.table import require_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from halfmask.coclustering.criterion import CriterionForm
+    from halfmask.coclustering.grid import Grid
+    from halfmask.coclustering.hierarchy import MergeHierarchy
+    from halfmask.coclustering.prepare import IntervalRule, Melted
+    from halfmask.table.table import Table
+
+_TYPICAL = 5  # values of a part that are named as typical
+_LONGEST = 100  # characters of a file's name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoClustering:
+    """A grid that was found, its coarser levels, and the columns that it is made of.
+
+    Attributes:
+        grid: the grid, simplified as asked.
+        levels: the merges from the best grid down to one cell.
+        rounds: the effort of the search.
+        columns: per variable that is a column, its parts as they are published.
+        melted: the columns, where rows are clustered against parts of columns.
+    """
+
+    grid: Grid
+    levels: MergeHierarchy
+    rounds: int
+    columns: tuple[ColumnParts, ...] = ()
+    melted: Melted | None = None
+
+    def __repr__(self) -> str:
+        return f"CoClustering({' x '.join(map(str, self.grid.parts))} parts)"
+
+    @property
+    def information(self) -> float:
+        """The share of the best grid's information that the simplified one keeps."""
+        best, null = self.levels.grid.cost, self.grid.null_cost
+        return (self.grid.cost - null) / (best - null or 1.0)
+
+    def trees(self) -> dict[str, ColumnTree]:
+        """Per column, the tree of its values that the merges make."""
+        if self.melted is not None:
+            found = column_trees(self.levels, self.melted)
+            rows = self.levels.grid.partition[0]
+            return {
+                name: ordered_tree(tree.column, rows) if tree.column.ordered else tree
+                for name, tree in found.items()
+            }
+        return {c.name: self._tree(side, c) for side, c in enumerate(self.columns)}
+
+    def _tree(self, side: int, column: ColumnParts) -> ColumnTree:
+        grid = self.levels.grid
+        leaves = grid.partition[side]
+        if column.cuts is not None:  # level 0 are the intervals, not the numbers
+            leaves = np.arange(grid.parts[side], dtype=np.int32)
+        found = [np.arange(len(leaves), dtype=np.int32)]
+        for level in range(len(self.levels)):
+            here = by_appearance(self.levels.names(level)[side][leaves])
+            if int(here.max()) < int(found[-1].max()):
+                found.append(here)
+        return ColumnTree(column, tuple(found))
+
+    def write_hierarchies(self, folder: str | PathLike[str]) -> list[str]:
+        """Write one file per column as ARX reads it (``value;level 1;...;*``); their names."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        out: list[str] = []
+        for name, tree in self.trees().items():
+            safe = re.sub(r"[^\w.-]+", "_", name)[:_LONGEST].strip(".") or "column"
+            path = place / f"{safe}.csv"
+            if str(path) in out:
+                path = place / f"{safe}_{len(out)}.csv"
+            path.touch(mode=0o600)
+            path.write_text(tree.to_csv(), encoding="utf-8")
+            out.append(str(path))
+        return out
+
+    def picture(self) -> str:
+        """The grid of two variables as SVG text."""
+        return heat_map(self.grid)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was found, as plain values: sizes, cost, and what each part holds."""
+        grid = self.grid
+        return {
+            "observations": grid.total,
+            "variables": [
+                {
+                    "name": variable.name,
+                    "kind": variable.kind,
+                    "values": variable.size,
+                    "parts": grid.parts[side],
+                    "sizes": grid.sizes(side).tolist(),
+                    "composition": composition(grid, side),
+                }
+                for side, variable in enumerate(grid.variables)
+            ],
+            "cost": grid.cost,
+            "null_cost": grid.null_cost,
+            "level": grid.level,
+            "information": self.information,
+            "criterion": grid.criterion,
+            "rounds": self.rounds,
+        }
+
+
+def composition(grid: Grid, side: int) -> list[dict[str, Any]]:
+    """Per part of one variable: how many observations, its typical values, and its interest.
+
+    Definition: the interest of a part is its share of what the cells add to the mutual information
+    (over two variables; over more, to the total correlation); typical values are the most frequent.
+    Source: Boullé, "Data grid models for preparation and modeling in supervised learning", 2011.
+    """
+    totals = grid.totals(side)
+    gain = cell_information(grid)
+    interest = np.bincount(grid.cells[:, side], gain, grid.parts[side])
+    whole = float(interest.sum())
+    variable, counts = grid.variables[side], grid.marginals[side]
+    out = []
+    for part in range(grid.parts[side]):
+        held = np.flatnonzero(grid.partition[side] == part)
+        often = held[np.argsort(-counts[held], kind="stable")][:_TYPICAL]
+        one: dict[str, Any] = {
+            "observations": int(totals[part]),
+            "values": len(held),
+            "interest": float(interest[part]) / whole if whole > 0 else 0.0,
+        }
+        if variable.values is not None and variable.kind == "numeric":
+            one["from"], one["to"] = (variable.values[v] for v in (held[0], held[-1]))
+        elif variable.values is not None:
+            share = counts[often] / max(int(totals[part]), 1)
+            named = (str(variable.values[v]) for v in often)
+            one["typical"] = [
+                {"value": text, "share": float(s)} for text, s in zip(named, share, strict=True)
+            ]
+        out.append(one)
+    return out
+
+
+def cell_information(grid: Grid) -> NDArray[np.float64]:
+    """What each non-empty cell adds to the mutual information (total correlation) of the parts."""
+    share = grid.counts / grid.total
+    alone = np.ones(len(share))
+    for side in range(len(grid.parts)):
+        alone *= (grid.totals(side) / grid.total)[grid.cells[:, side]]
+    return np.asarray(share * np.log(share / alone))
+
+
+def cocluster(
+    table: Table,
+    variables: Sequence[str] | None = None,
+    *,
+    dimensions: int | Literal["rows"] | None = None,
+    parts: int | Mapping[str, int] | None = None,
+    criterion: CriterionForm = "published",
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    time_limit: float | None = None,
+    bins: int = 10,
+    intervals: IntervalRule = "equal-frequency",
+    **limits: Any,
+) -> CoClustering:
+    """Find the grid over columns, or over rows and parts of columns, that explains the rows best.
+
+    Args:
+        table: the rows.
+        variables: the columns; by default the quasi-identifiers, as rows x parts of columns.
+        dimensions: how many sides the grid has. As many as there are variables: the columns
+            themselves (the default where variables are named, up to 10). ``"rows"``, or 2 with
+            more variables: rows and the parts of all columns.
+        parts: the most parts, of every variable or by name; the grid is simplified to it.
+        criterion: ``"published"`` or ``"khiops11"``.
+        rounds: how often the best grid is left and searched anew.
+        seed: repeats a search.
+        time_limit: seconds; what is found then depends on the machine.
+        bins: how many intervals numbers are cut into for rows x parts.
+        intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``, for the same.
+        limits: ``cells``, ``information``, ``smallest``: see ``docs/coclustering.md``.
+
+    Example:
+        >>> import halfmask as hm
+        >>> half = ["a"] * 30 + ["b"] * 30
+        >>> table = hm.read({"x": half, "y": [v.upper() for v in half]})
+        >>> hm.cocluster(table, ["x", "y"]).grid.parts
+        (2, 2)
+    """
+    table = require_table(table)
+    names = list(table.schema.quasi if variables is None else variables)
+    require_known(names, table.arrow.column_names)
+    sides = dimensions or ("rows" if variables is None else len(names))
+    if sides == len(names) and 2 <= len(names) <= _MOST:
+        built = [_variable(table, name) for name in names]
+        observed = observe([one[0] for one in built], [one[1] for one in built])
+        grid = search(
+            observed, criterion=criterion, seed=seed, rounds=rounds, time_limit=time_limit
+        )
+        sides_found = zip(grid.variables, grid.partition, strict=True)
+        columns = tuple(_published(table, variable, side) for variable, side in sides_found)
+        found = CoClustering(grid, hierarchy(grid), rounds, columns)
+    elif sides in ("rows", 2) and len(names) != 1:
+        melted, grid = cocluster_columns(
+            table, names, bins=bins, intervals=intervals, seed=seed, rounds=rounds,
+            time_limit=time_limit, criterion=criterion,
+        )  # fmt: skip
+        found = CoClustering(grid, hierarchy(grid), rounds, (), melted)
+    else:
+        raise ParameterError(
+            "dimensions", sides, f"2, or as many as variables ({len(names)}, at most {_MOST})"
+        )
+    return found if parts is None and not limits else simplified(found, parts, limits)
+
+
+_MOST = 10
+
+
+def simplified(
+    found: CoClustering, parts: int | Mapping[str, int] | None, limits: Mapping[str, Any]
+) -> CoClustering:
+    """The same at the finest level that meets the limits."""
+    known = [variable.name for variable in found.grid.variables]
+    if isinstance(parts, int):
+        parts = dict.fromkeys(known, parts)
+    unknown = [name for name in limits if name not in ("cells", "information", "smallest")]
+    if unknown:
+        raise ParameterError("option", unknown[0], "one of cells, information, smallest")
+    if parts is not None and any(not isinstance(n, int) or n < 1 for n in parts.values()):
+        raise ParameterError("parts", "(given)", "whole numbers of 1 or more")
+    return replace(found, grid=simplify(found.levels, parts=parts, **limits))
+
+
+def _variable(table: Table, name: str) -> tuple[Variable, NDArray[np.int32]]:
+    """A column as a side of the grid; numbers without gaps are cut, all else is grouped."""
+    encoded = table.encode(name)
+    column = table.schema.columns.get(name)
+    kind = column.kind if column is not None else None
+    values = encoded.values
+    if is_number(values.type) and kind in (None, "numeric", "date") and not values.null_count:
+        numbers = as_numbers(values)
+        return (
+            Variable(name, "numeric", len(values), tuple(numbers.tolist())),
+            encoded.codes.astype(np.int32),
+        )
+    parts = column_parts(table, name)
+    return Variable(name, "categorical", len(parts.labels), parts.labels), parts.codes
+
+
+def _published(table: Table, variable: Variable, side: NDArray[np.int32]) -> ColumnParts:
+    """The column's parts: its intervals where it is cut, else its values."""
+    if variable.kind != "numeric" or variable.values is None:
+        return column_parts(table, variable.name)
+    numbers = np.array(variable.values, dtype=np.float64)
+    at = np.flatnonzero(np.diff(side))
+    inner = (numbers[at] + numbers[at + 1]) / 2
+    cuts = IntervalCuts((float(numbers[0]), *inner.tolist(), float(numbers[-1]))).short(numbers)
+    return cut_column(table, variable.name, cuts)

@@ -1,0 +1,205 @@
+"""What a release file says of itself: its schema, what was done, its promises, and its hash.
+
+A Parquet or Arrow file holds it in its metadata, a text file in the schema file (``.toml``) beside
+it. It says nothing that the released rows and the document of the release do not say: no original
+value, no level that was not used, nobody's demand.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InputError
+from halfmask.release.document import AS_IT_WAS
+from halfmask.release.files import holds_metadata, whole_file, write_table
+from halfmask.table.read import schema_beside
+from halfmask.table.schema import Column, Schema
+from halfmask.table.toml import read_mapping, section
+from halfmask.table.values import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from halfmask.models.verdict import Model
+    from halfmask.release.document import ColumnChange
+    from halfmask.table.table import Table
+
+FORMAT = "halfmask.file/1"
+_ABOUT = (
+    "A release, checked by halfmask before it left. Keep this file beside its rows:\n"
+    "halfmask check FILE looks at both again."
+)
+ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom its rows cover."
+
+
+def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
+    """The schema of the rows that leave: roles, and kinds of columns that leave as they were."""
+    entries, person = {}, None
+    for change in columns:
+        if not change.published:
+            continue
+        if change.name == table.schema.person:
+            person = change.name  # by its pseudonym
+            continue
+        known = table.schema.columns[change.name]
+        held = table.arrow.schema.field(change.name).type
+        texts = is_text(held.value_type if pa.types.is_dictionary(held) else held)
+        # Labels and texts stay texts: 01 and 1 are two codes.
+        kept = change.action == AS_IT_WAS and not texts
+        kind = known.kind if kept and known.kind != "ordinal" else "nominal"
+        entries[change.name] = Column(known.role, kind, weight=known.weight)
+    return Schema(entries, person=person)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What stands in the file.
+
+    Attributes:
+        schema: the schema of the released rows.
+        facts: how it was made, what was promised, what was done to each column.
+        about: what a reader of the file is told first.
+    """
+
+    schema: Schema
+    facts: Mapping[str, Any]
+    about: str = _ABOUT
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        models: Sequence[Model],
+        columns: Sequence[ColumnChange],
+        more: Mapping[str, Any],
+    ) -> Record:
+        """The record of a release: ``more`` are further facts of its document."""
+        facts = {
+            "format": FORMAT,
+            **{name: value for name, value in more.items() if value is not None},
+            "promises": [_stated(model) for model in models],
+            "recoding": {one.name: one.action for one in columns if one.published},
+        }
+        return cls(schema, facts)
+
+    def text(self, digest: Mapping[str, str]) -> str:
+        """The text of the schema file, with the hash of the rows that it belongs to."""
+        return (
+            f"{section('release', {**self.facts, **digest}, self.about)}\n{self.schema.to_toml()}"
+        )
+
+
+def _stated(model: Model) -> dict[str, Any]:
+    return {name: value for name, value in model.to_dict().items() if value is not None}
+
+
+def file_digest(path: str | PathLike[str]) -> str:
+    """SHA-256 of the bytes of a file, unpacked: a text file and its packed twin are the same."""
+    if Path(path).suffix.lower() == ".gz":
+        with gzip.open(path) as stream:
+            return hashlib.sha256(stream.read()).hexdigest()
+    with Path(path).open("rb") as plain:
+        return hashlib.file_digest(plain, "sha256").hexdigest()
+
+
+def rows_digest(rows: pa.Table) -> str:
+    """SHA-256 of names, types and values in their order, whatever file or version holds them."""
+    found = hashlib.sha256()
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        plain = _decoded(column)
+        kind = plain.type
+        found.update(f"{len(name)}:{name}:{kind}:{len(plain)}:".encode())
+        found.update(np.packbits(plain.is_valid().to_numpy(zero_copy_only=False)).tobytes())
+        for part in _bytes(plain):
+            found.update(part)
+    return found.hexdigest()
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.Array:
+    """One plain array: codes, views and runs are how a file holds values, not what they are."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks])
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if any(is_kind(column.type) for is_kind in text):
+        column = column.cast(pa.large_string())
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+
+
+def _bytes(array: pa.Array) -> list[bytes]:
+    if pa.types.is_large_string(array.type):
+        lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+        texts = "".join(pc.fill_null(array, "").to_pylist())
+        return [lengths.astype("<i8").tobytes(), texts.encode()]
+    if pa.types.is_boolean(array.type) or pa.types.is_integer(array.type):
+        return [_numbers(array, "<i8" if not pa.types.is_uint64(array.type) else "<u8")]
+    if pa.types.is_floating(array.type):
+        return [_numbers(array, "<f8")]
+    return [repr(array.to_pylist()).encode()]
+
+
+def _numbers(array: pa.Array, kind: str) -> bytes:
+    filled = pc.fill_null(array, False if pa.types.is_boolean(array.type) else 0)
+    return bytes(filled.to_numpy(zero_copy_only=False).astype(kind).tobytes())
+
+
+def write_release(rows: pa.Table, path: str | PathLike[str], record: Record) -> None:
+    """Write released rows with what they say of themselves, in the file or beside it.
+
+    Raises:
+        InputError: the file cannot be written, or a schema file of another table is in the way.
+    """
+    if holds_metadata(path):
+        inside = record.text({"sha256_of_rows": rows_digest(rows)})
+        write_table(rows, path, inside=inside.encode())
+        return
+    require_free(path)
+    write_table(rows, path)
+    with whole_file(schema_beside(Path(path))) as temporary:
+        temporary.write_text(record.text({"sha256": file_digest(path)}), encoding="utf-8")
+
+
+def require_free(path: str | PathLike[str]) -> None:
+    """Refuse to write over a schema file that belongs to another table.
+
+    Raises:
+        InputError: there is one, and no release wrote it.
+    """
+    if holds_metadata(path):
+        return
+    place = schema_beside(Path(path))
+    if place.exists() and "release" not in read_mapping(place):
+        raise InputError(
+            f"{place.name!r} is the schema file of another table, and would be written over by "
+            f"what the release says of itself: give {Path(path).name!r} another name."
+        )
+
+
+def unchanged(path: str | PathLike[str], facts: Mapping[str, Any]) -> bool | None:
+    """Whether the rows are those that were released; None where the record holds no hash."""
+    if "sha256" in facts:
+        return bool(file_digest(path) == facts["sha256"])
+    if "sha256_of_rows" in facts:
+        return bool(rows_digest(_stored_rows(Path(path))) == facts["sha256_of_rows"])
+    return None
+
+
+def _stored_rows(path: Path) -> pa.Table:
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    import pyarrow.feather as feather
+
+    return feather.read_table(str(path))

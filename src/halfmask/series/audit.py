@@ -1,0 +1,400 @@
+"""``audit_releases``: what several releases of a changing table reveal together.
+
+Definition: people are taken to keep their sensitive value, and whoever left not to come back. A
+*cut* of two releases is a smallest set of classes of both that nobody can stand half inside, so
+whoever stays stands inside in both.
+*Arrivals and departures*: the values that a cut of the later release has more often are those of
+people who came, the others of people who left. Whoever knows who they are reads their values; this
+counts where they are fewer than any class holds, or hold fewer values.
+*Intersection*: who stands in a class of each release holds a value that all of them hold; this
+counts where fewer are left than in any class alone.
+A cut is *proven* where no knowledge of who was there when tells anybody's value further than one
+release does: values that all its classes hold equally often can be exchanged; or one class keeps
+its values and gains (or loses) groups that are as large and diverse as a class. All else is not
+known: deciding it is as hard as filling in a table of three dimensions.
+Source: Byun et al., "Secure anonymization for incremental datasets", 2006; Xiao and Tao,
+"m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007; Ganta et al.,
+"Composition attacks and auxiliary information in data privacy", 2008.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from halfmask.engines.read import read
+from halfmask.errors import InputError
+from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
+from halfmask.metrics.weighted import tally
+from halfmask.release.document import AS_IT_WAS
+from halfmask.series.cuts import CutsFound, find_cuts
+from halfmask.series.regions import Regions, regions_of
+from halfmask.table.document import Result
+from halfmask.table.hierarchy import canonical
+from halfmask.table.read import as_schema
+from halfmask.table.rows import normalize
+from halfmask.table.schema import Schema
+from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from halfmask.series.regions import ValueRows
+
+Outcome = Literal["revealed", "nothing", "not known"]
+_PAIRS = 20_000_000  # pairs of classes that are held at once
+_STEPS = 4_000_000_000  # steps of a walk; beyond, the outcome is not known
+ATTACKER = (
+    "has all releases, knows people's quasi-identifiers and who was in the table when, and that "
+    "values do not change"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Witness(Result):
+    """One way in which releases reveal something together; it names no value.
+
+    Attributes:
+        kind: ``"arrival"``, ``"departure"`` or ``"intersection"``.
+        column: the sensitive column.
+        releases: which releases, from 1.
+        places: in how many cuts, or intersections of classes.
+        people: how many people in all; of intersections, at most so many.
+        fewest: the fewest people in one place.
+        values: the fewest values that are left in one place; 1: the value is certain.
+        certain: of how many people the value is certain; of intersections, at most so many.
+    """
+
+    kind: Literal["arrival", "departure", "intersection"]
+    column: str
+    releases: tuple[int, ...]
+    places: int
+    people: int
+    fewest: int
+    values: int
+    certain: int
+
+    @property
+    def sentence(self) -> str:
+        """What is revealed, for people."""
+        which = _listed(self.releases)
+        left = "the value is certain" if self.values == 1 else f"{self.values} values are left"
+        if self.kind == "intersection":
+            most = f", at most {self.people:,} people" if self.people else ""
+            return (
+                f"{self.column}: classes of releases {which} that meet in {self.places:,} places "
+                f"leave fewer values together than each alone{most}; in one of them {left}."
+            )
+        verb = "came" if self.kind == "arrival" else "left"
+        return (
+            f"{self.column}: between releases {which} {self.people:,} people {verb} in "
+            f"{self.places:,} cuts, in one of them {self.fewest:,}: whoever knows who {verb} reads "
+            f"what they hold, and {left}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesAudit(Result):
+    """What several releases reveal together.
+
+    Attributes:
+        outcome: ``"revealed"``; ``"nothing"``, which is proven; or ``"not known"``.
+        rows: the rows of each release.
+        witnesses: what is revealed, the worst first.
+        cuts: how many cuts all releases have together.
+        proven: how many of them are proven to reveal nothing further.
+        undecided: how many people stand in those that are neither proven nor revealed.
+        narrowed: per sensitive column, how many people of the given table have fewer values left
+            than one release leaves; None where no table of people was given, or it took too long.
+        certain: the same, where one value is left.
+        reasons: why something is not known, one sentence each.
+        attacker: who could do this.
+    """
+
+    derived = ("holds",)
+
+    outcome: Outcome
+    rows: tuple[int, ...]
+    witnesses: tuple[Witness, ...]
+    cuts: int
+    proven: int
+    undecided: int
+    narrowed: Mapping[str, int | None] = field(default_factory=dict)
+    certain: Mapping[str, int | None] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    attacker: str = ATTACKER
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is proven that nothing is revealed."""
+        return self.outcome == "nothing"
+
+    @property
+    def sentence(self) -> str:
+        """The outcome for people."""
+        if self.outcome == "revealed":
+            return f"Together the {len(self.rows)} releases reveal what none of them does alone."
+        if self.outcome == "nothing":
+            return (
+                f"Together the {len(self.rows)} releases reveal no more than one of them, as far "
+                "as values do not change and nobody who left comes back."
+            )
+        return (
+            f"It is not known whether the {len(self.rows)} releases reveal more together: no way "
+            f"was found, and {self.undecided:,} people stand where it cannot be ruled out."
+        )
+
+
+def audit_releases(
+    *releases: ReleasedRows | Table | str | PathLike[str],
+    schema: Schema | Mapping[str, object] | str | PathLike[str] | None = None,
+    people: Table | str | PathLike[str] | None = None,
+    suppressed: str | None = None,
+) -> SeriesAudit:
+    """Measure what releases of one changing table reveal together, in the order they were made.
+
+    Args:
+        releases: two or more: releases, tables, frames, or names of files.
+        schema: quasi-identifiers with their hierarchies and sensitive columns; None: that of
+            ``people``, or of the first release, which knows no hierarchies: then words that may
+            stand for each other make the outcome "not known".
+        people: a table of people with their true values, whom an attacker may look for; then it is
+            counted how many of them are told further.
+        suppressed: what stands for a suppressed quasi-identifier, if it is not ``*``.
+
+    Raises:
+        InputError: there are fewer than two releases, or one lacks a column.
+
+    Example:
+        >>> import halfmask as hm
+        >>> schema = {"age": "quasi", "ill": "sensitive"}
+        >>> may = hm.read({"age": ["20-29"] * 2, "ill": ["flu", "gout"]}, schema)
+        >>> june = hm.read({"age": ["20-29"] * 3, "ill": ["flu", "gout", "asthma"]}, schema)
+        >>> hm.audit_releases(may, june).outcome
+        'revealed'
+    """
+    require_word(suppressed)
+    table = None if people is None else _people(people, schema)
+    tables = [_release(one) for one in releases]
+    held = _schema(schema, table, releases, tables)
+    if suppressed is not None:
+        tables = [
+            Table(star_suppressed(one.arrow, held.quasi, suppressed), one.schema) for one in tables
+        ]
+    looked = None if table is None else Tuples.of(table)
+    sure = None if schema is not None or table is not None else _unchanged(held, tables)
+    return audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
+
+
+def audit_tuples(
+    releases: Sequence[Tuples],
+    schema: Schema,
+    people: Tuples | None = None,
+    *,
+    declared: Sequence[str] | None = None,
+) -> SeriesAudit:
+    """The same of releases that were read, or counted; see ``regions_of`` for ``declared``."""
+    from halfmask.kernels.overlap import meeting_pairs
+
+    found = regions_of(releases, schema, people, declared=declared)
+    pairs = np.empty((_room(found), 2), dtype=np.int32)
+    count, alike = meeting_pairs(found.meeting, found.held, pairs, _STEPS)
+    reasons = _doubts(found)
+    if count < 0:
+        reasons.append(
+            "Too many classes of different releases overlap: what they reveal was not looked at."
+        )
+        return _audit(found, (), None, reasons, ({}, {}))
+    cuts = find_cuts(found, pairs[:count])
+    witnesses = [witness for one in cuts.columns for witness in _differences(one.name, cuts)]
+    for values in found.values:
+        witnesses += _intersections(found, values, pairs[:count], alike, cuts)
+    narrowed: dict[str, int | None] = {}
+    certain: dict[str, int | None] = {}
+    for place, values in enumerate(found.values):
+        if people is None:
+            narrowed[values.name] = certain[values.name] = None
+            continue
+        told = _told(found, place, people)
+        narrowed[values.name], certain[values.name] = told[:2]
+        if told[0] is None:
+            reasons.append(f"People were too many to be looked up for {values.name}.")
+        elif told[0]:
+            which = tuple(range(1, len(found.rows) + 1))
+            if not any(w.kind == "intersection" and w.column == values.name for w in witnesses):
+                worst = 1 if told[1] else 2
+                facts = (told[2], told[0], 1, worst, told[1] or 0)
+                witnesses.append(Witness("intersection", values.name, which, *facts))
+    return _audit(found, witnesses, cuts, reasons, (narrowed, certain))
+
+
+def _audit(
+    found: Regions,
+    witnesses: Sequence[Witness],
+    cuts: CutsFound | None,
+    reasons: list[str],
+    told: tuple[Mapping[str, int | None], Mapping[str, int | None]],
+) -> SeriesAudit:
+    undecided = max(found.rows) if cuts is None else cuts.undecided(found)
+    if not found.values:
+        reasons.append("No sensitive column is declared: only values can be told further.")
+    outcome: Outcome = "revealed" if witnesses else "not known" if undecided else "nothing"
+    if outcome == "nothing" and reasons:
+        outcome, undecided = "not known", max(found.rows)
+    ordered = sorted(witnesses, key=lambda one: (one.values, one.fewest, one.kind, one.releases))
+    return SeriesAudit(
+        outcome,
+        found.rows,
+        tuple(ordered),
+        0 if cuts is None else cuts.count,
+        0 if cuts is None else int(cuts.proven.sum()),
+        undecided,
+        *told,
+        tuple(reasons),
+    )
+
+
+def _room(found: Regions) -> int:
+    """Pairs that are worth holding: a few dozen per class, and not above a limit."""
+    return int(min(_PAIRS, max(1_000_000, 64 * found.boxes)))
+
+
+def _doubts(found: Regions) -> list[str]:
+    """Why classes or values of the releases may not be what they seem."""
+    reasons = []
+    if found.unread:
+        reasons.append(
+            f"Labels of {', '.join(found.unread)} cannot be read: give the schema with their "
+            "hierarchies."
+        )
+    for values in found.values:
+        whole = np.zeros((len(found.rows), values.known), dtype=np.int64)
+        entries = values.entries
+        np.add.at(whole, (values.release[values.owner], entries.values), entries.counts)
+        common = min(
+            int(np.minimum(whole[s], whole[t]).sum()) / min(found.rows[s], found.rows[t])
+            for s in range(len(whole))
+            for t in range(s)
+        )
+        if common < 0.5:
+            reasons.append(
+                f"Fewer than half of the values of {values.name} stand in all releases: they are "
+                "about other people, or the values were altered."
+            )
+    return reasons
+
+
+def _differences(column: str, cuts: CutsFound) -> list[Witness]:
+    one = next(found for found in cuts.columns if found.name == column)
+    kinds: tuple[Literal["arrival", "departure"], ...] = ("arrival", "departure")
+    return [
+        Witness(kinds[side], column, (s + 1, t + 1), *facts)
+        for (s, t, side), facts in one.differences.items()
+    ]
+
+
+def _intersections(
+    found: Regions,
+    values: ValueRows,
+    pairs: NDArray[np.int32],
+    alike: NDArray[np.uint64],
+    cuts: CutsFound,
+) -> list[Witness]:
+    from halfmask.kernels.overlap import narrowed_pairs
+
+    count, limits = len(found.rows), limits_of(values, len(found.rows))
+    told = np.zeros((count, count, 5), dtype=np.int64)
+    told[:, :, 2:4] = np.iinfo(np.int64).max
+    marks = np.zeros(found.boxes, dtype=bool)
+    narrowed_pairs(values.entries, pairs, alike, limits, told, marks)
+    cuts.revealed[cuts.of_box[marks]] = True
+    return [
+        Witness("intersection", values.name, (s + 1, t + 1), *map(int, told[s, t]))
+        for s in range(count)
+        for t in range(s + 1, count)
+        if told[s, t, 0]
+    ]
+
+
+def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:
+    """(releases, releases) how many values every class of both holds; at least 2."""
+    least = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(least, values.release, values.distinct)
+    return np.maximum(2, np.minimum(least[:, None], least[None, :]))
+
+
+def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int | None, int]:
+    """How many people are told further, how many for certain, and in how many places."""
+    from halfmask.kernels.overlap import narrowed_targets
+
+    values = found.values[place]
+    leaves = found.leaves_of(people)
+    encoded = people.table.encode(values.name)
+    numbers = found.texts[place]
+    texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
+    own = np.array([numbers.get(text, -2) for text in texts], dtype=np.int64)[encoded.codes]
+    known = (leaves >= 0).all(axis=1) & (own >= 0)
+    rows, turn = np.unique(
+        np.column_stack([leaves[known], own[known]]), axis=0, return_inverse=True
+    )
+    if not len(rows):
+        return 0, 0, 0
+    counts = tally(turn.reshape(-1), len(rows), people.counts[known])
+    left, lone = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    limit = int(limits_of(values, len(found.rows)).min())
+    keys = np.ascontiguousarray(rows[:, :-1]).astype(np.int32)
+    done = narrowed_targets(
+        found.covering(), values.entries, keys, rows[:, -1].astype(np.int64), limit, _STEPS,
+        left, lone,
+    )  # fmt: skip
+    if not done:
+        return None, None, 0
+    return (
+        int(counts[left > 0].sum()),
+        int(counts[left == 1].sum()),
+        int(np.count_nonzero(left)),
+    )
+
+
+def _release(given: Any) -> Table:
+    if isinstance(given, ReleasedRows) and not hasattr(given, "__arrow_c_stream__"):
+        return Table(normalize(given.to_arrow(), ()), Schema())
+    return read(given).collect()
+
+
+def _people(given: Table | str | PathLike[str], schema: object) -> Table:
+    if isinstance(given, Table):
+        return given.collect()
+    return read(given, schema).collect()  # type: ignore[arg-type]  # as it was given
+
+
+def _schema(
+    given: Any, people: Table | None, releases: Sequence[object], tables: Sequence[Table]
+) -> Schema:
+    """The schema that was given, or that of the people or of a release."""
+    if given is not None:
+        return as_schema(given)
+    known = ([] if people is None else [people]) + [t for t in tables if t.schema.quasi]
+    if not known:
+        raise InputError(
+            "Nothing says which columns are quasi-identifiers: give the schema of the table that "
+            f"the {len(releases)} releases were made of."
+        )
+    return known[0].schema
+
+
+def _unchanged(schema: Schema, tables: Sequence[Table]) -> list[str]:
+    """The columns that all release files say they hold as they were."""
+    said = [one.schema.release.get("recoding", {}) for one in tables]
+    return [name for name in schema.quasi if all(one.get(name) == AS_IT_WAS for one in said)]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}"

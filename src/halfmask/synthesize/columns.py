@@ -1,0 +1,399 @@
+"""The parts of a column that k people share, and how values are drawn inside a part.
+
+Definition: a value that at least k people hold is drawn as it is. Other numbers are drawn from
+    spans that hold at least k people each; a span ends at a short number among the values of k
+    neighbors, and the first and the last one end where k people still stand beyond. Digits are
+    drawn as often as people round to them. Names that fewer than k people hold are not drawn.
+
+Nothing here depends on one person: a value, an end and a rounding each rest on k people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.coclustering.prepare import IntervalCuts, as_numbers, column_parts, cut_column
+from halfmask.errors import UnsatisfiableError
+from halfmask.synthesize.draw import draw_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halfmask.coclustering.prepare import ColumnParts, IntervalRule
+    from halfmask.table.table import Table
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+_SPANS = 64  # of one part, at most
+_DECIMALS = 9
+_STEPS = 14  # of a ladder: 1, 5, 10, 50, ...
+_CLOCK = (1, 60, 3600, 86_400)  # seconds that times are rounded to
+RARE = "(rare)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounding:
+    """How finely people write the numbers of a column.
+
+    Attributes:
+        steps: ascending, each a multiple of the one before; empty where numbers have all digits.
+        shares: how often a number is rounded to each step on purpose.
+        places: the decimals that numbers have.
+    """
+
+    steps: tuple[float, ...]
+    shares: tuple[float, ...]
+    places: int = _DECIMALS
+
+    def apply(
+        self, numbers: Floats, low: Floats, high: Floats, random: np.random.Generator
+    ) -> Floats:
+        """The numbers rounded; one that would leave its span is rounded to the finest step."""
+        if not self.steps:
+            return np.asarray(np.clip(numbers, low, high))
+        chosen = np.asarray(self.steps)[random.choice(len(self.steps), len(numbers), p=self.shares)]
+        found = np.clip(numbers, low, high)
+        for step in (np.full(len(numbers), self.unit), chosen):
+            first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+            near = np.round(np.clip(np.round(numbers / step), first, last) * step, self.places)
+            found = np.where(first <= last, near, found)
+        return found
+
+    @property
+    def unit(self) -> float:
+        """The finest step that numbers are rounded to; 1 where they have all digits."""
+        used = [s for s, share in zip(self.steps, self.shares, strict=True) if share > 0]
+        return used[0] if used else 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedColumnParts:
+    """The parts of one column, and what is drawn inside each.
+
+    Attributes:
+        column: the parts, as they are co-clustered.
+        drawn: per part, whether at least k people hold it.
+        weights: (parts, elements) how often each element is drawn in a part.
+        value: per element, the code of the value that it is; -1: a span.
+        low: per element, where its span begins; ``high``: where it ends.
+        rounding: of numbers drawn from spans.
+    """
+
+    column: ColumnParts
+    drawn: NDArray[np.bool_]
+    weights: Floats
+    value: Ints
+    low: Floats
+    high: Floats
+    rounding: Rounding
+
+    def __repr__(self) -> str:
+        return f"SharedColumnParts({self.column.name!r}, {len(self.drawn)} parts)"
+
+    def draw(self, table: Table, parts: NDArray[np.int32], random: np.random.Generator) -> pa.Array:
+        """A value of the column's own type for each part that was drawn."""
+        values = table.encode(self.column.name).values
+        element = draw_values(parts.astype(np.int64), self.weights, random)
+        code, low, high = self.value[element], self.low[element], self.high[element]
+        exact = code >= 0
+        found = values.take(pa.array(np.where(exact, code, 0)))
+        if not exact.all():
+            numbers = low + random.random(len(parts)) * (high - low)
+            numbers = self.rounding.apply(numbers, low, high, random)
+            new = _typed(np.where(exact, 0.0, numbers), values.type)
+            found = pc.if_else(pa.array(exact), found, new)
+        was = table.given.get(self.column.name)
+        categories = was is not None and pa.types.is_dictionary(was.type)
+        return found.dictionary_encode() if categories and not self.spanned else found
+
+    @property
+    def spanned(self) -> bool:
+        """Whether numbers are drawn that need not be anybody's."""
+        return bool((self.value < 0).any())
+
+
+def holders(table: Table, name: str, owner: NDArray[np.int32] | None) -> Ints:
+    """How many people hold each distinct value of a column."""
+    encoded = table.encode(name)
+    return people_in(encoded.codes, owner, len(encoded.values))
+
+
+def people_in(groups: NDArray[np.int32], owner: NDArray[np.int32] | None, count: int) -> Ints:
+    """How many people each of ``count`` groups of rows is about."""
+    if owner is None:
+        return np.bincount(groups, minlength=count).astype(np.int64)
+    people = int(owner.max(initial=-1)) + 1
+    pairs = np.unique(groups.astype(np.int64) * people + owner)
+    return np.bincount(pairs // people, minlength=count).astype(np.int64)
+
+
+def shared_parts(
+    table: Table,
+    name: str,
+    k: int,
+    owner: NDArray[np.int32] | None,
+    *,
+    bins: int = 10,
+    intervals: IntervalRule = "equal-frequency",
+    labels: bool = False,
+) -> ColumnParts:
+    """The parts of one column, each held by k people but one that is not drawn.
+
+    With ``labels`` the ends of intervals are published: they rest on k people too.
+
+    Raises:
+        UnsatisfiableError: no value is held by k people.
+    """
+    column = column_parts(table, name, bins=bins, intervals=intervals)
+    if column.cuts is not None:
+        return _shared_cuts(table, column, k, owner, labels=labels)
+    held = holders(table, name, owner)
+    rare = held < k
+    if rare.all():
+        raise UnsatisfiableError(
+            f"Column {name!r}: no value is held by {k:,} people, so that none may be drawn.",
+            advice=("generalize the column first", "or declare it an identifier", "or lower k"),
+        )
+    if not rare.any():
+        return column
+    kept = np.flatnonzero(~rare)
+    part = np.full(len(rare), len(kept), dtype=np.int32)
+    part[kept] = np.arange(len(kept))
+    texts = (*(column.labels[v] for v in kept), RARE)
+    return replace(column, labels=texts, of_value=part, codes=part[table.encode(name).codes])
+
+
+def _shared_cuts(
+    table: Table, column: ColumnParts, k: int, owner: NDArray[np.int32] | None, *, labels: bool
+) -> ColumnParts:
+    """The same intervals joined until each holds k people."""
+    assert column.cuts is not None  # noqa: S101 - asked of columns that are cut
+    encoded = table.encode(column.name)
+    held = len(encoded.values) - encoded.values.null_count
+    present = encoded.codes < held
+    numbers = as_numbers(encoded.values.slice(0, held))[encoded.codes[present]]
+    ranked = np.sort(numbers)
+    inner = list(column.cuts.bounds[1:-1])
+    if labels:
+        inner = sorted({_end(ranked, bound, k) for bound in inner})
+    own = None if owner is None else owner[present]
+    bounds = [ranked[0], *[b for b in inner if ranked[0] <= b < ranked[-1]], ranked[-1]]
+    while True:
+        cuts = IntervalCuts(tuple(float(b) for b in bounds))
+        people = people_in(cuts.apply(numbers), own, len(cuts))
+        small = int(people.argmin())
+        if people[small] >= k or len(cuts) == 1:
+            return cut_column(table, column.name, cuts)
+        left = small > 0 and (small == len(cuts) - 1 or people[small - 1] <= people[small + 1])
+        del bounds[small if left else small + 1]
+
+
+def _end(ranked: Floats, bound: float, k: int) -> float:
+    """The shortest number near a bound among the values of k neighbors; one that k hold stays."""
+    below = int(np.searchsorted(ranked, bound, side="right"))
+    first = int(np.searchsorted(ranked, bound, side="left"))
+    if below - first >= k:
+        return bound
+    low = ranked[max(0, below - (k + 1) // 2)]
+    after = min(len(ranked) - 1, below + k // 2)
+    heavy = below < len(ranked) and ranked[min(len(ranked) - 1, below + k - 1)] == ranked[below]
+    if heavy:  # just below a value that k hold: the bound stays below it
+        low, high = ranked[max(0, below - k)], np.nextafter(ranked[below], -np.inf)
+        return shortest(low, float(high), float(high), more=1)
+    return shortest(low, ranked[after], bound, more=1)
+
+
+def shortest(low: float, high: float, near: float, *, more: int = 0) -> float:
+    """The number from ``low`` to ``high`` that takes the fewest digits, as near as can be.
+
+    Args:
+        low: the least that it may be.
+        high: the most.
+        near: what it should be near to.
+        more: how many digits more it may take, so that it comes nearer; whole numbers stay whole.
+
+    Example:
+        >>> shortest(1234.5, 1377.0, 1240.0), shortest(1234.5, 1377.0, 1258.0, more=1)
+        (1300.0, 1260.0)
+    """
+    if not low < high:
+        return float(low)
+    whole = low == round(low) and high == round(high)
+    for exponent in range(ceil(log10(high - low)) + 1, -18, -1):
+        if floor(high / 10.0**exponent) >= ceil(low / 10.0**exponent):
+            more = min(more, max(exponent, 0)) if whole else more
+            places = max(0, more - exponent)
+            step = 10.0 ** (exponent - more)
+            inside = min(max(round(near / step), ceil(low / step)), floor(high / step))
+            return float(min(max(round(inside * step, places), low), high))
+    return float(near)
+
+
+def support(
+    table: Table, column: ColumnParts, k: int, owner: NDArray[np.int32] | None
+) -> SharedColumnParts:
+    """What is drawn inside each part of a column, resting on k people everywhere."""
+    encoded = table.encode(column.name)
+    parts = len(column.labels)
+    drawn = people_in(column.codes, owner, parts) >= k
+    by_value = holders(table, column.name, owner)
+    rows = np.bincount(encoded.codes, minlength=len(encoded.values))
+    exact = np.flatnonzero(by_value >= k)
+    elements = [(int(column.of_value[v]), int(v), 0.0, 0.0, float(rows[v])) for v in exact]
+    rounding = Rounding((), ())
+    if column.cuts is not None:
+        held = len(encoded.values) - encoded.values.null_count
+        numbers = as_numbers(encoded.values.slice(0, held))
+        loose = (by_value[encoded.codes] < k) & (encoded.codes < held)
+        ends = _ends(numbers, encoded.codes, held, k, owner)
+        x = numbers[encoded.codes[loose]]
+        rounding = _rounding(x, k, encoded.values.type)
+        unit = rounding.unit
+        ends = (ends[0] / unit, ends[1] / unit)
+        own = None if owner is None else owner[loose]
+        for part in np.flatnonzero(drawn[: len(column.cuts)]):
+            here = column.codes[loose] == part
+            whose = None if own is None else own[here]
+            limits = np.array(column.cuts.bounds[part : part + 2]) / unit
+            spans = _spans(x[here] / unit, whose, k, limits, ends)
+            elements += [(int(part), -1, a * unit, b * unit, rows) for a, b, rows in spans]
+    return _supported(column, drawn, elements, rounding)
+
+
+def _supported(
+    column: ColumnParts,
+    drawn: NDArray[np.bool_],
+    elements: list[tuple[int, int, float, float, float]],
+    rounding: Rounding,
+) -> SharedColumnParts:
+    part, value, low, high, weight = (np.array(side) for side in zip(*elements, strict=True))
+    weights = np.zeros((len(drawn), len(elements)))
+    weights[part.astype(np.int64), np.arange(len(elements))] = weight
+    drawn = drawn & (weights.sum(axis=1) > 0)
+    return SharedColumnParts(
+        column,
+        drawn,
+        weights,
+        value.astype(np.int64),
+        low.astype(float),
+        high.astype(float),
+        rounding,
+    )
+
+
+def _ends(
+    numbers: Floats,
+    codes: NDArray[np.int32],
+    held: int,
+    k: int,
+    owner: NDArray[np.int32] | None,
+) -> tuple[Floats, Floats]:
+    """The values (k-th and 2k-th from the end, by people) between which the tails end."""
+    present = codes < held
+    rows = numbers[codes[present]]
+    if owner is None:
+        least = most = np.sort(rows)
+    else:
+        people = int(owner.max(initial=-1)) + 1
+        least, most = np.full(people, np.inf), np.full(people, -np.inf)
+        np.minimum.at(least, owner[present], rows)
+        np.maximum.at(most, owner[present], rows)
+        least, most = np.sort(least[np.isfinite(least)]), np.sort(most[np.isfinite(most)])
+    n = len(least)
+    near, far = min(k, n) - 1, min(2 * k, n) - 1
+    return np.array([least[near], least[far]]), np.array([most[n - 1 - far], most[n - 1 - near]])
+
+
+def _spans(
+    x: Floats,
+    owner: NDArray[np.int32] | None,
+    k: int,
+    limits: Floats,
+    ends: tuple[Floats, Floats],
+) -> list[tuple[float, float, float]]:
+    """(low, high, rows) of the spans of one part; none where fewer than k people are left in it."""
+    people = len(x) if owner is None else len(np.unique(owner))
+    if people < k or not len(x):
+        return []
+    order = np.argsort(x, kind="stable")
+    ranked = x[order]
+    own = None if owner is None else owner[order]
+    count = max(1, min(_SPANS, people // k))
+    while True:
+        place = (np.arange(len(x)) * count // len(x)).astype(np.int32)
+        if people_in(place, own, count).min() >= k or count == 1:
+            break
+        count = max(1, count // 2)
+    at = np.searchsorted(place, np.arange(1, count))
+    half = max(1, k // 2)
+    cuts = [shortest(ranked[max(0, a - half)], ranked[min(len(x) - 1, a + half - 1)],
+                     (ranked[a - 1] + ranked[a]) / 2, more=1) for a in at]  # fmt: skip
+    (low_k, low_2k), (high_2k, high_k) = ends
+    low, high = max(limits[0], ranked[0], low_k), min(limits[1], ranked[-1], high_k)
+    low, high = min(low, high_k), max(high, low_k)
+    if high == high_k:
+        high = shortest(max(high_2k, low), high_k, high_k)
+    else:
+        high = shortest(max(ranked[max(0, len(x) - k)], low_k), high, high, more=1)
+    if low == low_k:
+        low = shortest(low_k, min(low_2k, high), low_k)
+    else:
+        low = shortest(low, min(ranked[min(k, len(x)) - 1], high), low, more=1)
+    inner = np.clip(cuts, low, max(low, high))
+    bounds = np.concatenate([[low], inner, [max(low, high)]])
+    rows = np.bincount(place, minlength=count)
+    return [(float(bounds[i]), float(bounds[i + 1]), float(rows[i])) for i in range(count)]
+
+
+def _rounding(x: Floats, k: int, kind: pa.DataType) -> Rounding:
+    """How finely the numbers are written, by what at least k rows do."""
+    if not len(x):
+        return Rounding((), ())
+    if pa.types.is_temporal(kind):
+        ladder, places = _clock(kind), 0
+    else:
+        fitting = [p for p in range(_DECIMALS) if (np.round(x, p) != x).sum() < k]
+        if not fitting:
+            return Rounding((), ())
+        places = fitting[0]
+        unit = 10.0**-places
+        ladder = [unit * m for e in range(_STEPS // 2) for m in (10.0**e, 5 * 10.0**e)]
+    steps = [s for s in ladder if s <= max(float(np.abs(x).max()), ladder[0])]
+    share = np.array([np.mean(np.abs(x / s - np.round(x / s)) < 1e-6) for s in steps])
+    chance = np.array([[min(1.0, a / b) for a in steps] for b in steps])
+    weight = np.linalg.solve(chance, share)
+    weight = np.where((weight > 0.01) & (weight * len(x) >= k), weight, 0.0)
+    weight[0] = max(1.0 - weight[1:].sum(), 0.0)
+    weight /= weight.sum()
+    return Rounding(tuple(steps), tuple(weight), places)
+
+
+def _clock(kind: pa.DataType) -> list[float]:
+    """The steps in which times are rounded, in the units they are stored in."""
+    if pa.types.is_date32(kind):
+        return [1.0]
+    unit = "ms" if pa.types.is_date64(kind) else str(getattr(kind, "unit", "s"))
+    second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[unit]
+    fine = [1.0] if second > 1 and not pa.types.is_date64(kind) else []
+    steps = [86_400.0] if pa.types.is_date64(kind) else [float(s) for s in _CLOCK]
+    return [*fine, *(s * second for s in steps)]
+
+
+def _typed(numbers: Floats, kind: pa.DataType) -> pa.Array:
+    """Numbers as values of a type; whole ones where the type is."""
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return pa.array(numbers).cast(kind, safe=False)
+    whole = np.rint(numbers)
+    if pa.types.is_uint64(kind):
+        return pa.array(whole.astype(np.uint64))
+    found = pa.array(whole.astype(np.int64))
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        found = found.cast(pa.int32())
+    return found.cast(kind)

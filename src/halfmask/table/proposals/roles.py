@@ -1,0 +1,263 @@
+"""What a column is to people who look for somebody: roles, from values and names, with reasons."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.table.proposals import vocabulary as words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from halfmask.table.proposals.shapes import Facts
+
+_ENOUGH_ROWS = 20
+_NEARLY_ALL = 0.95
+_DENSE = 3  # numbers of people leave few gaps; amounts many
+_LONG_NUMBER = 6
+_CONTENTS = {
+    "e-mail addresses": r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
+    "numbers of telephones": r"^(\+|00)[0-9][0-9 ()/.-]{6,}$",
+    "account numbers (IBAN)": r"^[A-Z]{2}[0-9]{2}[A-Z0-9 ]{11,}$",
+    "social security numbers": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
+    "addresses of machines": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$",
+    "universal identifiers": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+    "web addresses": r"^https?://",
+}
+_POLICY = re.compile(
+    r"^(?:policy_|personal_|own_|min_|max_)?(k|l|t|epsilon|eps)"
+    r"(?:_?i|_policy|_demand|_own|_min|_max)?$",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFound:
+    """The role proposed for a column.
+
+    Attributes:
+        role: identifier, quasi, sensitive, other or drop; or policy.
+        reason: why, in few words that many columns may share.
+        details: what else was seen of this column.
+    """
+
+    role: str
+    reason: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The columns that say how rows belong together and whom they stand for.
+
+    Attributes:
+        person: whose row this is, where people have several.
+        household: which rows belong to one household.
+        weight: how many people of the population a row stands for.
+        roles: the roles of these and of strata and clusters.
+    """
+
+    person: str | None
+    household: str | None
+    weight: str | None
+    roles: Mapping[str, RoleFound]
+
+
+def design_of(facts: Sequence[Facts]) -> Design:
+    """Find the columns of a survey's design, and whose rows these are."""
+    roles: dict[str, RoleFound] = {}
+    household = next((f for f in facts if is_household(f)), None)
+    if household is not None:
+        said = f"{household.distinct:,} households in {household.rows:,} rows"
+        roles[household.name] = RoleFound("identifier", "numbers households; never leaves", said)
+    person = next((f for f in facts if f is not household and is_person(f)), None)
+    if person is not None:
+        said = f"{person.distinct:,} people in {person.rows:,} rows"
+        roles[person.name] = RoleFound("identifier", "says whose row this is; never leaves", said)
+    bodies = any(words.names(words.BODIES, f.words) for f in facts)
+    weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies)]
+    for one in weights:
+        said = "exact weights can tell people apart: declare it other if readers need it"
+        roles[one.name] = RoleFound("drop", "sampling weight: for risks, does not leave", said)
+    for one in facts:
+        if one.name in roles:
+            continue
+        found = _design_role(one)
+        if found is not None:
+            roles[one.name] = found
+    return Design(
+        None if person is None else person.name,
+        None if household is None else household.name,
+        next((one.name for one in weights if _counts_people(one, person)), None),
+        roles,
+    )
+
+
+def _counts_people(weight: Facts, person: Facts | None) -> bool:
+    """Whether weights say how many people somebody stands for, one weight each."""
+    numbers = weight.values.cast(pa.float64(), safe=False)
+    if weight.missing or not pc.all(pc.is_finite(numbers)).as_py() or pc.min(numbers).as_py() < 1:
+        return False
+    if person is None:
+        return True
+    pairs = person.codes.astype(np.int64) * weight.size + weight.codes
+    return len(np.unique(pairs)) == person.distinct
+
+
+def _design_role(facts: Facts) -> RoleFound | None:
+    for what, listed in (("stratum", words.STRATA), ("cluster", words.CLUSTERS)):
+        if words.names(listed, facts.words) and facts.distinct < facts.rows:
+            said = "it often tells the place: declare it other if readers need it"
+            return RoleFound("drop", f"{what} of a survey's design: does not leave", said)
+    return None
+
+
+def policy_of(facts: Facts) -> str | None:
+    """The demand (k, l, t or epsilon) that a column seems to hold; empty where none is stated."""
+    found = _POLICY.match(facts.name)
+    if not found or found[0].lower() == "t":  # a treatment, a time, a temperature
+        return None
+    demand = "epsilon" if found[1].lower() == "eps" else found[1].lower()
+    if not facts.distinct:
+        return demand if facts.rows else None
+    if not facts.is_number:
+        return None
+    ends = pc.min_max(facts.values.cast(pa.float64()))
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if demand in ("k", "l"):
+        whole = facts.values.cast(pa.float64())
+        return demand if low >= 1 and pc.all(pc.equal(whole, pc.floor(whole))).as_py() else None
+    if demand == "t":
+        return demand if low >= 0 and high <= 1 else None
+    return demand if low > 0 else None
+
+
+def is_person(facts: Facts) -> bool:
+    """Whether a column seems to say whose row this is, with several rows for some people."""
+    return (
+        (facts.is_text or facts.is_integer)
+        and words.names(words.PEOPLE, facts.words)
+        and not words.names(words.AMOUNTS, facts.words)
+        and facts.missing == 0
+        and facts.rows * 0.1 <= facts.distinct < facts.rows
+        and facts.distinct > 1
+    )
+
+
+def is_household(facts: Facts) -> bool:
+    """Whether a column seems to number households: most of its values have several rows."""
+    return (
+        (facts.is_text or facts.is_integer)
+        and words.names(words.HOUSEHOLDS, facts.words)
+        and not words.names(words.AMOUNTS, facts.words)
+        and facts.missing == 0
+        and max(2, facts.rows * 0.02) <= facts.distinct < facts.rows
+    )
+
+
+def is_weight(facts: Facts, *, bodies: bool) -> bool:
+    """Whether a column seems to say for how many people a row stands, not how heavy they are."""
+    if not facts.is_number or facts.distinct < 2:
+        return False
+    ends: Any = pc.min_max(facts.values.cast(pa.float64(), safe=False))
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if low < 0:
+        return False
+    if words.names(words.WEIGHTS, facts.words):
+        return True
+    if not words.names(words.BODY_OR_SURVEY_WEIGHTS, facts.words):
+        return False
+    if words.names(words.SURVEYS, facts.words):
+        return True
+    if bodies:
+        return False
+    mean = pc.mean(facts.values.cast(pa.float64(), safe=False)).as_py()
+    return high > 1000 or (high <= 20 and 0.2 <= mean <= 5 and not facts.is_integer)
+
+
+def role_of(facts: Facts) -> RoleFound:
+    """The role of a column that is neither a policy nor part of the design, and the reason."""
+    for rule in (_named_identifier, _sensitive, _content, _unique):
+        found = rule(facts)
+        if found is not None:
+            return found
+    return _known_to_others(facts)
+
+
+def _named_identifier(facts: Facts) -> RoleFound | None:
+    said = facts.words
+    if facts.distinct <= 2 or words.names(words.AMOUNTS, said):
+        return None  # a yes or no, an amount or a kind is nobody's name
+    named = (
+        words.names(words.IDENTIFIERS, said)
+        or said == ("name",)
+        or any(pair in words.IDENTIFIER_PAIRS for pair in pairwise(said))
+    )
+    if named and (facts.is_text or (facts.is_integer and facts.distinct >= 0.5 * facts.held)):
+        return RoleFound("identifier", "its name says that it identifies a person", _share(facts))
+    numbered = facts.is_text or facts.is_integer
+    if numbered and words.names(words.PEOPLE, said) and facts.distinct >= 0.5 * facts.held:
+        return RoleFound("identifier", "its name says that it numbers people", _share(facts))
+    return None
+
+
+def _sensitive(facts: Facts) -> RoleFound | None:
+    kind, more = words.special_category(facts.words), ""
+    if kind is None and facts.label:
+        kind, more = words.special_category(words.words_of(facts.label)), "by its label"
+    if kind is None or (kind == "performance" and more):
+        return None
+    if kind == "ethnicity":
+        more = "if others can see it, quasi protects more from being recognized"
+    reason = f"{kind}: people keep it to themselves"
+    return RoleFound("sensitive", reason, more)
+
+
+def _content(facts: Facts) -> RoleFound | None:
+    if not facts.is_text or facts.distinct <= 2:
+        return None
+    texts = facts.values.cast(pa.string())
+    for what, pattern in _CONTENTS.items():
+        like = pc.sum(pc.match_substring_regex(texts, pattern)).as_py() or 0
+        if like >= 0.9 * facts.distinct:
+            return RoleFound("identifier", f"its values are {what}", _share(facts))
+    return None
+
+
+def _unique(facts: Facts) -> RoleFound | None:
+    many = facts.held >= _ENOUGH_ROWS and facts.distinct >= _NEARLY_ALL * facts.held
+    if not many or words.names(words.PLACES, facts.words):
+        return None
+    if not facts.is_text and not (facts.is_integer and _are_numbers_of_people(facts)):
+        return None
+    every = "every" if facts.distinct == facts.held else "nearly every"
+    return RoleFound("identifier", f"{every} row has another value", _share(facts))
+
+
+def _are_numbers_of_people(facts: Facts) -> bool:
+    """Whether whole numbers that differ in all rows count or number rows; amounts leave gaps."""
+    ends: Any = pc.min_max(facts.values)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    lengths = facts.lengths
+    alike = lengths[0] == lengths[1] >= _LONG_NUMBER
+    return low >= 0 and (high - low < _DENSE * facts.distinct or alike)
+
+
+def _known_to_others(facts: Facts) -> RoleFound:
+    if facts.distinct == 0:
+        return RoleFound("drop", "it holds nothing but missing values")
+    alone = ""
+    if facts.single:
+        alone = f"alone it singles out {facts.single:,} of {facts.rows:,} rows"
+    return RoleFound("quasi", "others may know it", alone)
+
+
+def _share(facts: Facts) -> str:
+    return f"{facts.distinct:,} distinct values in {facts.held:,} rows"

@@ -1,0 +1,140 @@
+"""Words by which people name columns, in several languages, and what each says of the column.
+
+``word`` is a whole word of the name, ``stem*`` its beginning, ``*stem*`` any part of it. Names are
+read in lower case and without accents (``Größe`` is ``grosse``); a name's words are told apart by
+capitals, digits and signs. English, German, French, Spanish, Italian, Dutch.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SPLIT = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+
+SPECIAL: dict[str, str] = {
+    "health": """
+        *disease* illness* sick sickness *diagnos* *symptom* icd icd9 icd10 *medicat* *medicin*
+        medical *treatment* *therap* surger* surgical hiv aids *cancer* tumor* tumour* *pregnan*
+        disab* *allerg* asthma* *diabet* *hypertens* stroke condition health* *cholesterol* glucose
+        *bloodpressure* *vaccin* handicap* *krankheit* *erkrank* *befund* *behinder* *schwanger*
+        *medikament* *arznei* *behandlung* impf* *impfung* *todesursache* *pflegegrad* *blutdruck*
+        *gesundheit* maladie* pathologi* sante grossesse* enceinte *traitement* ordonnance* vih sida
+        *enfermedad* salud embaraz* discapacid* *tratamient* alergi* sintoma* malatti* salute
+        gravidanz* disabil* invalid* trattament* farmac* sintom* *ziekte* gezondheid* zwanger*
+        gehandicapt* *medicijn* aandoening* klacht* behandeling* genetic* genotyp* gene genom* dna
+        biometr* fingerprint* mcq diq bpq hsq rxd lbx""",
+    "drugs": """
+        drug drugs *alcohol* *alkohol* cocain* kokain* cannabis marijuana marihuana heroin* opioid*
+        smok* tobacco *tabak* tabac* tabaco *raucher* droge* drogue* droga* sucht* addict* *alcol*
+        verdovend* roken roker fumeur* fumador* fumat* narcotic* substance* duq alq smq""",
+    "mental health": """
+        mental* psych* *depress* anxiet* *suicid* *suizid* burnout schizo* bipolar* angst* ansiedad
+        ansia zelfmoord* psiqu* psich* phq gad dpq""",
+    "sexuality": """
+        sexual* *sexuell* *sexualit* homosex* *heterosex* bisex* lgbt* gay lesb* transgend*
+        orientation orientierung seksu* sessual* contracept* abortion* avortement aborto abtreibung
+        verhutung* sxq""",
+    "religion": """
+        relig* church faith *konfession* glaube* *kirch* bekenntnis confession* eglise culte
+        croyance* iglesia creencia* chiesa fede godsdienst* geloof* kerk denominat* muslim jewish
+        christian""",
+    "politics": """
+        politi* *partei* party parti partido partito partij* vote voted votes voter voting ballot*
+        wahlverhalten *gewahlt* wahlabsicht* voto votaci* votazione* suffrag* stemgedrag ideolog*
+        militan*""",
+    "union": "union unions tradeunion* *gewerkschaft* syndic* sindica* vakbond* betriebsrat*",
+    "ethnicity": """
+        ethni* race racial* rasse *hautfarbe* migrationshintergrund* raza etni* razza afkomst
+        herkomst tribe caste indigen* hispanic* skincolor skincolour ridreth""",
+    "crime": """
+        crime* criminal* offence* offense* convict* arrest* prison* jail* felon* police *straftat*
+        vorstraf* kriminal* delikt* verurteil* polizei* delit delits condamn* penal delito* condena*
+        carcel reato reati condann* carcere misdrijf* strafblad veroordel* recidiv* delinquen*""",
+    "money": """
+        *income* inc hinc* *salary* *salaries* wage wages earning* *debt debts credit credits
+        creditscore balance wealth networth asset assets loan loans mortgage* poverty *einkommen*
+        *gehalt *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld* *vermogen* *kredit*
+        revenu revenus *salaire* dette* patrimoine* ingreso* *salario* sueldo* deuda* renta reddit*
+        stipend* debit* patrimonio* *inkomen* *salaris* loon indfmpir indhhin*""",
+    "performance": "score scores grade grades gpa result results note noten zeugnis* voto",
+}
+
+IDENTIFIERS = """
+    email emails mail courriel correo phone telephone *telefon* telefoon mobile handy* fax ssn nss
+    nir dni nif bsn *passport* passeport pasaporte paspoort *ausweis* iban surname firstname
+    lastname fullname username login nickname forename vorname* *nachname* familienname
+    geburtsname prenom prenoms nom nombre nombres apellido* cognome voornaam achternaam naam
+    address adresse anschrift direccion indirizzo adres street *strasse* rue calle straat ip mac
+    imei url vin plate kennzeichen uuid guid steuernummer *sozialversicherung* *versichertennummer*
+    *patientennummer* *kundennummer* *personalnummer* matrikel* codicefiscale mrn"""
+IDENTIFIER_PAIRS = {
+    ("first", "name"), ("last", "name"), ("full", "name"), ("family", "name"), ("given", "name"),
+    ("user", "name"), ("patient", "name"), ("person", "name"), ("social", "security"),
+    ("medical", "record"), ("account", "number"), ("codice", "fiscale"), ("patienten", "nr"),
+    ("patient", "nr"), ("kunden", "nr"), ("personal", "nr"),
+}  # fmt: skip
+PEOPLE = """
+    id ids person* patient* customer* client* member* user* pid uid subject respondent*
+    participant* proband* *kunde* mitglied* klient* befragt* teilnehmer* individu* encuestado*
+    paziente* paciente* deelnemer* rb030 pb030 seqn idauniq pidp"""
+AMOUNTS = """
+    amount bill cost costs price fee count number has is known any size type year years income
+    betrag* kosten preis anzahl montant cout prix importe precio importo prezzo bedrag aantal
+    ja nein yes no status group gruppe class score"""
+HOUSEHOLDS = """
+    hid hhid household* hh haushalt* menage* hogar* familia famid family huishoud* hhidn hhnr
+    famiglia nucleo db030 hb030 rx030 px030"""
+WEIGHTS = """
+    fnlwgt pspw* dweight anweight pweight* wgtp pwgtp perwt hhwt finalwt *sampleweight*
+    *samplingweight* *surveyweight*
+    *designweight* hochrechnung* gewichtung* ponder* wtint* wtmec* wtsaf* wtdr* db090 rb050 rb060
+    pb040 pb060"""
+BODY_OR_SURVEY_WEIGHTS = "weight weights wgt wt wght gewicht poids peso gewichten"
+SURVEYS = "sample sampling survey design final person household population expansion base"
+BODIES = "height *grosse* taille altura altezza lengte bmi bmxht stature body birth geburts"
+STRATA = "stratum strata sdmvstra schichtung* strate strates estrato* strato strati db050"
+CLUSTERS = "psu sdmvpsu cluster clusters clusterid klumpen* grappe conglomerado* db060 db062"
+PLACES = "zip zipcode postal postcode plz cap cp insee fips postleitzahl* codepostal postcodes"
+
+
+def folded(name: str) -> str:
+    """The name without accents: what others write without them matches too."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+@cache
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name: ``patientID`` is patient, id."""
+    return tuple(word.lower() for word in _SPLIT.findall(folded(name)))
+
+
+@cache
+def _pattern(listed: str) -> re.Pattern[str]:
+    """The words of a list as one expression over a whole word."""
+    parts = []
+    for word in listed.split():
+        stem = re.escape(word.strip("*"))
+        before = "[a-z]*" if word.startswith("*") else ""
+        after = "[a-z0-9]*" if word.endswith("*") else ""
+        parts.append(before + stem + after)
+    return re.compile("|".join(parts))
+
+
+def names(listed: str, words: Iterable[str]) -> bool:
+    """Whether one of ``words``, or two that stand together, are in a list."""
+    said = list(words)
+    said += [first + second for first, second in pairwise(said)]
+    return any(_pattern(listed).fullmatch(word) for word in said)
+
+
+def special_category(words: tuple[str, ...]) -> str | None:
+    """The special category of personal data that a name speaks of."""
+    return next((kind for kind, listed in SPECIAL.items() if names(listed, words)), None)

@@ -1,0 +1,167 @@
+"""The same figure has the same name and the same number, whichever verb tells it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Each figure that several verbs tell, and where it is counted by hand.
+SHARED = ("smallest", "highest_risk", "mean_risk")
+
+
+def people() -> hm.Table:
+    """Sixty people who differ enough that divisions and levels give other classes."""
+    draw = np.random.default_rng(5)
+    rows = pa.table(
+        {
+            "id": [f"P{i}" for i in range(60)],
+            "age": draw.integers(20, 80, 60),
+            "town": draw.choice(["a", "b", "c", "d"], 60),
+            "ill": draw.choice(["flu", "gout", "cold"], 60),
+            "k_i": draw.choice([2, 3, 6], 60),
+        }
+    )
+    schema = {
+        "table": {"person": "id"},
+        "policy": {"k": "k_i"},
+        "columns": {
+            "id": "identifier",
+            "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+            "town": "quasi",
+            "ill": "sensitive",
+        },
+    }
+    return hm.read(rows, schema=schema)
+
+
+WAYS: dict[str, Any] = {
+    "levels": {"models": (hm.KAnonymity(3),), "method": "optimal", "suppression": 0.1,
+               "demands": "ignore"},
+    "local": {"models": (hm.KAnonymity(3),), "method": "local", "demands": "ignore"},
+    "mondrian": {"models": (hm.KAnonymity(3),), "method": "mondrian", "demands": "ignore"},
+    "personal": {"models": (), "method": "personal"},
+}  # fmt: skip
+
+
+def released(way: str) -> tuple[hm.Table, hm.Release]:
+    table, how = people(), dict(WAYS[way])
+    return table, hm.anonymize(table, *how.pop("models"), **how)
+
+
+def counted(release: hm.Release) -> dict[str, float]:
+    """By hand: rows with the same published quasi-identifiers."""
+    rows = release.to_arrow().select(["age", "town"]).to_pylist()
+    sizes: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        key = tuple(row.values())
+        sizes[key] = sizes.get(key, 0) + 1
+    least = min(sizes.values())
+    return {"smallest": least, "highest_risk": 1 / least, "mean_risk": len(sizes) / len(rows)}
+
+
+def told(found: Any) -> Iterator[tuple[str, float]]:
+    """Every shared figure in a document, at any depth but those of the original."""
+    if isinstance(found, dict):
+        for name, value in found.items():
+            if name in SHARED:
+                yield name, value
+            elif name not in ("before", "classes"):
+                yield from told(value)
+    elif isinstance(found, list):
+        for one in found:
+            yield from told(one)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_verbs_agree_on_a_release_and_on_its_file(way: str, tmp_path: Path) -> None:
+    table, release = released(way)
+    wanted = counted(release)
+    seen = {"release": release.to_dict()}
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / f"{way}-{suffix}.{suffix}"
+        release.write(path)
+        seen[f"assess {suffix}"] = hm.assess(str(path)).to_dict()
+        seen[f"check {suffix}"] = [one.to_dict() for one in hm.check(str(path))]
+    seen["compare rows"] = hm.compare(table, str(path), learn=False, attacks=5).to_dict()
+    seen["compare release"] = hm.compare(table, release, learn=False, attacks=5).to_dict()
+    for verb, document in seen.items():
+        figures = list(told(json.loads(json.dumps(document))))
+        assert figures, verb
+        for name, value in figures:
+            assert value == pytest.approx(wanted[name]), (verb, name)
+
+
+def test_lines_for_people_carry_these_names() -> None:
+    table, release = released("mondrian")
+    found = hm.compare(table, release, learn=False, attacks=5)
+    lines = {one.name: one.after.value for one in found.findings if one.after is not None}
+    wanted = counted(release)
+    for name, key in ((SMALLEST, "smallest"), (HIGHEST, "highest_risk"), (MEAN, "mean_risk")):
+        assert lines[name] == pytest.approx(wanted[key])
+    page = hm.assess(table)
+    assert (page.smallest, page.highest_risk) == (1, 1.0)
+
+
+def test_people_with_several_rows_are_counted_by_the_door() -> None:
+    """Two people of three rows each stand in one class of six rows: the risk is a half."""
+    rows = pa.table({"who": list("aaabbb"), "town": ["x"] * 6, "ill": list("uvwuvw")})
+    schema = {"table": {"person": "who"}, "columns": {"town": "quasi", "ill": "sensitive"}}
+    table = hm.read(rows, schema=schema)
+    release = hm.anonymize(table, hm.KAnonymity(2), method="optimal")
+    assert release.to_dict()["risk"] == {
+        "smallest": 2, "highest_risk": 0.5, "mean_risk": 0.5,
+    }  # fmt: skip
+    assert hm.compare(table, release, learn=False, attacks=5).highest_risk == 0.5
+
+
+def test_means_deviations_and_quantiles_before_and_after() -> None:
+    rows = {"age": [20, 30, 40, 50], "pay": [1.0, 2.0, None, 5.0], "w": [1, 1, 1, 5]}
+    schema = {"age": "quasi", "pay": "sensitive", "w": "other"}
+    table = hm.read(pa.table(rows), schema=schema)
+    half = hm.read(pa.table({"age": ["20-30"] * 2 + ["40-50"] * 2, "pay": [1.0, 2.0, None, 5.0],
+                             "w": [1, 1, 1, 5]}))  # fmt: skip
+    found = hm.compare(table, half, learn=False, attacks=5).summaries
+    age, pay = (next(c for c in found.columns if c.name == name) for name in ("age", "pay"))
+    assert (age.before.mean, age.after.mean) == (35, 35)
+    assert age.before.deviation == pytest.approx(np.std([20, 30, 40, 50]))
+    assert (age.before.median, age.before.q90) == (30, 50)
+    assert pay.before.mean == pay.after.mean == pytest.approx(8 / 3)  # nobody's missing pay counts
+    link = next(c for c in found.correlations if set(c.columns) == {"age", "pay"})
+    assert link.before == pytest.approx(np.corrcoef([20, 30, 50], [1, 2, 5])[0, 1])
+    assert link.after == pytest.approx(np.corrcoef([25, 25, 45], [1, 2, 5])[0, 1])
+
+
+def test_who_was_left_out_is_told_by_group() -> None:
+    """Half of the twenty veterans and one other of eighty are left out."""
+    served = ["yes"] * 20 + ["no"] * 80
+    table = hm.read(
+        pa.table({"served": served, "ill": ["flu", "gout"] * 50}),
+        schema={"served": "quasi", "ill": "sensitive"},
+    )
+    keep = [*range(10), *range(20, 99)]
+    rows = hm.read(pa.table({"served": [served[i] for i in keep],
+                             "ill": [("flu", "gout")[i % 2] for i in keep]}))  # fmt: skip
+    found = hm.compare(table, rows, learn=False, attacks=5).left_out
+    assert found.share == pytest.approx(11 / 100)
+    first = found.most()[0]
+    assert (first.column, first.group, first.before, first.after) == ("served", "yes", 20, 10)
+    assert first.share == 0.5
+    assert found.untold == ()
+
+
+def test_labels_that_overlap_tell_nothing_of_who_was_left_out() -> None:
+    table = hm.read({"age": [*range(20, 40)]}, schema={"age": "quasi"})
+    rows = hm.read({"age": ["20-30"] * 9 + ["25-39"] * 9})
+    found = hm.compare(table, rows, learn=False, attacks=5).left_out
+    assert (found.groups, found.untold) == ((), ("age",))

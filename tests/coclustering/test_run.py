@@ -1,0 +1,128 @@
+"""``cocluster`` as a verb: direct grids, rows x parts, trees for ARX, and what parts hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.coclustering.independence import dependent_columns
+from halfmask.coclustering.run import cell_information
+from halfmask.errors import HierarchyError, ParameterError, SchemaError
+
+IRIS = Path(__file__).parent / "iris.csv"
+COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
+
+
+def test_five_columns_of_iris_cost_what_khiops_prints(iris):
+    found = hm.cocluster(iris, COLUMNS, criterion="khiops11")
+    assert found.grid.cost == pytest.approx(2351.657024, abs=1e-6)
+    assert found.grid.parts == (2, 1, 3, 3, 3)
+    assert found.to_dict()["rounds"] == 1
+
+
+def test_parts_composition_and_interest(iris):
+    found = hm.cocluster(iris, ["petal_length", "species"], parts={"species": 2})
+    assert found.grid.parts == (2, 2)
+    assert 0 < found.information < 1
+    sides = found.to_dict()["variables"]
+    setosa = next(p for p in sides[1]["composition"] if p["values"] == 1)
+    assert setosa["typical"] == [{"value": "setosa", "share": 1.0}]
+    assert sum(p["interest"] for p in sides[0]["composition"]) == pytest.approx(1)
+    assert sides[0]["composition"][0]["to"] == 1.9
+    # Two halves of 50 and 100 that never meet: the mutual information is their entropy.
+    entropy = -(1 / 3) * np.log(1 / 3) - (2 / 3) * np.log(2 / 3)
+    assert cell_information(found.grid).sum() == pytest.approx(entropy)
+
+
+def test_rows_against_parts_is_the_default_and_two_of_more(iris):
+    whole = hm.cocluster(iris, bins=3)
+    assert [v.name for v in whole.grid.variables] == ["row", "part"]
+    again = hm.cocluster(iris, COLUMNS, dimensions=2, bins=3)
+    assert again.grid.cost == whole.grid.cost
+    assert set(whole.trees()) == set(COLUMNS)
+    assert hm.cocluster(iris, bins=3, smallest={"row": 50}).grid.sizes(0).min() == 50
+
+
+def test_hierarchies_are_written_as_arx_reads_them(iris, tmp_path):
+    found = hm.cocluster(iris, ["petal_length", "species"])
+    paths = found.write_hierarchies(tmp_path / "trees")
+    assert len(paths) == 2
+    lines = (tmp_path / "trees" / "species.csv").read_text(encoding="utf-8").splitlines()
+    assert lines == [
+        "setosa;setosa;*",
+        "versicolor;versicolor | virginica;*",
+        "virginica;versicolor | virginica;*",
+    ]
+    schema = {"species": {"role": "quasi", "hierarchy": {"csv": paths[1]}}}
+    assert hm.read(iris.arrow.select(["species"]), {"columns": schema}).hierarchy("species").height
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"dimensions": 3}, ParameterError),
+        ({"parts": 0}, ParameterError),
+        ({"sizes": 3}, ParameterError),
+        ({"variables": ["species"]}, ParameterError),
+        ({"variables": ["species", "colour"]}, SchemaError),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_is_refused(iris, given, kind):
+    with pytest.raises(hm.HalfmaskError) as caught:
+        hm.cocluster(iris, **{"variables": COLUMNS, **given})
+    assert isinstance(caught.value, kind) or kind is SchemaError
+
+
+def test_the_command_line_says_the_same(tmp_path):
+    from click.testing import CliRunner
+
+    from halfmask.cli.publish import cocluster_command
+
+    asked = [
+        str(IRIS), "--variables", "petal_length,species", "--parts", "species=2",
+        "--hierarchies", str(tmp_path / "trees"), "--json",
+    ]  # fmt: skip
+    found = CliRunner().invoke(cocluster_command, asked)
+    document = json.loads(found.stdout)
+    assert [v["parts"] for v in document["variables"]] == [2, 2]
+    assert (tmp_path / "trees" / "petal_length.csv").exists()
+
+
+def zipf(seed, rows=2000):
+    random = np.random.default_rng(seed)
+    draws = {name: np.minimum(random.zipf(1.5, rows), 30) for name in "abc"}
+    return {name: [f"{name}{v}" for v in column] for name, column in draws.items()}
+
+
+def test_skewed_independent_columns_give_no_trees():
+    auto = {"columns": {n: {"role": "quasi", "hierarchy": "auto"} for n in "abc"}}
+    for seed in range(4):
+        table = hm.read(pa.table(zipf(seed)), auto)
+        with pytest.raises(HierarchyError, match="no structure"):
+            table.hierarchy("a")
+
+
+def test_a_column_beside_two_that_go_together_stays_flat():
+    rows = zipf(1)
+    rows["d"] = [value.replace("a", "d") for value in rows["a"]]
+    table = hm.read(
+        pa.table(rows), {"columns": {n: {"role": "quasi", "hierarchy": "auto"} for n in rows}}
+    )
+    assert table.hierarchy("c").height == 1
+    codes = {n: np.unique(v, return_inverse=True)[1].astype(np.int32) for n, v in rows.items()}
+    assert dependent_columns(codes) == {"a", "d"}
+
+
+def test_chance_is_seldom_taken_for_dependence():
+    found = 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        codes = {str(i): np.minimum(random.zipf(1.3, 300), 50).astype(np.int32) for i in range(3)}
+        found += bool(dependent_columns(codes))
+    assert found <= 1

@@ -1,0 +1,88 @@
+"""Kernels are compiled once, with what they call, and say so on a terminal alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halfmask.kernels import notice as notices
+from halfmask.kernels.compiler import ascend, kernel
+from halfmask.kernels.tree import ranked
+
+
+@kernel
+def step(x, by):
+    return x + by
+
+
+@kernel
+def walk(narrow, wide):
+    total, at = 0, -1
+    while at < 2:
+        at = step(at, 1)
+        total += step(narrow[at], wide[at]) + step(narrow[at], -1)
+    return total
+
+
+def test_a_part_has_one_version_for_all_widths_and_constants():
+    assert walk(np.arange(3, dtype=np.int32), np.arange(3)) == 6
+    assert walk(np.arange(3, dtype=np.int8), np.arange(3)) == 6
+    assert len(step.get_call_template.__self__.overloads) == 1
+
+
+def test_a_part_can_be_called_from_python_too():
+    assert step(2, 3) == 5
+    assert step(2, 0.5) == 2.5
+
+
+def test_a_kernel_fails_as_python_does():
+    @kernel
+    def divide(x, y):
+        return x // y
+
+    with pytest.raises(ZeroDivisionError):
+        divide(1, 0)
+
+
+@given(st.lists(st.integers(0, 5), max_size=40))
+def test_ascend_is_a_stable_order(values):
+    keys = np.array(values, np.uint64)
+    assert ascend(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=40), st.data())
+def test_ranked_is_what_stands_there_in_order(values, data):
+    rank = data.draw(st.integers(0, len(values) - 1))
+    assert ranked(np.array(values), len(values), rank) == sorted(values)[rank]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_notice_is_shown_on_a_terminal_and_cleared(monkeypatch):
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setattr(notices, "_AFTER", 0.0)
+    monkeypatch.setattr(notices, "_EVERY", 0.001)
+    with notices.notice(), notices.notice():
+        while "compiling, once: " not in out.getvalue():
+            time.sleep(0.001)
+    while not out.getvalue().endswith("\r\x1b[K"):
+        time.sleep(0.001)
+
+
+def test_nothing_is_said_elsewhere(monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setattr(notices, "_AFTER", 0.0)
+    with notices.notice():
+        time.sleep(0.01)
+    assert out.getvalue() == ""
