@@ -128,7 +128,7 @@ class TCloseness(Model):
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
     def _moved(self, classes: Classes) -> Ratio:
-        way = self._for(histogram(classes, self.column)).distance
+        way = self._for(counted(classes, self.column, self.missing)).distance
         assert way is not None  # noqa: S101 - it was just settled
         return distances(classes, self.column, way, self.missing)
 
@@ -168,7 +168,7 @@ class TCloseness(Model):
         live = occupied(classes)
         moved, full = self._moved(classes)
         return judge(
-            self._for(histogram(classes, self.column)),
+            self._for(counted(classes, self.column, self.missing)),
             classes,
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
