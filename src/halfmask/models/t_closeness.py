@@ -9,7 +9,15 @@ import numpy as np
 
 from halfmask.errors import SchemaError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import MISSING_NOTE, Missing, counted, occupied, pass_empty, reduce
+from halfmask.models.statistics import (
+    MISSING_NOTE,
+    Missing,
+    counted,
+    histogram,
+    occupied,
+    pass_empty,
+    reduce,
+)
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
     KernelDemand,
