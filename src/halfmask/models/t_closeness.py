@@ -13,7 +13,6 @@ from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,
     counted,
-    histogram,
     occupied,
     pass_empty,
     reduce,
