@@ -363,6 +363,30 @@ def test_the_door_of_a_cell_does_not_believe_what_chose_the_level(
     assert made.layout.level(entry.record) is None
 
 
+@pytest.mark.parametrize(
+    ("policy", "question", "permitted"),
+    [
+        (Policy(2, 2), "SELECT salary, COUNT(*) AS n FROM people GROUP BY salary {}", False),
+        (Policy(2, 2), "SELECT COUNT(*) AS n FROM people WHERE salary = 7 {} OF age", False),
+        (Policy(2, 2), "SELECT COUNT(*) AS n FROM people WHERE salary = 7 {} OF salary", True),
+        (Policy(2, 2), "SELECT age, MAX(salary) AS n FROM people GROUP BY age {}", True),
+        (Policy(2, 1, {"Age": (2, 2)}), "SELECT age, MAX(salary) FROM people GROUP BY 1 {}", False),
+        (Policy(2, 1, {"age": (2, 2)}), "SELECT city, MAX(age) FROM people GROUP BY city {}", True),
+        (Policy(2, 1), "SELECT salary, COUNT(*) AS n FROM people GROUP BY salary {}", True),
+        (
+            Policy(2, 2),
+            "SELECT MAX(x) AS n FROM (SELECT salary AS x FROM people) AS t {}",
+            True,
+        ),
+    ],
+)
+def test_the_last_look_knows_which_columns_are_counted(
+    policy: Policy, question: str, permitted: bool
+) -> None:
+    """Behind a key or a condition stands one value: no l holds for it."""
+    assert permits(policy, COMMONS, question.format("GUARANTEE k = 3, l = 2"), 0) is permitted
+
+
 # -- nothing that a row holds is seen
 
 FAILING = [
