@@ -40,6 +40,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     ),
     "query_overhead": (NOTHING, ["--rows", "500", "--repeat", "1"], {"TREES": (300, 100)}),
     "series_speed": (NOTHING, ["--people", "300", "--releases", "2"], {}),
+    "synthetic_values": (ADULT, ["--rows", "600", "--k", "5"], {}),
     "tabulate_speed": (NOTHING, ["--time-limit", "2"], {"SHAPE": (4, 4, 3), "FLAT": (4, 4)}),
     "thesis_coclustering": (ADULT, ["--k", "20", "--rounds", "1", "--recodings"], {}),
     "thesis_dp": (ADULT, ["--runs", "1"], {"EPSILONS": ("1",), "BLOCK_ROWS": (2.0,)}),
