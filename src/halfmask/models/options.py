@@ -213,8 +213,8 @@ def read_models(
         InputError: an entry is not written as it should be, or no model is named.
 
     Example:
-        >>> read_models({"k": 5, "l": ["disease=3:entropy"]})
-        [KAnonymity(k=5), LDiversity(l=3, column='disease', kind='entropy', c=None)]
+        >>> read_models({"k": 5, "t": ["disease=0.2:equal"]})
+        [KAnonymity(k=5), TCloseness(t=0.2, column='disease', distance='equal', missing='unknown')]
     """
     made = [model for found in _read(given, mark, population, several=False) for model in found]
     if not made and needed:
