@@ -142,6 +142,18 @@ def test_means_deviations_and_quantiles_before_and_after() -> None:
     assert link.after == pytest.approx(np.corrcoef([25, 25, 45], [1, 2, 5])[0, 1])
 
 
+def test_means_are_weighted_where_weights_are() -> None:
+    rows = {"age": [20, 40], "w": [1, 3]}
+    table = hm.read(pa.table(rows), schema={"age": "quasi", "w": "other"})
+    asked = hm.compare(table, hm.read(pa.table(rows)), learn=False, attacks=2, weights="w")
+    assert asked.summaries.weighted == "w"
+    assert [one.before.mean for one in asked.summaries.columns] == [35]
+    schema = {"table": {"weight": "w"}, "columns": {"age": "quasi", "w": "other"}}
+    declared = hm.read(pa.table(rows), schema=schema)
+    found = hm.compare(declared, hm.read(pa.table(rows)), learn=False, attacks=2).summaries
+    assert found == asked.summaries
+
+
 def test_who_was_left_out_is_told_by_group() -> None:
     """Half of the twenty veterans and one other of eighty are left out."""
     served = ["yes"] * 20 + ["no"] * 80

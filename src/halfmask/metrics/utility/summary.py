@@ -84,7 +84,13 @@ class Summaries(Result):
 
 
 def summaries(sides: Sides, weights: str | None = None) -> Summaries:
-    """Summarize the numeric columns of both tables, by ``weights`` if both hold that column."""
+    """Summarize the numeric columns of both tables, by ``weights`` or those that the schema names.
+
+    Weights of the schema count only where both tables hold them as numbers.
+    """
+    declared = sides.original.schema.weight
+    if weights is None and declared in sides.columns and _usable(sides, sides.columns[declared]):
+        weights = declared
     own, theirs = _weights(sides, weights)
     found, before, after = [], [], []
     for column in sides.columns.values():
