@@ -365,3 +365,19 @@ def test_the_loss_is_that_of_a_comparison_where_a_hierarchy_knows_more_values(me
     assert found.loss == pytest.approx(release.loss)
     lost = {column.name: column.loss for column in found.generalized}
     assert lost == pytest.approx({c.name: c.loss for c in release.columns})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_column_of_many_zeros_is_not_published_as_any(method):
+    random = np.random.default_rng(0)
+    rich = random.random(1500) < 0.12
+    gains = np.where(rich, random.integers(1000, 9000, 1500), 0)
+    rows = {
+        "gain": gains,
+        "pay": np.where(rich, "high", "low"),
+        "home": np.where(rich ^ (random.random(1500) < 0.1), "owned", "let"),
+    }
+    table = hm.read(pa.table(rows), dict.fromkeys(rows, "quasi"))
+    found = hm.anonymize(table, hm.KAnonymity(10), method=method).to_arrow()["gain"].to_pylist()
+    assert len(set(found)) > 1
+    assert found.count("<=0") > 1000

@@ -471,3 +471,19 @@ def test_what_evaluates_a_question_depends_on_no_row(monkeypatch: pytest.MonkeyP
     started.clear()
     contribution(made, {"people": COMMONS.tables["people"].arrow.empty_table()}, Policy(2))
     assert len(started) == counts[0]
+
+
+def test_people_are_told_only_where_ledgers_know_that_they_are_counted() -> None:
+    # Each cell answers a count once; a number of people beside an average would be another one.
+    town = town_of([DANA, *OTHERS])
+    everybody = town.ask("SELECT COUNT(*) AS n FROM people GUARANTEE k = 5")
+    assert everybody is not None
+    assert everybody[0].document["people"] == 1 + len(OTHERS)
+    without = town.ask(
+        "SELECT AVG(salary) AS x FROM people WHERE NOT (age = 93 AND salary > 4000) GUARANTEE k = 5"
+    )
+    assert without is not None
+    told = without[0].document
+    assert without[0].rows.num_rows == 1
+    assert [told[name] for name in ("people", "depth", "gap")] == [None, None, None]
+    assert set(told["withheld"].values()) == {None}

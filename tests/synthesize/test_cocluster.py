@@ -123,11 +123,12 @@ def test_a_report_is_json_or_a_page(release, tmp_path):
     assert "not_claimed" in (tmp_path / "iris.json").read_text(encoding="utf-8")
     release.report(tmp_path / "iris.html")
     page = (tmp_path / "iris.html").read_text(encoding="utf-8")
-    assert "Nothing formal" in page
+    assert "Nothing formal beyond that" in page
+    assert "every value that leaves is held by at least 8 people" in page
     assert "singling out" in page
     assert "k-anonymity of the rows" in page
     with pytest.raises(InputError, match="json"):
-        release.report(tmp_path / "iris.pdf")
+        release.report(tmp_path / "iris.docx")
     release.write(tmp_path / "iris.parquet")
     assert (tmp_path / "iris.parquet").exists()
 

@@ -161,7 +161,7 @@ def _audit(make_views, own: float, *, broken: bool) -> float:
             found.append(float((drawn["job"] == 1).sum()))
         return np.array(found)
 
-    return least_epsilon(run, 4000)
+    return least_epsilon(run, 900)
 
 
 def test_audit_of_a_cautious_person_in_a_synthetic_table(make_views) -> None:

@@ -133,6 +133,20 @@ def test_the_door_refuses_what_fewer_than_k_people_share(column, value):
         require_shared(table, bad, 30)
 
 
+@pytest.mark.parametrize(
+    ("label", "kind", "ends"),
+    [
+        ("]1,2.5]", pa.float64(), (1, 2.5)),
+        ("<=2000-01-02", pa.date32(), (-np.inf, 10958)),
+        (">00:01:00", pa.time32("s"), (60, np.inf)),
+        ("any", pa.int64(), (-np.inf, np.inf)),
+    ],
+    ids=str,
+)
+def test_the_door_reads_intervals(label, kind, ends):
+    assert interval_ends(label, kind) == ends
+
+
 def test_the_shortest_number_near_a_bound():
     assert shortest(0.866, 0.91, 0.87) == 0.9
     assert shortest(-130.0, -118.0, -119.0) == -120.0

@@ -227,6 +227,8 @@ def interval_ends(label: str, kind: pa.DataType) -> tuple[float, float]:
 def _end(text: str, kind: pa.DataType, otherwise: float) -> float:
     if not text:
         return otherwise
+    if pa.types.is_time(kind):  # Arrow reads a time of day as part of a day only
+        text, kind = f"1970-01-01 {text}", pa.timestamp(kind.unit)
     if pa.types.is_temporal(kind):
         return float(_as_floats(pa.array([text]).cast(kind))[0])
     return float(text)

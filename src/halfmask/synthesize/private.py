@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,7 +48,7 @@ from halfmask.dp.views import guarded_rows
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
-from halfmask.synthesize import dp_cocluster, marginals, privbayes
+from halfmask.synthesize import dp_cocluster, dpcocgen, marginals, privbayes
 from halfmask.synthesize.draw import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.dp.budget import Budget
     from halfmask.dp.views import NoisyViews
     from halfmask.release.release import PrivateRelease
 
@@ -109,8 +111,9 @@ def synthesize_privately(
 
     Args:
         table: the rows.
-        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``, or ``"auto"``
-            (the histogram where all columns together have few combinations, else marginals).
+        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``,
+            ``"dpcocgen"`` or ``"auto"`` (the histogram where all columns together have few
+            combinations, else marginals).
         settings: what is spent, and on what.
         options: what the method itself takes.
 
@@ -132,6 +135,9 @@ def synthesize_privately(
     _require_options(learn, options)
     people = _people(table, settings)
     require_modest(people.promise, insist=settings.insist)
+    ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
+    sizes = {name: len(domain) for name, domain in known.items()}
+    _rehearse(learn, NoViews(sizes, unit(people.promise)), ordered=ordered, **options)
     keeper = settings.accountant or Accountant(people.promise)
     allowance = keeper.allow(
         people.promise,
@@ -141,7 +147,6 @@ def synthesize_privately(
     )
     read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
     views = guarded_rows(read, known, allowance)
-    ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     model = learn(views, ordered=ordered, **options)
     about = round(model.rows / kept)
     codes = model.draw(rows or max(1, about), random)
@@ -149,7 +154,7 @@ def synthesize_privately(
     candidate = NoiseCandidate(
         arrow,
         allowance.receipt(),
-        {name: len(domain) for name, domain in known.items()},
+        sizes,
         chosen,
         {
             "method": method,
@@ -283,6 +288,40 @@ def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> N
             raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")
 
 
+class _FirstLook(Exception):  # noqa: N818 - no error: the rehearsal is over
+    """A method would look at the rows now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoViews:
+    """Views that show nothing: what a method refuses before its first look costs nothing."""
+
+    sizes: Mapping[str, int]
+    limit: Budget
+
+    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> NoViews:
+        """The same."""
+        del maps
+        return self
+
+    def within(self, limit: Budget) -> NoViews:
+        """The same."""
+        del limit
+        return self
+
+    def count(self, *_: object) -> Any:
+        """Stop."""
+        raise _FirstLook
+
+    heavy = worst = dependent = count
+
+
+def _rehearse(learn: Callable[..., Any], views: NoViews, **options: Any) -> None:
+    """Let a method refuse its options and columns before anything is spent."""
+    with suppress(_FirstLook):
+        learn(views, **options)
+
+
 def _method(method: str, domains: Mapping[str, Domain]) -> str:
     if method == "auto":
         cells = prod(len(domain) for domain in domains.values())
@@ -350,6 +389,7 @@ def of_counts(
 # random)``. A new one is one line here.
 PRIVATE: dict[str, Callable[..., Any]] = {
     "dp-cocluster": dp_cocluster.learn,
+    "dpcocgen": dpcocgen.learn,
     "histogram": learn_histogram,
     "marginals": marginals.learn,
     "privbayes": privbayes.learn,
