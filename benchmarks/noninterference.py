@@ -9,7 +9,7 @@ Then the same for one changed value of anybody, and for questions with noise.
 
 A comparison is one question whose answers in two worlds are held against each other; each question
 is asked in the world as it is and in ``CHANGES`` others. ``--seconds`` ends the run after so much
-processor time, and the counts say how far it came.
+processor time, as an interrupt does, and the counts say how far it came.
 """
 
 from __future__ import annotations
@@ -114,15 +114,20 @@ def _shown(suite: dict[str, Any]) -> dict[str, Any]:
 def run(count: int, seconds: float, workers: int, seed: int) -> Tally:
     """Ask about worlds on all cores until there are enough comparisons, or the time is over."""
     tally, seeds, running = Tally(count), numbers_from(seed), {}
-    with ProcessPoolExecutor(workers) as pool:
+    pool = ProcessPoolExecutor(workers)
+    try:
         while True:
             while len(running) < workers and tally.seconds < seconds and (name := tally.next()):
                 running[pool.submit(one_world, name, next(seeds))] = name
             if not running:
-                return tally
+                break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for one in done:
                 tally.add(running.pop(one), one.result())
+    except KeyboardInterrupt:
+        print("Interrupted: these are the counts so far.", file=sys.stderr)
+    pool.shutdown(wait=False, cancel_futures=True)
+    return tally
 
 
 def main() -> None:

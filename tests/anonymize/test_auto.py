@@ -15,7 +15,7 @@ from halfmask.errors import InfeasibleDemandsError, ParameterError
 from halfmask.kernels import labels as kernels
 
 JOBS = {"office": ["clerk", "boss"], "yard": ["smith", "mason", "guard"]}
-TRIED = ("optimal", "local", "mondrian", "personal", "mdav", "k-member")
+TRIED = ("optimal", "local", "personal")
 
 
 def people(rows: int = 120, **more: object) -> hm.Table:
@@ -39,12 +39,14 @@ def people(rows: int = 120, **more: object) -> hm.Table:
 def test_what_loses_least_is_released_and_all_that_was_tried_is_told():
     table = people()
     release = hm.anonymize(table, hm.KAnonymity(4))
-    assert tuple(one.method for one in release.tried) == TRIED
-    least = min(release.tried, key=lambda one: one.loss)
+    assert tuple(one.method for one in release.tried) == (*TRIED, "mondrian")
+    assert release.tried[-1].reason
+    least = min(release.tried[:-1], key=lambda one: one.loss)
     assert (release.method, release.loss) == (least.method, pytest.approx(least.loss))
     for name in TRIED:  # by itself each loses what was told
         (told,) = (one.loss for one in release.tried if one.method == name)
-        assert hm.anonymize(table, hm.KAnonymity(4), method=name).loss == pytest.approx(told)
+        alone = hm.anonymize(table, hm.KAnonymity(4), method=name, seed=0)
+        assert alone.loss == pytest.approx(told)
 
 
 def test_a_document_tells_no_time_and_no_loss_of_rows_that_do_not_leave():
@@ -63,7 +65,7 @@ def test_promises_metrics_and_size_decide_what_is_tried(monkeypatch):
     table = people()
     assert auto.fitting(table, [hm.AverageRisk(0.2)], "loss") == ["optimal", "local"]
     assert auto.fitting(table, [hm.KAnonymity(2)], "discernibility") == ["optimal"]
-    assert auto.fitting(table, [hm.KAnonymity(2)], "dbil") == [*TRIED[2:]]
+    assert auto.fitting(table, [hm.KAnonymity(2)], "dbil") == ["personal"]
     monkeypatch.setattr(
         auto, "CONTENDERS", tuple(auto.Contender(n, recodes=False, cells=100) for n in TRIED[2:3])
     )
@@ -102,7 +104,7 @@ def test_no_bound_and_no_member_is_a_value_that_too_few_hold(labels):
 
 def test_a_set_says_what_the_class_holds_and_hides_who_is_alone():
     jobs = ["clerk"] * 4 + ["smith"] * 4 + ["boss"]
-    table = people(9, job=jobs, age=[30] * 9)
+    table = people(9, job=jobs, age=[30] * 4 + [50] * 5)
     release = hm.anonymize(table, hm.KAnonymity(4), method="personal", labels="sets")
     # One boss: he stands inside the label of the office, which covers the clerks too.
     assert set(release.to_arrow()["job"].to_pylist()) == {"clerk", "office | smith"}

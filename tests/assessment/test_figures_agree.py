@@ -165,3 +165,14 @@ def test_labels_that_overlap_tell_nothing_of_who_was_left_out() -> None:
     rows = hm.read({"age": ["20-30"] * 9 + ["25-39"] * 9})
     found = hm.compare(table, rows, learn=False, attacks=5).left_out
     assert (found.groups, found.untold) == ((), ("age",))
+
+
+def test_ranges_with_rounded_bounds_are_read() -> None:
+    """Neither 20, 39, the first of January nor the last of June is a value of anybody."""
+    days = pa.array(["2022-02-03", "2022-03-04", "2022-05-06", "2022-06-07"]).cast(pa.date32())
+    table = hm.read(pa.table({"age": [21, 29, 31, 38], "seen": days}),
+                    schema={"age": "quasi", "seen": "quasi"})  # fmt: skip
+    rows = hm.read({"age": ["20-39"] * 4, "seen": ["2022-01-01 to 2022-06-30"] * 4})
+    found = hm.compare(table, rows, learn=False, attacks=4)
+    assert not found.made_up
+    assert (found.smallest, found.finding.uncovered, found.loss) == (4, 0.0, 1.0)

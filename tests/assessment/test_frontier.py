@@ -63,7 +63,7 @@ def test_finished_tables_stand_beside(people, tmp_path):
         ([[]], {}, "at least one model"),
         ([hm.KAnonymity], {}, "its parameters"),
         (["k"], {}, "models, such as"),
-        ([hm.KAnonymity(2)], {"methods": ["magic"]}, "one of optimal"),
+        ([hm.KAnonymity(2)], {"methods": ["magic"]}, "one of auto"),
         ([hm.KAnonymity(2)], {"methods": "optimal"}, "a list of methods"),
         ([hm.KAnonymity(2)], {"methods": []}, "a list of methods"),
         ([hm.KAnonymity(2)], {"suppression": []}, "a list of shares"),
@@ -144,12 +144,13 @@ def test_progress_is_told_setting_by_setting(people):
 def test_time_that_is_up_is_no_proof(people, monkeypatch):
     from halfmask.anonymize import optimal
 
-    found = hm.frontier(people, [hm.KAnonymity(2)], suppression=[0.0], time_limit=1e-9)
+    up = {"suppression": [0.0], "time_limit": 1e-9, "methods": ["optimal"]}
+    found = hm.frontier(people, [hm.KAnonymity(2)], **up)
     assert found.points[0].gap > 0
     assert any("time limit" in note for note in found.notes)
     monkeypatch.setattr(optimal.Incumbent, "see", lambda self, outcome: None)
     ks = [hm.KAnonymity(2), hm.KAnonymity(3)]
-    found = hm.frontier(people, ks, suppression=[0.0], time_limit=1e-9)
+    found = hm.frontier(people, ks, **up)
     assert len(found.undecided) == 2
     assert not found.impossible
 

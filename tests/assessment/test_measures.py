@@ -55,7 +55,9 @@ def declare(tmp_path, monkeypatch):
 @pytest.mark.parametrize("section", ["use", "attacks", "classes"])
 def test_a_declared_measure_of_a_comparison_is_seen_everywhere(people, declare, section, capsys):
     declare("compare", "[c.name for c in case.sides.quasi]", section)
-    found = hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False)
+    found = hm.compare(
+        people, hm.anonymize(people, hm.KAnonymity(2), method="optimal"), learn=False
+    )
     assert found.letters.value == 3
     document = found.to_dict()
     assert document["letters"]["high"] == 5
@@ -89,7 +91,9 @@ def test_every_measure_of_an_assessment_is_in_its_document(people):
 
 
 def test_every_measure_of_a_comparison_is_an_attribute_and_in_its_document(people):
-    found = hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False)
+    found = hm.compare(
+        people, hm.anonymize(people, hm.KAnonymity(2), method="optimal"), learn=False
+    )
     document = found.to_dict()
     for one in COMPARED:
         assert one.name in dir(found)

@@ -363,6 +363,30 @@ def test_the_door_of_a_cell_does_not_believe_what_chose_the_level(
     assert made.layout.level(entry.record) is None
 
 
+@pytest.mark.parametrize(
+    ("policy", "question", "permitted"),
+    [
+        (Policy(2, 2), "SELECT salary, COUNT(*) AS n FROM people GROUP BY salary {}", False),
+        (Policy(2, 2), "SELECT COUNT(*) AS n FROM people WHERE salary = 7 {} OF age", False),
+        (Policy(2, 2), "SELECT COUNT(*) AS n FROM people WHERE salary = 7 {} OF salary", True),
+        (Policy(2, 2), "SELECT age, MAX(salary) AS n FROM people GROUP BY age {}", True),
+        (Policy(2, 1, {"Age": (2, 2)}), "SELECT age, MAX(salary) FROM people GROUP BY 1 {}", False),
+        (Policy(2, 1, {"age": (2, 2)}), "SELECT city, MAX(age) FROM people GROUP BY city {}", True),
+        (Policy(2, 1), "SELECT salary, COUNT(*) AS n FROM people GROUP BY salary {}", True),
+        (
+            Policy(2, 2),
+            "SELECT MAX(x) AS n FROM (SELECT salary AS x FROM people) AS t {}",
+            True,
+        ),
+    ],
+)
+def test_the_last_look_knows_which_columns_are_counted(
+    policy: Policy, question: str, permitted: bool
+) -> None:
+    """Behind a key or a condition stands one value: no l holds for it."""
+    assert permits(policy, COMMONS, question.format("GUARANTEE k = 3, l = 2"), 0) is permitted
+
+
 # -- nothing that a row holds is seen
 
 FAILING = [
@@ -447,3 +471,19 @@ def test_what_evaluates_a_question_depends_on_no_row(monkeypatch: pytest.MonkeyP
     started.clear()
     contribution(made, {"people": COMMONS.tables["people"].arrow.empty_table()}, Policy(2))
     assert len(started) == counts[0]
+
+
+def test_people_are_told_only_where_ledgers_know_that_they_are_counted() -> None:
+    # Each cell answers a count once; a number of people beside an average would be another one.
+    town = town_of([DANA, *OTHERS])
+    everybody = town.ask("SELECT COUNT(*) AS n FROM people GUARANTEE k = 5")
+    assert everybody is not None
+    assert everybody[0].document["people"] == 1 + len(OTHERS)
+    without = town.ask(
+        "SELECT AVG(salary) AS x FROM people WHERE NOT (age = 93 AND salary > 4000) GUARANTEE k = 5"
+    )
+    assert without is not None
+    told = without[0].document
+    assert without[0].rows.num_rows == 1
+    assert [told[name] for name in ("people", "depth", "gap")] == [None, None, None]
+    assert set(told["withheld"].values()) == {None}

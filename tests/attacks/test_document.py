@@ -125,3 +125,23 @@ def test_an_answer_tells_its_guarantees_and_no_demand() -> None:
         answer = hm.query(hm.read(table, hm.Schema()), asked, {"k": "k_i"})
         told.add(json.dumps(answer.to_dict(), sort_keys=True))
     assert len(told) == 1
+
+
+def test_by_demand_neither_a_rare_demand_nor_one_person_is_told() -> None:
+    """One person of 65 demands 2, 5, 19 or nothing: levels and about how many stay the same."""
+    told = set()
+    for own in (2, 5, 19, None):
+        table = pa.table(
+            {"age": [30 + i % 2 for i in range(65)], "k_i": [2] * 42 + [5] * 22 + [own]}
+        )
+        schema = hm.Schema(columns={"age": hm.Column("quasi")}, policy={"k": "k_i"})
+        release = hm.anonymize(
+            hm.read(table, schema), hm.PersonalKAnonymity(default=1), method="optimal"
+        )
+        (verdict,) = release.to_dict()["verdicts"]
+        told.add(json.dumps(verdict["demands"]))
+        exact = {one.demanded: one.people for one in release.verdicts[0].demands}
+        assert exact[2] == 42 + (own == 2)  # the controller sees all of it
+    levels = [(2, 40, 32), (5, 20, 32)]
+    names = ("demanded", "people", "reached")
+    assert told == {json.dumps([dict(zip(names, one, strict=True)) for one in levels])}

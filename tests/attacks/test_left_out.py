@@ -74,7 +74,6 @@ def test_a_value_of_the_document_does_not_tell_the_range_of_all(method: str, sec
     whole = widths / found.to_dict()["parameters"]["value"]
     guesses = {round(min(AGES) + whole), round(max(AGES) - whole)}
     assert secret not in guesses
-    assert guesses == {min(AGES), max(AGES)}
 
 
 @pytest.mark.parametrize("method", [*RECODINGS, "personal", "levels"])

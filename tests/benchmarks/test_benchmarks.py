@@ -26,6 +26,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
         ["--seconds", "5", "--method", "columns", "--method", "bounds", "--metric", "dbil"],
         {"SIZES": (12,)},
     ),
+    "first_use": (NOTHING, ["--rows", "100", "--only", "describe"], {}),
     "frontier_speed": (HIERARCHIES, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
     "mask_speed": (ADULT, ["--rows", "300"], {}),
     "noninterference": (NOTHING, ["--count", "8", "--workers", "1"], {"PER_WORLD": 1}),

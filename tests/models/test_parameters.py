@@ -60,7 +60,7 @@ REFUSED = [
     (lambda: DeltaPresence(0.6, 0.5, POPULATION), "lower"),
     (lambda: DeltaPresence(0, 0.5, None), "population"),
     (lambda: KMap(1, POPULATION), "k"),
-    (lambda: KMap(2, None), "population"),
+    (lambda: LDiversity(2, "s", missing="often"), "missing"),
     (lambda: AverageRisk(0), "limit"),
     (lambda: SampleUniques(1.5), "limit"),
 ]

@@ -87,7 +87,9 @@ def test_ordered_and_equal_distances_are_those_of_scipy(table):
         random = np.random.default_rng(seed)
         q, s = random.integers(0, 3, 30), random.integers(0, 6, 30)
         ordered, equal = check(
-            table(q=q.tolist(), s=s.tolist()), TCloseness(1, "s", "ordered"), TCloseness(1, "s")
+            table(q=q.tolist(), s=s.tolist()),
+            TCloseness(1, "s", "ordered"),
+            TCloseness(1, "s", "equal"),
         )
         values = np.unique(s)
         ranks = np.searchsorted(values, s)

@@ -127,3 +127,20 @@ def test_a_planted_cell_does_not_show(seed: int) -> None:
 def test_most_questions_to_cells_have_rows() -> None:
     seen = [see(people(seed), question(seed)) for seed in range(12)]
     assert sum(bool(s.get("rows")) for s in seen) >= 8
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["WHERE salary > 1500", "WHERE NOT (age > 0 AND salary > 3000)"],
+)
+def test_an_l_that_no_row_gives_leaves_a_cell_out(where: str) -> None:
+    # Of salary no values are counted: it only decides who is read.
+    rows = people(3)
+    rows["k"], rows["l"] = [3] * len(rows["k"]), [1] * len(rows["l"])
+    rows["l"][PLANTED] = 2
+    sql = f"SELECT AVG(kwh) AS x, COUNT(*) AS n FROM people {where} GUARANTEE k = 3, l = 2"  # noqa: S608
+    seen = []
+    for salary in (1000, 4000, None):
+        rows["salary"][PLANTED] = salary
+        seen.append(see(rows, sql))
+    assert seen[0] == seen[1] == seen[2]

@@ -203,13 +203,13 @@ def ask(text: str) -> None:
     assert CANARY not in repr(answer)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(queries())
 def test_any_query(text: str) -> None:
     ask(text)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(queries(), st.randoms(use_true_random=False))
 def test_any_broken_query(text: str, rng: random.Random) -> None:
     words = text.split(" ")
@@ -231,7 +231,7 @@ def test_any_broken_query(text: str, rng: random.Random) -> None:
     ask(" ".join(words))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.text(max_size=60))
 def test_any_text(text: str) -> None:
     ask(text)

@@ -127,3 +127,13 @@ def test_a_table_that_may_be_about_people_is_not_looked_up() -> None:
         ):
             session.prepare(SAME["a lookup"][0] + CLAUSE)
         assert "^" in str(caught.value)
+
+
+def test_values_of_a_lookup_stand_in_one_order() -> None:
+    """Whatever the engine's threads come up with first: EXPLAIN shows them."""
+    towns = pa.table({"town": ["Tours", "Blois", "Dijon"], "region": ["a", "b", "c"]})
+    sql = "SELECT COUNT(*) AS n FROM people WHERE city IN (SELECT town FROM regions)"
+    tables = {"people": ROWS, "regions": towns}
+    with Session(tables, schema={"people": SCHEMA, "regions": OTHER}) as session:
+        where = session.prepare(f"{sql} GUARANTEE k = 3").plan.request.source.args["where"]
+    assert "'Blois', 'Dijon', 'Tours'" in where.sql(dialect="duckdb")

@@ -17,7 +17,7 @@ BIG = 2**53 + 1  # no float holds it
 def back(frame: object, name: str = "x") -> object:
     """Column ``x`` of a release that leaves every row, in the order of the rows."""
     columns = {"q": "quasi", "n": "other", name: "other"}
-    return hm.anonymize(hm.read(frame, schema=columns), hm.KAnonymity(2)).native()
+    return hm.anonymize(hm.read(frame, schema=columns), hm.KAnonymity(2), method="optimal").native()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_pandas_columns_keep_values_and_types(series: pd.Series) -> None:
 def test_other_sources_give_pandas_whole_numbers_where_some_are_missing() -> None:
     rows = pa.table({"q": [1, 1], "n": [1, 2], "x": [BIG, None], "y": [True, None]})
     schema = {"q": "quasi", "n": "other", "x": "other", "y": "other"}
-    out = hm.anonymize(hm.read(rows, schema=schema), hm.KAnonymity(2)).to_pandas()
+    out = hm.anonymize(hm.read(rows, schema=schema), hm.KAnonymity(2), method="optimal").to_pandas()
     assert out["x"].dtype == "Int64"
     assert out["y"].dtype == "boolean"
     assert out.sort_values("n")["x"].tolist() == [BIG, pd.NA]
@@ -118,7 +118,7 @@ def test_polars_columns_keep_values_and_types() -> None:
         }
     )
     schema = {name: "quasi" if name == "q" else "other" for name in frame.columns}
-    release = hm.anonymize(hm.read(frame, schema=schema), hm.KAnonymity(2))
+    release = hm.anonymize(hm.read(frame, schema=schema), hm.KAnonymity(2), method="optimal")
     out = release.native()
     assert out.sort("n").equals(frame)
     assert release.to_arrow()["q"].type == pa.large_string()
@@ -135,13 +135,13 @@ def test_duckdb_columns_keep_types() -> None:
 def test_orders_name_only_values_that_leave() -> None:
     rows = pa.table({"q": [1, 1, 2], "x": ordered(["hi", "lo", "canary"], ["lo", "canary", "hi"])})
     table = hm.read(rows, schema={"q": "quasi", "x": "other"})
-    out = hm.anonymize(table, hm.KAnonymity(2), suppression=0.5).native()
+    out = hm.anonymize(table, hm.KAnonymity(2), suppression=0.5, method="optimal").native()
     assert out["x"].chunk(0).dictionary.to_pylist() == ["lo", "hi"]
     frame = pl.DataFrame({"q": [1, 1, 2], "x": ["hi", "lo", "canary"]}).with_columns(
         pl.col("x").cast(pl.Enum(["lo", "canary", "hi"]))
     )
     table = hm.read(frame, schema={"q": "quasi", "x": "other"})
-    out = hm.anonymize(table, hm.KAnonymity(2), suppression=0.5).native()
+    out = hm.anonymize(table, hm.KAnonymity(2), suppression=0.5, method="optimal").native()
     assert out["x"].dtype == pl.Enum(["lo", "hi"])
 
 
@@ -160,6 +160,6 @@ def test_labels_of_generalized_columns_are_plain_text() -> None:
 def test_a_column_declared_numbers_goes_back_as_numbers() -> None:
     rows = pa.table({"q": ["07", "07"], "x": ["1", "2"]})
     schema = {"q": {"role": "quasi"}, "x": {"role": "other", "kind": "numeric"}}
-    out = hm.anonymize(hm.read(rows, schema=schema), hm.KAnonymity(2)).native()
+    out = hm.anonymize(hm.read(rows, schema=schema), hm.KAnonymity(2), method="optimal").native()
     assert out["x"].type == pa.int64()
     assert out["q"].type == pa.string()

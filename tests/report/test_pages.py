@@ -28,7 +28,7 @@ def pages():
     }
     schema = {HOSTILE: "quasi", "sex": "quasi", "disease": "sensitive"}
     people = hm.read(pa.table(rows), schema=schema)
-    release = hm.anonymize(people, hm.KAnonymity(2))
+    release = hm.anonymize(people, hm.KAnonymity(2), method="optimal")
     documents = {
         "assessment": hm.assess(people, fraction=0.5),
         "survey": hm.assess(people, weights=HOSTILE),
@@ -118,7 +118,7 @@ def odd_pages():
     out = {f"assessment, {name}": hm.assess(odd(name), fraction=0.1) for name in ODD}
     out |= {
         f"comparison, {name}": hm.compare(
-            odd(name), hm.anonymize(odd(name), hm.KAnonymity(2)), learn=False
+            odd(name), hm.anonymize(odd(name), hm.KAnonymity(2), method="optimal"), learn=False
         )
         for name in ("all rows alike", "missing values", "long names")
     }

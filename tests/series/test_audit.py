@@ -194,6 +194,18 @@ def test_whole_groups_may_come():
     assert hm.audit_releases(_release(rows), _release(more)).outcome == "nothing"
 
 
+def test_rows_are_known_by_all_their_columns():
+    """Each column alone could be exchanged; together they say whose row is whose."""
+    schema = {"age": "quasi", "ill": "sensitive", "pay": "sensitive"}
+    rows = {"age": ["20-29"] * 4, "ill": list("aabb"), "pay": list("xyxy")}
+    moved = {"age": ["20-29"] * 4, "ill": list("abab"), "pay": list("xxyy")}
+    one, same, other = (
+        hm.read(held, schema) for held in (rows, moved, {**rows, "pay": list("xxyy")})
+    )
+    assert hm.audit_releases(one, same).outcome == "nothing"
+    assert hm.audit_releases(one, other).outcome == "not known"
+
+
 def test_labels_that_cannot_be_read_are_not_known():
     job = {"role": "quasi", "hierarchy": {"tree": {"work": ["a", "b"]}}}
     tree = {"columns": {"job": job, "ill": {"role": "sensitive"}}}

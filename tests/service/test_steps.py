@@ -147,7 +147,9 @@ def test_all_models_of_the_command_line_are_taken(opened):
 def test_settings_reach_the_method(opened):
     asked = {"k": 2, "method": "mondrian", "cut": "whole", "labels": "levels", "seed": 3}
     assert opened.run("POST", "/api/anonymize", json=asked)["method"] == "mondrian"
-    failed = opened.run("POST", "/api/anonymize", json={"k": 2, "cut": "whole"})
+    failed = opened.run(
+        "POST", "/api/anonymize", json={"k": 2, "method": "optimal", "cut": "whole"}
+    )
     assert failed["code"] == "input.parameter"
 
 
@@ -165,7 +167,7 @@ POPULATION = PEOPLE + "\n" + "\n".join(PEOPLE.splitlines()[1:])
 
 def test_a_population_is_sent_and_promised_against(opened):
     failed = opened.run("POST", "/api/anonymize", json={"k_map": 2})
-    assert "need population" in failed["message"]
+    assert "population" in failed["message"]
     content = POPULATION.encode()
     found = opened.run("POST", "/api/population?name=all.csv", content=content)
     assert (found["name"], found["rows"]) == ("all.csv", 16)

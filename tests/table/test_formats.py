@@ -310,7 +310,7 @@ def test_a_release_of_labels_is_written_by_the_name_of_its_file(tmp_path):
     statistics(tmp_path)
     schema = dict.fromkeys(("BORN", "CITY", "PART", "AGE"), "other")
     schema["HEALTH"] = {"role": "quasi", "kind": "ordinal"}
-    release = hm.anonymize(hm.read(tmp_path / "a.sav", schema), hm.KAnonymity(2))
+    release = hm.anonymize(hm.read(tmp_path / "a.sav", schema), hm.KAnonymity(2), method="optimal")
     for name in ("out.csv", "out.parquet"):
         release.write(tmp_path / name)
         assert hm.read(tmp_path / name).origin == name[4:]

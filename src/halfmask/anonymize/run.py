@@ -140,6 +140,8 @@ def anonymize(
     _require(table, method, suppression, seed, time_limit)
     _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
+    if method == AUTO and seed is None:
+        seed = 0  # else what loses least would be luck
 
     def run(name: str, limit: float | None) -> Candidate:
         given = options if method != AUTO else _fitting(name, options)

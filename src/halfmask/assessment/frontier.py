@@ -431,6 +431,7 @@ def frontier(
     how = FrontierOptions.of(settings)
     if not models and not releases and not how.epsilons:
         raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
+    metric_named(how.metric)
     require_tables(how.epsilons, releases)
     wanted = chains(models, how.methods, how.suppression)
     promised = [model for chain in wanted for setting in chain for model in setting.models]

@@ -264,7 +264,7 @@ class Point(Result):
         if self._setting is None:
             raise ParameterError("point", self.name, "one with promises: this is a finished table")
         found = self._setting
-        shares = {"suppression": found.suppression} if found.suppresses else {}
+        shares: dict[str, Any] = {"suppression": found.suppression} if found.suppresses else {}
         return anonymize(
             table, *found.models, method=found.method, seed=self._seed, **shares, **settings
         )

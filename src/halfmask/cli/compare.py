@@ -124,6 +124,8 @@ def show_short_comparison(found: Comparison) -> None:
     show_needs(found)
     document = found.to_dict()
     show.criteria(document)
+    if found.discrimination.inversions is not None:  # a weaker release was given
+        show_release_rates(found)
     if found.made_up:
         show.say(MADE_UP)
     for note in found.notes:

@@ -69,6 +69,8 @@ class CheckCommand(PromiseCommand):
 @click.option("--failing", type=click.Path(), help="Write whose own demand is not met: .csv.")
 @click.option("--against", multiple=True, type=click.Path(), metavar="R1 R2 ...",
               help="What these releases reveal together, in their order.")  # fmt: skip
+@click.option("--previous", type=click.Path(), metavar="LEDGER",
+              help="With --against, the ledger of the series, which may prove more.")  # fmt: skip
 @engine_options
 @as_json
 def check_command(file: str | None, as_json: bool, **given: Any) -> int:
@@ -137,7 +139,8 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
         tables[0] = with_roles(first.with_schema(declared), given)
         held = tables[0].schema if given["schema"] else None
     with show.working("Looking at the releases together"):
-        found = audit_releases(*tables, schema=held, people=people)
+        more = {"people": people, "previous": given["previous"]}
+        found = audit_releases(*tables, schema=held, **more)
     if json_too:
         show.document("check", found.to_dict())
     else:

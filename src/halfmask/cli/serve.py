@@ -129,7 +129,10 @@ def _promised(found: Story) -> list[str]:
 
 
 def _done(found: Story) -> list[str]:
-    return [f"{one.name}: {one.action}" for one in found.release.columns if one.role == "quasi"]
+    release = found.release
+    others = [one.method for one in release.tried if one.loss is not None]
+    tried = [f"by {release.method}, which loses least of {', '.join(others)}"] if others else []
+    return [*tried, *(f"{c.name}: {c.action}" for c in release.columns if c.role == "quasi")]
 
 
 def _left(found: Story) -> list[str]:

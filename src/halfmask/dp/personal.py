@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 USUAL = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
 QUIET = 1  # beyond it figures of a few people are as good as exact
 OUT = -1  # below the least level, or no number: no noise keeps this person but being left out
-MOST = 1e300  # what is above is no demand: infinite, or no number
+MOST = 1e99  # what is above is no demand: infinite, or no number
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines.request import any_digits, refusal
+from halfmask.engines.request import any_digits, refusal, unread
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table as named
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
@@ -31,7 +31,12 @@ _TYPES = {
     "unknown": pa.string(),
     "uuid": pa.string(),
 }
-UNKNOWN = pa.month_day_nano_interval()  # stands for every type that is not read here
+# Texts that are equal without being the same: groups would be others here than there.
+_ALIKE = (
+    "SELECT a.attname FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation "
+    "WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped AND "
+    "(NOT c.collisdeterministic OR (a.atttypid = 'bpchar'::regtype AND a.atttypmod < 0))"
+)
 _NAMES = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_integer, "bigint"),
@@ -81,8 +86,10 @@ class Postgres(SqlEngine):
             raise refusal("postgres") from None
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
+                alike = cursor.execute(_ALIKE, [_quoted(table)]).fetchall()
                 cursor.execute(self.sql(exp.select("*").from_(named(table)).limit(0)))
-                return {column.name: self._declared(column) for column in cursor.description}
+                found = {column.name: self._declared(column) for column in cursor.description}
+                return found | {name: unread() for (name,) in alike}
         except psycopg.Error:
             raise refusal("postgres") from None
 
@@ -196,6 +203,8 @@ class Postgres(SqlEngine):
             data_type = self._type(column, values)
             if pa.types.is_string(data_type):  # of a type of its own: as its text
                 values = [v if v is None or isinstance(v, str) else str(v) for v in values]
+            elif pa.types.is_decimal(data_type):
+                values = [v if v is None or v.is_finite() else None for v in values]
             array = pa.array(values, data_type)
         except (pa.ArrowException, TypeError, ValueError):
             # The cause would quote a value.
@@ -209,7 +218,7 @@ class Postgres(SqlEngine):
         """The type of a column as declared; its digits, where it has some."""
         known = self._connection.adapters.types.get(column.type_code)
         if known is None or (known.name not in _TYPES and known.name != "numeric"):
-            return UNKNOWN
+            return unread()
         if known.name != "numeric" or column.type_code == known.array_oid:
             return self._type(column, [])
         if column.precision is None or column.precision > 38 or column.scale < 0:
@@ -225,14 +234,19 @@ class Postgres(SqlEngine):
             scale = column.scale
             if scale is None:
                 scale = max(
-                    (max(0, -v.as_tuple().exponent) for v in values if v is not None), default=0
+                    (
+                        max(0, -v.as_tuple().exponent)
+                        for v in values
+                        if v is not None and v.is_finite()
+                    ),
+                    default=0,
                 )
             return pa.decimal128(38, scale)
         return _TYPES.get(name, pa.string())
 
     def _element(self, name: str, values: list[Any]) -> pa.DataType:
         if name == "numeric":
-            flat = [x for v in values if v is not None for x in v]
+            flat = [x for v in values if v is not None for x in v if x is not None]
             scale = max((max(0, -x.as_tuple().exponent) for x in flat), default=0)
             return pa.decimal128(38, scale)
         return _TYPES.get(name, pa.string())

@@ -97,6 +97,7 @@ class Reference:
         """Measure the rows of each place."""
         inside = self._inside(request, places)
         out: dict[str, list[Any]] = {"place": list(inside)}
+        out["rows"] = [len(rows) for rows in inside.values()]
         for i, m in enumerate(measures):
             out[f"m{i}"] = [_measured(m, rows) for rows in inside.values()]
         return pa.table(out)
@@ -130,6 +131,7 @@ class Reference:
         out: dict[str, list[Any]] = {"place": list(inside)}
         for i, amount in enumerate(amounts):
             brought = [_brought(request, amount, rows) for rows in inside.values()]
+            out[f"rows{i}"] = [len(rows) for rows in inside.values()]
             out[f"t{i}"] = [sum(one) if one else None for one in brought]
             for j in range(1, most + 1):
                 out[f"x{i}_{j}"] = [one[j - 1] if len(one) >= j else None for one in brought]
@@ -226,12 +228,14 @@ def _table(
     if request.demands is not None:
         for name, demand in zip(("k", "l"), request.demands, strict=True):
             out[name] = pa.array([_most(_values(demand, m)) for m in members], pa.float64())
+    # What people hold who are left out does not come back.
+    inside = [m if k[0] >= 0 else [] for k, m in zip(keys, members, strict=True)]
     for j, test in enumerate(request.tests):
         found = [list(dict.fromkeys(_values(test.expression, m))) for m in members]
         out[f"t{j}_n"] = pa.array([len(f) for f in found], pa.int64())
-        out[f"t{j}_values"] = _lists(found)
+        out[f"t{j}_values"] = _lists([f if m else [] for f, m in zip(found, inside, strict=True)])
     for i, state in enumerate(request.states):
-        out |= _state(i, state, members)
+        out |= _state(i, state, inside)
     return pa.table(out)
 
 
@@ -324,7 +328,7 @@ def _brought(request: Request, amount: Expr, rows: list[Row]) -> list[Any]:
         value = evaluate.value(amount, row)
         who = i if request.person is None else evaluate.value(request.person, row)
         if value is not None:
-            found[who] = found.get(who, 0) + abs(value)
+            found[who] = found.get(who, 0.0) + abs(_bounded(value))
     return sorted(found.values(), reverse=True)
 
 

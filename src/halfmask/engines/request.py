@@ -176,7 +176,10 @@ class Engine(Protocol):
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
     ) -> pa.Table:
-        """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place."""
+        """Measure the rows of each ``place``; ``places`` maps (level, g0...) to a place.
+
+        Gives ``place``, ``rows`` (how many there were) and ``m0...``.
+        """
         ...
 
     def parts(
@@ -199,8 +202,9 @@ class Engine(Protocol):
     ) -> pa.Table:
         """Add up what each person brings to each ``place``.
 
-        Gives ``place`` and per amount ``t0`` (all absolute values together) and ``x0_1`` to
-        ``x0_most``: what those bring who bring most; null where there are fewer people.
+        Gives ``place`` and per amount ``rows0`` (how many there were), ``t0`` (all absolute values
+        together, as doubles) and ``x0_1`` to ``x0_most``: what those bring who bring most; null
+        where there are fewer people.
         """
         ...
 
@@ -236,6 +240,13 @@ def any_digits() -> pa.DataType:
     import pyarrow as pa
 
     return pa.decimal256(76, 0)
+
+
+def unread() -> pa.DataType:
+    """The type that stands for every type whose values are not read here."""
+    import pyarrow as pa
+
+    return pa.month_day_nano_interval()
 
 
 def kind_of(data_type: pa.DataType) -> Kind:

@@ -185,9 +185,10 @@ def _decided(j: int, test: DistinctTest) -> list[exp.Expr]:
         .when(exp.or_(all_listed, enough), number)
     )
     few = exp.LT(this=least.copy(), expression=exp.convert(test.cap))
+    there = exp.GTE(this=sql.column("level"), expression=exp.convert(0))
     return [
         exp.alias_(count, f"t{j}_n"),
-        exp.alias_(exp.Case().when(few, listed), f"t{j}_values"),
+        exp.alias_(exp.Case().when(exp.and_(there, few), listed), f"t{j}_values"),
     ]
 
 

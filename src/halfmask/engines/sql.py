@@ -52,7 +52,7 @@ def main_query(request: Request, *more: exp.Expr) -> exp.Select:
             *map(column, names),
             exp.alias_(exp.Count(this=exp.Star()), "rows", quoted=True),
             *_demand_columns(request),
-            *(part for i, state in enumerate(request.states) for part in _state(i, state)),
+            *(_inside(part) for i, state in enumerate(request.states) for part in _state(i, state)),
             *more,
         )
         .from_(rows_by_level(request).subquery("b", copy=False), copy=False)
@@ -72,7 +72,8 @@ def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Sel
     """The query behind ``measure``."""
     extra = {f"m{i}": m.expression for i, m in enumerate(measures)}
     rows = rows_by_level(request, extra).subquery("b", copy=False)
-    columns: list[exp.Expr] = [column("place", "p")]
+    everybody = exp.alias_(exp.Count(this=exp.Star()), "rows", quoted=True)
+    columns: list[exp.Expr] = [column("place", "p"), everybody]
     for i, m in enumerate(measures):
         value = column(f"m{i}", "b")
         node: exp.Expr
@@ -145,13 +146,21 @@ def shares(
 def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.Select:
     """The query behind ``shares``: what each person brings, then the largest of it."""
     extra = {"x": amount} | ({"who": request.person} if request.person is not None else {})
-    rows = _select(column("place", "p"), exp.alias_(exp.Abs(this=column("x", "b")), "x"))
+    # Of a double that is not too large: the whole number with the most digits has no opposite.
+    size = exp.Abs(this=bounded(column("x", "b")))
+    rows = _select(
+        column("place", "p"), exp.alias_(size, "x"), exp.alias_(exp.convert(1), "c", quoted=True)
+    )
     rows = within(
         rows.from_(rows_by_level(request, extra).subquery("b", copy=False), copy=False), request
     )
     if request.person is not None:
         rows = rows.select(column("who", "b"), copy=False)
-        people = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), "x"))
+        people = _select(
+            column("place"),
+            exp.alias_(exp.Sum(this=column("x")), "x"),
+            exp.alias_(exp.Count(this=exp.Star()), "c", quoted=True),
+        )
         people = people.from_(rows.subquery("e", copy=False), copy=False)
         rows = people.group_by(column("place"), column("who"), copy=False)
     rank = exp.Window(
@@ -159,7 +168,7 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
         partition_by=[column("place")],
         order=exp.Order(expressions=[exp.Ordered(this=column("x"), desc=True, nulls_first=False)]),
     )
-    ranked = _select(column("place"), column("x"), exp.alias_(rank, "n"))
+    ranked = _select(column("place"), column("x"), column("c"), exp.alias_(rank, "n"))
     ranked = ranked.from_(rows.subquery("f", copy=False), copy=False)
     largest = [
         exp.alias_(
@@ -167,7 +176,9 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
         )
         for j in range(1, most + 1)
     ]
-    query = _select(column("place"), exp.alias_(exp.Sum(this=column("x")), f"t{i}"), *largest)
+    counted = exp.alias_(exp.cast(exp.Sum(this=column("c")), "bigint"), f"rows{i}")
+    total = exp.alias_(exp.Sum(this=column("x")), f"t{i}")
+    query = _select(column("place"), counted, total, *largest)
     query = query.from_(ranked.subquery("g", copy=False), copy=False)
     return query.group_by(column("place"), copy=False)
 
@@ -194,8 +205,8 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
         exp.alias_(cast_to(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
         *_demand_columns(request),
         exp.alias_(exp.Count(this=column("v0")), "t0_n"),
-        exp.alias_(engine.capped(column("v0"), request.tests[0].cap), "t0_values"),
-        *(part for i, state in enumerate(request.states) for part in _total(i, state)),
+        _inside(exp.alias_(engine.capped(column("v0"), request.tests[0].cap), "t0_values")),
+        *(_inside(part) for i, state in enumerate(request.states) for part in _total(i, state)),
     ).from_(inner.subquery("d", copy=False), copy=False)
     return outer.group_by(*map(column, names), copy=False)
 
@@ -215,7 +226,7 @@ def count_query(engine: Engine, request: Request, j: int, only: str | None = Non
     outer = _select(
         *map(column, names),
         exp.alias_(exp.Count(this=found), f"t{j}_n"),
-        exp.alias_(engine.capped(found.copy(), request.tests[j].cap), f"t{j}_values"),
+        _inside(exp.alias_(engine.capped(found.copy(), request.tests[j].cap), f"t{j}_values")),
     ).from_(inner.subquery("d", copy=False), copy=False)
     return outer.group_by(*map(column, names), copy=False)
 
@@ -235,6 +246,16 @@ def same_group(request: Request) -> exp.Expr:
         ),
         copy=False,
     )
+
+
+def _inside(part: exp.Expr) -> exp.Expr:
+    """A column of groups that is null where their people are left out: only numbers are wanted.
+
+    What these people hold would else travel back, and what cannot be read would tell of it.
+    """
+    there = exp.GTE(this=column("level"), expression=exp.convert(0))
+    part.set("this", exp.Case().when(there, part.this, copy=False))
+    return part
 
 
 def _state(i: int, state: AggregateState) -> list[exp.Expr]:

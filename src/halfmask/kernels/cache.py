@@ -1,7 +1,7 @@
 """Compiled kernels kept on disk, one file each.
 
-The folder carries a digest of all kernels' sources and of the versions of numba, llvmlite, numpy
-and Python, since a kernel holds the code of those that it calls. Each file is named after
+The folder carries a digest of all kernels' sources and of the versions of numba, numpy and
+Python, since a kernel holds the code of those that it calls. Each file is named after
 what it was compiled for and begins with a digest of the rest, so that processes that write at the
 same time do not disturb each other, and what cannot be read is compiled anew.
 """
@@ -20,7 +20,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import llvmlite
 import numba
 import numpy as np
 from numba.core.caching import _Cache
@@ -29,6 +28,10 @@ from numba.core.serialize import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# As numba's own cache does; not typed there.
+_REBUILD: Any = CompileResult._rebuild  # noqa: SLF001
+_DUMPS: Any = dumps
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -62,7 +65,7 @@ def choose_cache(source: Path, home: Path) -> Path:
 def digest(source: Path) -> str:
     """What the compiled code depends on: the kernels' sources, and who compiles them."""
     about = hashlib.sha256()
-    versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.version)
+    versions = (numba.__version__, np.__version__, sys.version)
     about.update("\n".join(versions).encode())
     for file in sorted(source.glob("*.py")):
         about.update(f"\n{file.name}\n".encode() + file.read_bytes())
@@ -76,7 +79,7 @@ def _folder() -> Path:
     return choose_cache(source, home) / f"halfmask-{digest(source)}"
 
 
-class KernelCache(_Cache):  # type: ignore[misc]
+class KernelCache(_Cache):
     """The files of one kernel."""
 
     def __init__(self, function: Callable[..., Any], folder: Path | None = None) -> None:
@@ -112,7 +115,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
                 return None
             # Written by this user with these versions; the digest in front is of accidents only.
             payload = pickle.loads(held[_DIGEST:])  # noqa: S301
-            return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001 - as numba's own
+            return _REBUILD(target_context, *payload)
         except Exception:  # noqa: BLE001 - whatever is wrong with it, it is compiled anew
             return None
 
@@ -121,7 +124,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
         if data.library.has_dynamic_globals:
             return
         path = self._path(sig, data.codegen)
-        payload = dumps(data._reduce())  # noqa: SLF001 - as numba's own
+        payload = _DUMPS(data._reduce())  # noqa: SLF001 - as numba's own
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=".writing-", dir=path.parent)

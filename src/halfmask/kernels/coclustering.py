@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.kernels.compiler import constants, integers, kernel, narrow, reals, zeros
+from halfmask.kernels.compiler import (
+    constants,
+    integer_rows,
+    integers,
+    kernel,
+    narrow,
+    real_rows,
+    reals,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +42,7 @@ def best_intervals(
     ``len(level) - 1`` intervals; ``level`` is the cost of each number of intervals.
     """
     size = len(starts) - 1
-    cost = reals(size * size, 0.0).reshape(size, size)
+    cost = real_rows(size, size, 0.0)
     inside = zeros(n_cells)
     for i in range(size):
         total, cell_cost = 0, 0.0
@@ -47,8 +56,8 @@ def best_intervals(
         for e in range(starts[i], starts[size]):
             inside[cells[e]] = 0
     limit = min(len(level) - 1, size)
-    best = reals((limit + 1) * size, np.inf).reshape(limit + 1, size)
-    cut = zeros((limit + 1) * size).reshape(limit + 1, size)
+    best = real_rows(limit + 1, size, np.inf)
+    cut = integer_rows(limit + 1, size, 0)
     for j in range(size):
         best[1, j] = cost[0, j]
     parts, least = 1, best[1, size - 1] + level[1]
@@ -117,7 +126,7 @@ def _tally(
     starts: Any, cells: Any, counts: Any, part: Any, room: int, n_cells: int
 ) -> tuple[Any, Any, Any]:
     """(cells, parts) the counts of values that have a part; per part its count and its values."""
-    inside = zeros(n_cells * room).reshape(n_cells, room)
+    inside = integer_rows(n_cells, room, 0)
     total, held = zeros(room), zeros(room)
     for v in range(len(part)):
         if part[v] >= 0:
@@ -141,7 +150,7 @@ def _weights(starts: Any, counts: Any) -> Any:
 @kernel
 def _logs(inside: Any, parts: int) -> Any:
     """Log(inside + 1): what one more observation brings."""
-    logs = reals(inside.size, 0.0).reshape(inside.shape)
+    logs = real_rows(inside.shape[0], inside.shape[1], 0.0)
     for c in range(len(inside)):
         for j in range(parts):
             logs[c, j] = np.log(inside[c, j] + 1.0)

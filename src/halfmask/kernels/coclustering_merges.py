@@ -17,8 +17,10 @@ from halfmask.kernels.compiler import (
     ascend,
     constants,
     count_up,
+    integer_rows,
     integers,
     kernel,
+    real_rows,
     reals,
     words,
     zeros,
@@ -342,12 +344,11 @@ def merge_path(
         left[k] = parts[k]
         width, every = max(width, parts[k]), every + parts[k]
         at[k + 1] = at[k] + parts[k] * (1 if ordered[k] else parts[k])
-    size = dims * width
-    alive = zeros(size).reshape(dims, width)
-    following = constants(size, -1).reshape(dims, width)
-    preceding = constants(size, -1).reshape(dims, width)
-    partner = constants(size, -1).reshape(dims, width)
-    value = reals(size, np.inf).reshape(dims, width)
+    alive = integer_rows(dims, width, 0)
+    following = integer_rows(dims, width, -1)
+    preceding = integer_rows(dims, width, -1)
+    partner = integer_rows(dims, width, -1)
+    value = real_rows(dims, width, np.inf)
     all_together = reals(at[dims], 0.0)
     touched = integers(n)
     for k in range(dims):
@@ -358,7 +359,7 @@ def merge_path(
         if not frozen[k]:
             together = _together(all_together, at, k, parts[k])
             first_pairs(codes, counts, n, k, ordered[k], mix, lf, following[k], together, parts[k])
-    steps = integers(3 * every).reshape(every, 3)
+    steps = integer_rows(every, 3, 0)
     change = reals(every, 0.0)
     done = 0
     stale = constants(dims, 1)

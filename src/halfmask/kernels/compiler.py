@@ -8,9 +8,12 @@ wraps it for Python, and translates it again for every width and every constant;
 doubles the time of a first use.
 """
 
+# What numba offers for its own extension is not typed.
+# mypy: disable-error-code="no-untyped-call,call-overload,attr-defined"
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
@@ -25,8 +28,12 @@ from halfmask.kernels.notice import notice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+class _Part(JITCodeLibrary):
     """Code that other code calls: linked as it is, to be optimized and emitted with its callers."""
 
     def finalize(self) -> None:
@@ -57,7 +64,7 @@ class _PartContext:
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(typed_passes.NativeLowering):  # type: ignore[misc]
+class _PartLowering(typed_passes.NativeLowering):
     """Lower a part without emitting it."""
 
     _name = "halfmask_part_lowering"
@@ -73,7 +80,7 @@ class _PartLowering(typed_passes.NativeLowering):  # type: ignore[misc]
             state.targetctx = target
 
 
-class _Whole(compiler.CompilerBase):  # type: ignore[misc]
+class _Whole(compiler.CompilerBase):
     """numba's pipeline without what kernels do not use: closures, contexts, literals, pruning."""
 
     lowering = typed_passes.NativeLowering
@@ -112,12 +119,12 @@ def _wide(one: Any) -> Any:
     return one
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: _F) -> _F:
     """Compile ``function`` where it is first called."""
-    whole = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_Whole)(function)
-    part = njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_Inside)(
-        function
-    )
+    whole: Any = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_Whole)(function)
+    part: Any = njit(
+        nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_Inside
+    )(function)
     whole._cache = KernelCache(function)  # noqa: SLF001 - numba offers no other way
     compile_part, compile_whole = part.compile, whole.compile
 
@@ -133,7 +140,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     part.compile, whole.compile = as_part, as_whole
     # What another kernel sees is the part.
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
-    return whole
+    return cast("_F", whole)
 
 
 # One way to allocate, shared by all kernels: every call of np.zeros or np.full by its own name,
@@ -141,13 +148,13 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 @kernel
-def integers(size: int) -> Any:
+def integers(size: Any) -> NDArray[np.int64]:
     """Room for so many int64."""
     return np.empty(size, np.int64)
 
 
 @kernel
-def constants(size: int, value: int) -> Any:
+def constants(size: Any, value: int) -> NDArray[np.int64]:
     """So many int64 of one value."""
     out = integers(size)
     for i in range(size):
@@ -156,13 +163,13 @@ def constants(size: int, value: int) -> Any:
 
 
 @kernel
-def zeros(size: int) -> Any:
+def zeros(size: Any) -> NDArray[np.int64]:
     """So many int64 of 0."""
     return constants(size, 0)
 
 
 @kernel
-def count_up(size: int) -> Any:
+def count_up(size: Any) -> NDArray[np.int64]:
     """The numbers from 0."""
     out = integers(size)
     for i in range(size):
@@ -171,24 +178,50 @@ def count_up(size: int) -> Any:
 
 
 @kernel
-def narrow(size: int) -> Any:
+def narrow(size: Any) -> NDArray[np.int32]:
     """Room for so many int32."""
     return np.empty(size, np.int32)
 
 
 @kernel
-def words(size: int) -> Any:
+def words(size: Any) -> NDArray[np.uint64]:
     """Room for so many uint64."""
     return np.empty(size, np.uint64)
 
 
 @kernel
-def reals(size: int, value: float) -> Any:
+def reals(size: Any, value: float) -> NDArray[np.float64]:
     """So many float64 of one value."""
     out = np.empty(size, np.float64)
     for i in range(size):
         out[i] = value
     return out
+
+
+@kernel
+def integer_rows(rows: Any, columns: Any, value: int) -> NDArray[np.int64]:
+    """A table of int64 of one value."""
+    out = np.empty((rows, columns), np.int64)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = value
+    return out
+
+
+@kernel
+def real_rows(rows: Any, columns: Any, value: float) -> NDArray[np.float64]:
+    """A table of float64 of one value."""
+    out = np.empty((rows, columns), np.float64)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = value
+    return out
+
+
+@kernel
+def word_rows(rows: Any, columns: Any) -> NDArray[np.uint64]:
+    """Room for a table of uint64."""
+    return np.empty((rows, columns), np.uint64)
 
 
 @kernel
@@ -199,7 +232,7 @@ def clear(array: Any) -> None:
 
 
 @kernel
-def ascend(keys: Any) -> Any:
+def ascend(keys: Any) -> NDArray[np.int64]:
     """The order in which keys ascend; equal ones keep theirs (a merge sort)."""
     size = len(keys)
     order, spare = count_up(size), integers(size)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import integers, kernel, narrow, reals, zeros
+from halfmask.kernels.compiler import integer_rows, integers, kernel, narrow, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,7 +130,7 @@ def covering(c: Any, found: Any, room: int = _ROOM) -> None:
         lists[t] = t
     # A node: its column, its tuples of leaves, its list. What stands behind the list of the node
     # that is taken is free, as nodes that came later were taken before.
-    waiting = integers(5 * 1024).reshape(1024, 5)
+    waiting = integer_rows(1024, 5, 0)
     _note(waiting, 0, 0, 0, c.leaves.shape[1], 0, released)
     count = 1
     while count:
@@ -280,7 +280,7 @@ def _room_for(waiting: Any, count: int, more: int) -> Any:
     if count + more <= len(waiting):
         return waiting
     size = 2 * (count + more)
-    wider = integers(5 * size).reshape(size, 5)
+    wider = integer_rows(size, 5, 0)
     for n in range(count):
         for i in range(5):
             wider[n, i] = waiting[n, i]

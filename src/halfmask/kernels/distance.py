@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import ascend, constants, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    ascend,
+    integer_rows,
+    integers,
+    kernel,
+    real_rows,
+    reals,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -229,7 +237,7 @@ def spread(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
 def matrix(p: Any, rows: NDArray[np.int64]) -> Any:
     """All distances between a few rows."""
     n = len(rows)
-    out = reals(n * n, 0.0).reshape(n, n)
+    out = real_rows(n, n, 0.0)
     for i in range(n):
         for j in range(i):
             out[i, j] = out[j, i] = distance(p, rows[i], rows[j])
@@ -322,8 +330,8 @@ def nearest(
     rows that are as near.
     """
     rows, columns = left.shape
-    found = constants(rows * k, -1).reshape(rows, k)
-    far = reals(rows * k, np.inf).reshape(rows, k)
+    found = integer_rows(rows, k, -1)
+    far = real_rows(rows, k, np.inf)
     order = reals(k, 0.0)
     for i in range(rows):
         for j in range(len(right)):

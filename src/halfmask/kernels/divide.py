@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import clear, constants, count_up, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    clear,
+    constants,
+    count_up,
+    integer_rows,
+    integers,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.distance import apart, distance, spread
 from halfmask.kernels.tree import nearest, ranked, take
 
@@ -90,7 +99,7 @@ def cut(
     order = count_up(n)
     starts = integers(n + 1)
     classes = 0
-    stack = integers(2 * (128 + n)).reshape(128 + n, 2)
+    stack = integer_rows(128 + n, 2, 0)
     stack[0, 0], stack[0, 1] = 0, n
     depth = 1
     widths = reals(columns, 0.0)
@@ -230,7 +239,7 @@ def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     alive, where = count_up(n), count_up(n)
     count, classes = n, 0
     near = reals(n, 0.0)
-    seen = constants(d.shares.size, -1).reshape(d.shares.shape)
+    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
     distinct, most = zeros(d.values.shape[1]), zeros(d.values.shape[1])
     highest = 1
     for i in range(n):
@@ -422,7 +431,7 @@ def k_member(
     reach = reals(n, 0.0)  # at least the largest distance to the class so far
     known = integers(n)  # how many members that counts
     members = integers(n)
-    seen = constants(d.shares.size, -1).reshape(d.shares.shape)
+    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
     distinct, most = zeros(d.values.shape[1]), zeros(d.values.shape[1])
     close, edge = integers(0), 0.0
     while count > 0:
@@ -518,7 +527,7 @@ def form(
     reach = reals(most, 0.0)
     stack, gaps = integers(512), reals(512, 0.0)
     members = integers(n)
-    seen = constants(d.shares.size, -1).reshape(d.shares.shape)
+    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
     distinct, asked = zeros(d.values.shape[1]), zeros(d.values.shape[1])
     classes, left, nodes = 0, n, len(tree.begin)
     for i in range(len(seeds)):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.kernels.compiler import constants, integers, kernel, narrow, zeros
-from halfmask.kernels.compiler import words as words_of
+from halfmask.kernels.compiler import constants, integers, kernel, narrow, word_rows, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +47,7 @@ def regroup(
     for i in range(size):
         slots[i] = -1
     ids = narrow(n)
-    out = words_of(n * width).reshape(n, width)
+    out = word_rows(n, width)
     sums = zeros(n)
     count = 0
     if width == 1:  # the usual case, kept in registers

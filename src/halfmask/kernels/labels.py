@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from halfmask.kernels.compiler import constants, integers, kernel, reals, words, zeros
 from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
@@ -48,39 +48,31 @@ class Widths(NamedTuple):
     alone: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open(box: Any, held: Any) -> None:
     """An empty class."""
-    for c in range(box.shape[0]):
-        box[c, 0], box[c, 1] = 2147483647, -1
-    held[:] = 0
+    for c in range(len(box) // 2):
+        box[2 * c], box[2 * c + 1] = 2147483647, -1
+    for i in range(len(held)):
+        held[i] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(w: Any, row: int, box: Any, held: Any) -> None:
-    for c in range(box.shape[0]):
+    for c in range(len(box) // 2):
         x = w.places[row, c]
-        box[c, 0] = min(box[c, 0], x)
-        box[c, 1] = max(box[c, 1], x)
+        box[2 * c] = min(box[2 * c], x)
+        box[2 * c + 1] = max(box[2 * c + 1], x)
     for i in range(len(held)):
         held[i] |= w.bits[row, i]
 
 
-@njit(cache=True, nogil=True)
-def _join(box: Any, held: Any, other: Any, more: Any, out: Any, union: Any) -> None:
-    for c in range(box.shape[0]):
-        out[c, 0] = min(box[c, 0], other[c, 0])
-        out[c, 1] = max(box[c, 1], other[c, 1])
-    for i in range(len(held)):
-        union[i] = held[i] | more[i]
-
-
-@njit(cache=True, nogil=True)
-def _width(w: Any, box: Any, held: Any) -> float:
+@kernel
+def _width(w: Any, box: Any, held: Any) -> Any:
     """How wide the labels of a class are, all columns together."""
     total = -w.alone
-    for c in range(box.shape[0]):
-        low, high = box[c, 0], box[c, 1]
+    for c in range(len(box) // 2):
+        low, high = box[2 * c], box[2 * c + 1]
         if w.weights[c] == 0.0 or low >= high:
             continue
         if w.tables[c] >= 0:
@@ -99,7 +91,16 @@ def _width(w: Any, box: Any, held: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _measure(w: Any, rows: Any, begin: int, end: int, box: Any, held: Any) -> Any:
+    """How wide the labels of ``rows[begin:end]`` are together; fills ``box`` and ``held``."""
+    _open(box, held)
+    for i in range(begin, end):
+        _add(w, rows[i], box, held)
+    return _width(w, box, held)
+
+
+@kernel
 def _best_cut(
     w: Any, d: Any, rows: Any, begin: int, end: int, columns: int, share: float, spare: Any,
     counts: Any,
@@ -109,37 +110,38 @@ def _best_cut(
     The widest columns are tried, each between any two places that are held. Both sides meet the
     demands of their rows and hold at least ``share`` of them.
     """
-    n, m, words = end - begin, w.places.shape[1], w.bits.shape[1]
-    box, held = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
-    _open(box, held)
-    for i in range(begin, end):
-        _add(w, rows[i], box, held)
-    span = np.empty(m, np.float64)
+    n, m, count = end - begin, w.places.shape[1], w.bits.shape[1]
+    box, held = integers(2 * m), words(count)
+    _measure(w, rows, begin, end, box, held)
+    span, order = reals(m, 0.0), reals(m, 0.0)
     for c in range(m):
-        span[c] = (box[c, 1] - box[c, 0]) / max(w.sizes[c] - 1, 1)
+        span[c] = (box[2 * c + 1] - box[2 * c]) / max(w.sizes[c] - 1, 1)
     tried = min(columns, m)
     most = min(4 * n + 64, 4096)
-    left = np.empty(most, np.float64)
-    size, need = np.empty(most, np.int64), np.empty(most, np.int64)
-    first = np.empty(most + 1, np.int64)
-    part, some = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
+    left, first = reals(most, 0.0), integers(most + 1)
+    part, some = integers(2 * m), words(count)
     best, best_column, best_limit, buckets = np.inf, -1, 0, 0
     least = max(int(share * n), 1)
     strict = d.values.shape[1] > 0
-    refused = np.zeros(m, np.bool_)
+    refused = zeros(m)
     while True:
-        order = span.copy()
+        for c in range(m):
+            order[c] = span[c]
         best, best_column = np.inf, -1
         for _ in range(tried):
-            c = int(np.argmax(order))
+            c = 0
+            for other in range(1, m):
+                if order[other] > order[c]:
+                    c = other
             if order[c] <= 0.0:
                 break
             order[c] = -1.0
-            if refused[c]:
+            if refused[c] > 0:
                 continue
-            low, wide = np.int64(box[c, 0]), np.int64(box[c, 1]) - np.int64(box[c, 0]) + 1
-            buckets = min(wide, most)
-            first[: buckets + 1] = 0
+            low, wide = box[2 * c], box[2 * c + 1] - box[2 * c] + 1
+            buckets = int(min(wide, most))
+            for b in range(buckets + 1):
+                first[b] = 0
             for i in range(begin, end):
                 first[(w.places[rows[i], c] - low) * buckets // wide + 1] += 1
             for b in range(buckets):
@@ -157,9 +159,8 @@ def _best_cut(
                     continue
                 while at < first[b]:
                     _add(w, spare[at], part, some)
-                    highest = max(highest, d.k[spare[at]])
+                    highest = max(highest, int(d.k[spare[at]]))
                     at += 1
-                size[b], need[b] = at, highest
                 left[b] = _width(w, part, some) * at if at >= max(highest, least) else -1.0
             _open(part, some)
             highest, at = 0, n
@@ -167,7 +168,7 @@ def _best_cut(
                 while at > first[b]:
                     at -= 1
                     _add(w, spare[at], part, some)
-                    highest = max(highest, d.k[spare[at]])
+                    highest = max(highest, int(d.k[spare[at]]))
                 if left[b] < 0.0 or n - at < max(highest, least):
                     continue
                 total = left[b] + _width(w, part, some) * (n - at)
@@ -175,9 +176,9 @@ def _best_cut(
                     best, best_column, best_limit = total, c, b
         if best_column < 0:
             return -1, np.inf
-        c, low = best_column, np.int64(box[best_column, 0])
-        wide = np.int64(box[c, 1]) - low + 1
-        buckets = min(wide, most)
+        c, low = best_column, box[2 * best_column]
+        wide = box[2 * c + 1] - low + 1
+        buckets = int(min(wide, most))
         at, behind = 0, n
         for i in range(begin, end):
             row = rows[i]
@@ -190,9 +191,10 @@ def _best_cut(
         if strict and not (
             satisfied(d, spare, 0, at, counts) and satisfied(d, spare, at, n, counts)
         ):
-            refused[c] = True
+            refused[c] = 1
             continue
-        rows[begin:end] = spare[:n]
+        for i in range(n):
+            rows[begin + i] = spare[i]
         return begin + at, best
 
 
@@ -200,7 +202,7 @@ _LARGE = 5_000
 _SHARE = 0.02
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut_classes(
     w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, columns: int, work: int
 ) -> None:
@@ -210,8 +212,8 @@ def cut_classes(
     looked at.
     """
     n = len(rows)
-    spare = np.empty(n, np.int64)
-    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    spare = integers(n)
+    counts = zeros(max(d.shares.shape[1], 1))
     while state[0] > 0 and work > 0:
         state[0] -= 1
         begin, end = stack[state[0], 0], stack[state[0], 1]
@@ -234,16 +236,14 @@ def cut_classes(
 
 
 class ClassLists(NamedTuple):
-    """Classes as linked lists of rows, with what their labels hold.
+    """Classes as linked lists of rows.
 
     Attributes:
         ids: (rows) the class of each row.
         next: (rows) the next row of the same class; -1 ends.
         head: (classes) the first row; -1 where a class is empty.
         size: (classes) how many rows it holds.
-        width: (classes) how wide its labels are.
-        box: (classes, columns, 2) the least and the largest place.
-        held: (classes, words) its sets.
+        width: (classes) how wide its labels are; negative: not known yet.
         changed: (classes) the last sweep that changed it.
     """
 
@@ -252,40 +252,32 @@ class ClassLists(NamedTuple):
     head: NDArray[np.int64]
     size: NDArray[np.int64]
     width: NDArray[np.float64]
-    box: NDArray[np.int32]
-    held: NDArray[np.uint64]
     changed: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
-def settle(w: Any, s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None:
+@kernel
+def _settle(s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None:
     """Let class ``c`` hold ``rows[begin:end]``."""
     s.head[c] = -1
-    _open(s.box[c], s.held[c])
     for i in range(begin, end):
         row = rows[i]
         s.ids[row] = c
         s.next[row] = s.head[c]
         s.head[c] = row
-        _add(w, row, s.box[c], s.held[c])
     s.size[c] = end - begin
-    s.width[c] = _width(w, s.box[c], s.held[c]) if end > begin else 0.0
+    s.width[c] = -1.0
     s.changed[c] = sweep
 
 
-@njit(cache=True, nogil=True)
-def fill(w: Any, s: Any, order: Any, count: int) -> None:
-    """Let the first ``count`` classes hold the rows that ``ids`` states, in their ``order``."""
-    begin = 0
-    for c in range(count):
-        end = begin
-        while end < len(order) and s.ids[order[end]] == c:
-            end += 1
-        settle(w, s, c, order, begin, end, 1)
-        begin = end
+@kernel
+def _loss(w: Any, s: Any, c: int, rows: Any, box: Any, held: Any) -> Any:
+    """What a class loses, its width brought up to date."""
+    if s.width[c] < 0.0:
+        s.width[c] = max(_measure(w, rows, 0, _members(s, c, rows, 0), box, held), 0.0)
+    return s.size[c] * s.width[c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _members(s: Any, c: int, out: Any, at: int) -> int:
     row = s.head[c]
     while row >= 0:
@@ -299,7 +291,7 @@ _POOL = 512  # rows up to which two classes are looked at together
 _EPS = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve_classes(
     w: Any, d: Any, s: Any, near: Any, state: Any, columns: int, sweep: int, work: int
 ) -> float:
@@ -308,18 +300,17 @@ def improve_classes(
     ``state`` is (the next class, unused classes); stops when ``work`` rows were looked at. Gives
     what was gained.
     """
-    m, words, classes = w.places.shape[1], w.bits.shape[1], len(s.head)
-    rows, spare = np.empty(2 * _POOL, np.int64), np.empty(2 * _POOL, np.int64)
-    kept = np.empty(2 * _POOL, np.int64)
-    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
-    seen = np.full(classes, -1, np.int64)
-    stack, found = np.empty((2 * _POOL, 2), np.int64), np.empty(2 * _POOL, np.int64)
-    box, held = np.empty((m, 2), np.int32), np.empty(words, np.uint64)
+    m, count, classes = w.places.shape[1], w.bits.shape[1], len(s.head)
+    rows, spare, kept = integers(2 * _POOL), integers(2 * _POOL), integers(2 * _POOL)
+    counts = zeros(max(d.shares.shape[1], 1))
+    seen = constants(classes, -1)
+    stack, found = integers(4 * _POOL), integers(2 * _POOL)
+    box, held = integers(2 * m), words(count)
     gained = 0.0
     while state[0] < classes and work > 0:
         a = state[0]
         state[0] += 1
-        if s.size[a] == 0 or s.size[a] > _POOL or s.width[a] <= _EPS:
+        if s.size[a] == 0 or s.size[a] > _POOL or _loss(w, s, a, rows, box, held) <= _EPS:
             continue
         before = _members(s, a, kept, 0)
         for i in range(before):
@@ -330,26 +321,23 @@ def improve_classes(
                 seen[b] = a
                 if s.changed[a] < sweep - 1 and s.changed[b] < sweep - 1:
                     continue
+                loss = _loss(w, s, a, rows, box, held) + _loss(w, s, b, rows, box, held)
                 size = _members(s, b, rows, _members(s, a, rows, 0))
-                loss = s.size[a] * s.width[a] + s.size[b] * s.width[b]
                 work -= size
                 # Cut all rows of both anew, as far as that goes.
                 depth, classes_found, total = 1, 0, 0.0
-                stack[0, 0], stack[0, 1] = 0, size
+                stack[0], stack[1] = 0, size
                 while depth > 0:
                     depth -= 1
-                    begin, end = stack[depth, 0], stack[depth, 1]
+                    begin, end = stack[2 * depth], stack[2 * depth + 1]
                     at, _ = _best_cut(w, d, rows, begin, end, columns, 0.0, spare, counts)
                     if at < 0:
-                        _open(box, held)
-                        for x in range(begin, end):
-                            _add(w, rows[x], box, held)
-                        total += (end - begin) * _width(w, box, held)
+                        total += (end - begin) * _measure(w, rows, begin, end, box, held)
                         found[classes_found] = begin
                         classes_found += 1
                         continue
-                    stack[depth, 0], stack[depth, 1] = at, end
-                    stack[depth + 1, 0], stack[depth + 1, 1] = begin, at
+                    stack[2 * depth], stack[2 * depth + 1] = at, end
+                    stack[2 * depth + 2], stack[2 * depth + 3] = begin, at
                     depth += 2
                 if total < loss - _EPS and classes_found - 2 <= state[1]:
                     gained += loss - total
@@ -358,9 +346,9 @@ def improve_classes(
                         c = a if x == 0 else b if x == 1 else classes - state[1]
                         if x > 1:
                             state[1] -= 1
-                        settle(w, s, c, rows, found[x], found[x + 1], sweep)
+                        _settle(s, c, rows, found[x], found[x + 1], sweep)
                     if classes_found == 1:
-                        settle(w, s, b, rows, 0, 0, sweep)
+                        _settle(s, b, rows, 0, 0, sweep)
                     break
             if s.ids[kept[i]] != a:
                 break

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.kernels.compiler import ascend, clear, constants, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    ascend,
+    clear,
+    constants,
+    integers,
+    kernel,
+    real_rows,
+    reals,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -248,7 +257,7 @@ def _join(
             group[left[p]] = first
         return
     width = rows.shape[1]
-    sums = reals((number - first) * width, 0.0).reshape(number - first, width)
+    sums = real_rows(number - first, width, 0.0)
     sizes, middle = zeros(number - first), reals(width, 0.0)
     for p in range(len(members)):
         g = group[members[p]] - first

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from halfmask.kernels.compiler import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class Entries(NamedTuple):
     values_known: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _from(values: Any, low: int, high: int, wanted: int) -> int:
     while low < high:
         middle = (low + high) // 2
@@ -59,13 +60,13 @@ def _from(values: Any, low: int, high: int, wanted: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _has(m: Any, begin: int, end: int, label: int) -> bool:
     at = _from(m.met, begin, end, label)
     return bool(at < end and m.met[at] == label)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(m: Any, keys: Any, stack: Any, out: Any, spent: Any) -> int:
     """All boxes that a tuple of keys meets, into ``out``; -1 where there are more than it holds."""
     columns = m.boxes.shape[1]
@@ -107,13 +108,13 @@ def _walk(m: Any, keys: Any, stack: Any, out: Any, spent: Any) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(m: Any) -> int:
     """How many nodes may wait at once."""
     return int(len(m.boxes) * m.boxes.shape[1] + 2)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meeting_pairs(m: Any, held: Any, pairs: Any, most: int) -> tuple[int, Any]:
     """The pairs of boxes that meet and stand in different releases.
 
@@ -154,7 +155,7 @@ def meeting_pairs(m: Any, held: Any, pairs: Any, most: int) -> tuple[int, Any]:
     return number, alike
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_values(e: Any, one: int, two: int) -> tuple[int, int]:
     """How many values two classes share, and how many people may stand in both."""
     i, j = e.starts[one], e.starts[two]
@@ -172,7 +173,7 @@ def shared_values(e: Any, one: int, two: int) -> tuple[int, int]:
     return values, people
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def narrowed_pairs(e: Any, pairs: Any, alike: Any, limits: Any, told: Any, marks: Any) -> None:
     """Where two classes of different releases leave fewer values together than each alone.
 
@@ -211,7 +212,7 @@ def narrowed_pairs(e: Any, pairs: Any, alike: Any, limits: Any, told: Any, marks
                     marks[one] = marks[two] = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def narrowed_targets(
     m: Any, e: Any, keys: Any, own: Any, limit: int, most: int, left: Any, lone: Any
 ) -> bool:

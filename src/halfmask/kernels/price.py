@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.kernels.compiler import kernel, reals, zeros
+from halfmask.kernels.compiler import kernel, real_rows, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def _classes(
 ) -> Any:  # fmt: skip
     """Fill ``rows``, ``starts`` and ``costs``: how many classes, the lowest, whether all."""
     n, most = len(need), len(costs)
-    reach = reals((cap + 2) * n, 0.0).reshape(cap + 2, n)
+    reach = real_rows(cap + 2, n, 0.0)
     members, following, asked = zeros(cap + 2), zeros(cap + 2), zeros(cap + 2)
     cost = reals(cap + 2, 0.0)  # the diameter, or the sum of distances
     paid, best = reals(cap + 2, 0.0), reals(cap + 1, 0.0)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import integers, kernel, narrow, reals, zeros
-from halfmask.kernels.compiler import words as words_of
+from halfmask.kernels.compiler import integers, kernel, narrow, reals, word_rows, zeros
 from halfmask.kernels.distance import distance
 from halfmask.kernels.divide import satisfied
 
@@ -45,7 +44,7 @@ def refine(
     """
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    out_keys = words_of(keys.size).reshape(keys.shape)
+    out_keys = word_rows(keys.shape[0], width)
     out_rows, out_ids = narrow(len(rows)), narrow(len(ids))
     begins, sums = integers(len(ids) // 2 + 1), integers(len(ids) // 2 + 1)
     lone = narrow(len(ids))
@@ -123,7 +122,7 @@ def split(
     """
     groups, width = len(starts) - 1, keys.shape[1]
     wide = np.int64(mask) + 1
-    out_keys = words_of(keys.size).reshape(keys.shape)
+    out_keys = word_rows(keys.shape[0], width)
     out_rows, out_labels = narrow(len(rows)), narrow(len(labels))
     begins = integers(len(labels) // 2 + 1)
     first_label, several = narrow(wide), zeros(wide)
@@ -309,7 +308,7 @@ def single_out(
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
     room = len(ids) if further > 0 else 0
-    out_keys = words_of(room * width).reshape(room, width)
+    out_keys = word_rows(room, width)
     out_owners, out_ids = narrow(room), narrow(room)
     begins, lone = integers(len(ids) // 2 + 1), narrow(len(ids))
     count, place = zeros(size), integers(size)
@@ -376,7 +375,7 @@ def divide(
     """Split every group by one column; units keep their order, that of their people."""
     groups, width = len(starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    out_keys = words_of(keys.size).reshape(keys.shape)
+    out_keys = word_rows(keys.shape[0], width)
     out_rows, out_people = integers(len(rows)), narrow(len(people))
     begins = integers(len(people) + 1)
     count, place = zeros(size), integers(size)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.kernels.compiler import ascend, clear, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import ascend, clear, integer_rows, integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def suppress_cells(
     single cell helps lose the cell after which most rows differ in one column less.
     """
     rows, columns = len(matches), len(cost)
-    found = zeros(2 * columns).reshape(2, columns)
+    found = integer_rows(2, columns, 0)
     own, others = found[0], found[1]
     stale = reals(rows, 0.0)
     threshold = 0.0

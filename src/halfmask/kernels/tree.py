@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import integers, kernel, reals
+from halfmask.kernels.compiler import integer_rows, integers, kernel, reals
 from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _build(
     n, columns = places.shape
     most = spans.shape[1]
     # What waits: begin, end, the node above, and on which side of it.
-    stack = integers(4 * 256).reshape(256, 4)
+    stack = integer_rows(256, 4, 0)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, n, -1, 0
     depth, nodes = 1, 0
     while depth > 0:

@@ -41,10 +41,10 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     for model in models:
         found += [f"{model.name}: {fault}" for fault in _model_faults(table, model)]
     populations = _populations(models)
-    if len(populations) > 1 or (populations and any(model.weighted for model in models)):
-        found.append(
-            "The models compare with different populations: give all the same table, or weights."
-        )
+    if len(populations) > 1:
+        found.append("The models compare with different populations: give all the same table.")
+    elif populations and any(model.weighted for model in models):
+        found.append("Some models have a population and some go by weights: give all the same.")
     if found:
         raise SchemaError(*dict.fromkeys(found))
     return widen(table, populations[0], table.schema.quasi) if populations else table

@@ -13,7 +13,6 @@ from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,
     counted,
-    histogram,
     occupied,
     pass_empty,
     reduce,
@@ -136,7 +135,7 @@ class TCloseness(Model):
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
     def _moved(self, classes: Classes) -> Ratio:
-        way = self._for(histogram(classes, self.column)).distance
+        way = self._for(counted(classes, self.column, self.missing)).distance
         assert way is not None  # noqa: S101 - it was just settled
         return distances(classes, self.column, way, self.missing)
 
@@ -176,7 +175,7 @@ class TCloseness(Model):
         live = occupied(classes)
         moved, full = self._moved(classes)
         return judge(
-            self._for(histogram(classes, self.column)),
+            self._for(counted(classes, self.column, self.missing)),
             classes,
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,

@@ -18,9 +18,10 @@ from halfmask.protocol import measures
 from halfmask.protocol.contribution import debias
 from halfmask.protocol.crypto import open_own, seal_for
 from halfmask.protocol.keys import PROOF
+from halfmask.protocol.ledger import PEOPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from halfmask.engines.request import GroupMeasure, Request
     from halfmask.protocol.blueprint import Blueprint
@@ -128,8 +129,28 @@ def _without_few_missing(
     return rows
 
 
+def document_of(made: Blueprint, done: Answer) -> dict[str, Any]:
+    """What an asker is told of an answer beside its rows.
+
+    How many people stand behind it, and all that follows from that, only where the question counts
+    people: only then the ledgers of cells know that they were counted.
+    """
+    document = done.to_dict()
+    if PEOPLE in made.aggregated:
+        return document
+    nothing = {"people": None, "depth": None, "gap": None}
+    return document | nothing | {"withheld": dict.fromkeys(document["withheld"])}
+
+
 def envelope(
-    done: Answer, tally: ContributionCount, *, size: int, query: bytes, box: bytes, signer: CellKey
+    rows: pa.Table,
+    told: Mapping[str, Any],
+    tally: ContributionCount,
+    *,
+    size: int,
+    query: bytes,
+    box: bytes,
+    signer: CellKey,
 ) -> bytes:
     """An answer of one size whatever it says, signed by a cell and readable by the asker.
 
@@ -138,11 +159,10 @@ def envelope(
     """
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    rows = done.to_arrow()
     with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write_table(rows)
     table = sink.getvalue().to_pybytes()
-    document = json.dumps(done.to_dict(), default=str).encode()
+    document = json.dumps(told, default=str).encode()
     counts = tally.contributions - tally.void, tally.void
     plain = _HEAD.pack(len(table), len(document), *counts) + table + document
     if len(plain) > size:

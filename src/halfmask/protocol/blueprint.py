@@ -11,6 +11,7 @@ from halfmask.errors import UnsupportedQueryError
 from halfmask.protocol.commons import Terms, named_columns
 from halfmask.protocol.contribution import MOST_GROUPS, categories
 from halfmask.protocol.layout import KeyField, Packing, RecordLayout, StateField
+from halfmask.protocol.ledger import PEOPLE
 from halfmask.protocol.measures import LISTED, SKETCH
 from halfmask.query.planning.elements import Requirement
 
@@ -318,7 +319,7 @@ def _aggregated(plan: Plan) -> frozenset[str]:
     # SUM over AVG, and one kind of variance over the other, are counts as well.
     if counted or any(len(kinds) > 1 for kinds in ways.values()):
         read = [plan.request.source, *(key.expression for key in plan.request.keys)]
-        found |= {"*", *(column.name for part in read for column in part.find_all(exp.Column))}
+        found |= {PEOPLE, *(column.name for part in read for column in part.find_all(exp.Column))}
     return frozenset(found)
 
 

@@ -267,10 +267,15 @@ def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> b
     """Whether a record may leave a person's cell at a level of a question: the last look at it.
 
     Reads the question itself, and shares nothing with what chose the level: the guarantee of the
-    level must cover what the person demands in general, and of each column that is named.
+    level must cover what the person demands in general, and of each column that is named; an l
+    holds only for columns of which values are counted.
     """
-    named, guarantees = _read(commons, text)
+    named, guarantees, uncounted = _read(commons, text)
     if policy is None or not 0 <= level < len(guarantees):
+        return False
+    if policy.l > 1 and uncounted & _sensitive(commons):
+        return False
+    if any(own > 1 and name.lower() in uncounted for name, (_, own) in policy.columns.items()):
         return False
     k, l = guarantees[level]  # noqa: E741
     k = max(k, commons.floor)
@@ -286,8 +291,14 @@ def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> b
 
 
 @lru_cache(maxsize=32)
-def _read(commons: Commons, text: str) -> tuple[frozenset[str], tuple[tuple[int, int], ...]]:
-    """The columns of the common schema that a question names anywhere, and its guarantees."""
+def _read(
+    commons: Commons, text: str
+) -> tuple[frozenset[str], tuple[tuple[int, int], ...], frozenset[str]]:
+    """The common columns that a question names, its guarantees, and the columns it does not count.
+
+    The latter stand in no aggregate, in no list of columns of a table inside the question, and
+    not behind ``OF``.
+    """
     from sqlglot import exp
 
     from halfmask.query.parse import parse
@@ -308,7 +319,19 @@ def _read(commons: Commons, text: str) -> tuple[frozenset[str], tuple[tuple[int,
         parts += known
     parts += statement.chain.diverse
     named = frozenset(part.lower() for part in parts) & known
-    return named, tuple((g.k, g.l) for g in statement.chain.guarantees)
+    places = [*statement.select.find_all(exp.AggFunc)]
+    for inner in statement.select.find_all(exp.Select):
+        places += inner.expressions if inner is not statement.select else []
+    inside = [column.name for place in places for column in place.find_all(exp.Column)]
+    counted = {name.lower() for name in (*inside, *statement.chain.diverse)}
+    people = {(table.schema.person or "").lower() for table in commons.tables.values()}
+    guarantees = tuple((g.k, g.l) for g in statement.chain.guarantees)
+    return named, guarantees, named - counted - people
+
+
+def _sensitive(commons: Commons) -> set[str]:
+    tables = commons.tables.values()
+    return {name.lower() for table in tables for name in table.schema.names("sensitive")}
 
 
 def named_columns(commons: Commons, text: str) -> frozenset[str]:

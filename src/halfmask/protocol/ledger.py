@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 CONTRIBUTED = "contributed"
 DAY = 86_400
+PEOPLE = "*"  # among what is aggregated, where people are counted
 
 
 @dataclass(frozen=True, slots=True)

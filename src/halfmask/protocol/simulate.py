@@ -24,7 +24,7 @@ import numpy as np
 from halfmask.errors import ParameterError
 from halfmask.protocol import answering, crypto
 from halfmask.protocol.blueprint import Blueprint, blueprint
-from halfmask.protocol.commons import Commons, commons_from
+from halfmask.protocol.commons import LARGEST, Commons, commons_from
 from halfmask.protocol.crypto import FrameKey, derive
 from halfmask.protocol.keys import PROOF, SERIAL, CellGroup, new_issuer
 from halfmask.protocol.messages import Closing
@@ -251,10 +251,15 @@ def _demands(made: Blueprint, people: pa.Table) -> Any:
 
     alias = made.plan.scope.main
     one = exp.Literal.number(1)
-    return tuple(
+    stated: list[exp.Expr] = [
         exp.column(name, table=alias, quoted=True) if name in people.column_names else one.copy()
         for name in ("k", "l")
-    )
+    ]
+    k, diversity = stated
+    if made.sensitive:  # of a column that only decides who is read, no row gives an l
+        owed = exp.GT(this=diversity.copy(), expression=one.copy())
+        k = exp.Case().when(owed, exp.Literal.number(LARGEST)).else_(k)
+    return k, diversity
 
 
 @dataclass(eq=False)

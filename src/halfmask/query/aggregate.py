@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from halfmask.query.semantics import PublishedRows
 
 DIGITS = 12
+MEASURED = "hm_measured"  # how many rows were measured for each published row, for the door
 
 
 def aggregate(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> pa.Table:
-    """The published rows: ``hm_row``, ``hm_order``, ``level``, ``k0...`` (keys), ``a0...``."""
+    """The published rows: ``hm_row``, ``hm_order``, ``level``, ``k0...`` (keys), ``a0...``.
+
+    Where medians or distinct values were measured, ``hm_measured`` says of how many rows.
+    """
     import pyarrow as pa
 
     merged = merge(plan, groups, published)
@@ -41,6 +45,8 @@ def aggregate(plan: Plan, groups: Groups, published: PublishedRows, engine: Engi
         columns[f"k{i}"] = _labels(groups, published, i, generalized=planned.generalized)
     for i, planned_aggregate in enumerate(plan.aggregates):
         columns[f"a{i}"] = _value(planned_aggregate, merged, measured)
+    if measured is not None and "rows" in measured.column_names:
+        columns[MEASURED] = measured["rows"].combine_chunks()
     return pa.table(columns)
 
 

@@ -43,6 +43,7 @@ class AskedTable:
         schema: what they are, where it is known.
         table: the table itself, where it is in memory.
         repeats: whether people have several rows; None where it must be asked.
+        not_a_number: whether its decimals may be NaN, which counts as missing.
     """
 
     name: str
@@ -50,6 +51,7 @@ class AskedTable:
     schema: Schema | None = None
     table: Table | None = None
     repeats: bool | None = None
+    not_a_number: bool = False
 
     @property
     def person(self) -> str | None:
@@ -234,7 +236,7 @@ def _numbers(rows: pa.Table, name: str) -> NDArray[np.int64]:
 def _ceiling(rows: pa.Table, name: str) -> NDArray[np.int64]:
     import pyarrow as pa
 
-    values = rows[name].cast(pa.float64()).fill_null(0).to_numpy()
+    values = rows[name].cast(pa.float64(), safe=False).fill_null(0).to_numpy()
     whole = np.minimum(np.ceil(np.nan_to_num(values, nan=2.0**62)), 2.0**62)
     found: NDArray[np.int64] = whole.astype(np.int64)
     return found

@@ -63,6 +63,7 @@ def candidate_of(
     import pyarrow as pa
 
     from halfmask.engines.duckdb import finish
+    from halfmask.query.aggregate import MEASURED
 
     rows, shares = figures.rows, figures.shares
     return AnswerCandidate(
@@ -88,6 +89,7 @@ def candidate_of(
         conditional=len(plan.conditional),
         parts=figures.parts,
         shares=shares,
+        measured=rows[MEASURED] if MEASURED in rows.column_names else None,
     )
 
 
@@ -330,7 +332,7 @@ class Session:
         require_people(stated, self.catalog, self.engine)
         planned = with_demands(planned, stated, self.engine)
         tables = {
-            alias: (source.name, tuple(source.columns), source.schema)
+            alias: (source.name, source.columns, source.schema)
             for alias, source in planned.scope.tables.items()
         }
         request, watch = watch_demands(
@@ -434,7 +436,8 @@ def _in_place(table: Table, stored: StoredRows) -> Opened:
 
     with ExitStack() as stack:
         engine, name = stack.enter_context(stored.open())
-        source = AskedTable(name, stored.columns(), table.schema)
+        odd = engine.name == "postgres"
+        source = AskedTable(name, stored.columns(), table.schema, not_a_number=odd)
         rules, declared = (table.schema.query,), {name: table.schema}
         catalog = Catalog({name: source}, name, rules=rules, declared=declared)
         return engine, catalog, stack.pop_all().close
@@ -516,7 +519,8 @@ def _asked(
         columns = engine.columns(listed) if listed and not SYSTEM.match(listed) else None
         if listed is None or columns is None:
             return None
-        return AskedTable(listed, columns, schemas.get(listed, schemas.get("")))
+        declared = schemas.get(listed, schemas.get(""))
+        return AskedTable(listed, columns, declared, not_a_number=engine.name == "postgres")
 
     declared = {name: one for name, one in schemas.items() if name}
     return Catalog({}, None, lookup, rules=tuple(rules), declared=declared)

@@ -41,6 +41,7 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
     _check_levels(candidate, placed)
     _check_keys(candidate, placed)
     _check_conditions(candidate, people)
+    _check_looked_up(candidate, _sums(candidate, placed, "rows"))
     _check_shares(candidate)
     _check_second_look(candidate)
     verdicts = _verdicts(candidate, found)
@@ -137,7 +138,7 @@ def _worst(column: pa.ChunkedArray, at: Counts, *, least: bool = False) -> dict[
     """Per level, the largest (or least) of the demands; what is no number counts as unmeetable."""
     sign = -1.0 if least else 1.0
     known = column.is_valid().to_numpy()
-    numbers = sign * column.cast(pa.float64()).fill_null(0).to_numpy()
+    numbers = sign * column.cast(pa.float64(), safe=False).fill_null(0).to_numpy()
     numbers[np.isnan(numbers)] = np.inf
     found: dict[int, float | None] = dict.fromkeys(np.unique(at).tolist())
     for shown in np.unique(at[known]).tolist():
@@ -212,6 +213,16 @@ def _check_conditions(candidate: AnswerCandidate, people: Counts) -> None:
         np.add.at(whole, place, inside)
         if not np.array_equal(whole, people):
             raise InternalError("The parts of a row are not all its people; nothing was released.")
+
+
+def _check_looked_up(candidate: AnswerCandidate, rows: Counts) -> None:
+    """What was looked up in the rows once more must be made of the very rows that were counted."""
+    found = [] if candidate.measured is None else [_whole(candidate.measured)]
+    if candidate.shares is not None:
+        shares = candidate.shares.rows.sort_by("place")
+        found += [_whole(shares[f"rows{i}"]) for i in range(len(candidate.shares.figures))]
+    if any(not np.array_equal(one, rows) for one in found):
+        raise InternalError("Figures are made of other rows than were counted; nothing left.")
 
 
 def _check_shares(candidate: AnswerCandidate) -> None:

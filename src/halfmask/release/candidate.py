@@ -129,7 +129,8 @@ class LargestShares:
         figures: the columns of the published rows that hold sums and averages.
         rules: ``{"p": ...}`` or ``{"n": ..., "k": ...}``, all of which must hold.
         most: how many of the largest are known.
-        rows: per place and figure ``t0`` (the sum) and ``x0_1`` ..., largest first.
+        rows: per place and figure ``rows0`` (of how many rows), ``t0`` (the sum) and ``x0_1`` ...,
+            largest first.
     """
 
     figures: tuple[str, ...]
@@ -184,6 +185,8 @@ class AnswerCandidate:
         shares: who makes up how much of the sums, where the controller asks for that.
         parts: per place and part of the people of a place: ``met``, which conditions they meet,
             ``people``, and ``l0`` ..., how many values there are of what is shown.
+        measured: per place, of how many rows the engine made medians and distinct counts, which it
+            looks up once more; None where there are none.
         watch: what the door had counted of people's demands; None where the people are not in
             reach of the door (their own cells keep their demands).
     """
@@ -208,6 +211,7 @@ class AnswerCandidate:
     conditional: int = 0
     shares: LargestShares | None = None
     parts: pa.Table | None = None
+    measured: pa.ChunkedArray | None = None
     watch: Watch | None = None
 
 

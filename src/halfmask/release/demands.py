@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 DemandsChoice = Literal["keep", "ignore"]
-AskedColumns: TypeAlias = "tuple[str, Sequence[str], Schema | None]"
+AskedColumns: TypeAlias = "tuple[str, Mapping[str, pa.DataType], Schema | None]"
 _STRICTER = {"k": "max", "l": "max", "t": "min", "epsilon": "min"}
 _TOLERANCE = 1e-9
+_MOST = "9007199254740992"  # from here on, doubles leave whole numbers out
 DRAWN, INSTEAD = "rows drawn from groups", "anonymize, or differential privacy (epsilon)"
 SET_ASIDE = "only the controller may set demands aside: demands='ignore', or --ignore-demands"
 
@@ -453,8 +454,8 @@ def watch_demands(
 
     Args:
         request: what is asked of the engine; whom it leaves out is no matter here.
-        tables: alias to the name, the columns and the schema of each table of the query, the one
-            in FROM first.
+        tables: alias to the name, the columns with their types, and the schema of each table of the
+            query, the one in FROM first.
         given: policies that were given with the query.
         touched: the columns that the query touches.
         engine: takes the demands of single people along.
@@ -497,7 +498,9 @@ def watch_demands(
                     parts[demand].append(exp.column(demand, table=name))
     source, parts = _of_people(request, source, tables, parts, repeat=repeat)
     states = {
-        f"{demand}{i}": AggregateState("min" if _STRICTER.get(demand) == "min" else "max", part)
+        f"{demand}{i}": AggregateState(
+            "min" if _STRICTER.get(demand) == "min" else "max", part, "float"
+        )
         for demand in ("k", "l", "t", "owed")
         for i, part in enumerate(dict.fromkeys(parts[demand]))
     }
@@ -512,6 +515,31 @@ def watch_demands(
             )
     counted = (*request.states, *(s for s in states.values() if s not in request.states))
     return replace(request, source=source, states=counted), Watch(states, floors)
+
+
+def _read(
+    tables: Mapping[str, AskedColumns], demand: str, column: exp.Expr, alias: str
+) -> exp.Expr:
+    """A demand in a column as a double; null where it is empty, and the strictest if it is odd.
+
+    Nothing is converted before it is known to lie within the range of its kind.
+    """
+    from sqlglot import exp
+
+    kind = tables[alias][1][column.name]
+    if demand == "epsilon" or (demand != "t" and pa.types.is_integer(kind)):
+        return column  # the largest whole number comes back however large it is
+    most, worst = ("1", "0") if demand == "t" else (_MOST, _MOST)  # below 1, no t is met
+    number = column
+    if not pa.types.is_decimal256(kind):
+        number = exp.cast(column.copy(), "double")
+    known = exp.not_(column.copy().is_(exp.null()))
+    fits = exp.and_(
+        exp.GTE(this=number.copy(), expression=exp.Literal.number(1)),
+        exp.LTE(this=number.copy(), expression=exp.Literal.number(most)),
+    )
+    case = exp.Case().when(fits, exp.cast(number.copy(), "double"))
+    return case.when(known, exp.cast(exp.Literal.number(worst), "double"))
 
 
 def _owing(
@@ -543,11 +571,14 @@ def _of_people(
     for demand, stated in parts.items():
         for part in dict.fromkeys(stated):
             alias = part.text("table")
-            if alias not in tables or (alias == first and not repeat):
+            if alias not in tables:
                 found[demand].append(part)
                 continue
+            if alias == first and not repeat:
+                found[demand].append(_read(tables, demand, part, alias))
+                continue
             strictest = exp.Min if _STRICTER.get(demand) == "min" else exp.Max
-            column = exp.column(part.name, table="w", quoted=True)
+            column = _read(tables, demand, exp.column(part.name, table="w", quoted=True), alias)
             of = looked.setdefault(alias, {})
             of[demand, part.name] = exp.alias_(strictest(this=column), f"e{len(of)}")
             at = list(of).index((demand, part.name))

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError
 from halfmask.release.files import write_table
-from halfmask.release.partition import as_text, label_texts
+from halfmask.release.labels import as_text
+from halfmask.release.partition import label_texts
 from halfmask.release.seal import published_columns
 from halfmask.table.table import require_table
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.release.partition import Label
+    from halfmask.release.labels import Label
     from halfmask.release.recoding import Recoding, RecodingStep
     from halfmask.table.table import Table
 

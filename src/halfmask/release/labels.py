@@ -213,21 +213,21 @@ def _on_grid(
     blocked_down = {int(x) for x in near[rare & on]}
     lows, low_at = np.unique(down, return_inverse=True)
     highs, high_at = np.unique(up, return_inverse=True)
-    lows = np.array([_past(int(x), blocked_down, -1) for x in lows], dtype=np.float64) * step
-    highs = np.array([_past(int(x), blocked_up, 1) for x in highs], dtype=np.float64)
-    highs = (highs + 1) * step - 1 if whole else highs * step
-    first = np.searchsorted(numbers, lows - 1e-9 * step, side="left")
-    last = np.searchsorted(numbers, highs + 1e-9 * step, side="right") - 1
+    begin = np.array([_past(int(x), blocked_down, -1) for x in lows], dtype=np.float64) * step
+    end = np.array([_past(int(x), blocked_up, 1) for x in highs], dtype=np.float64)
+    end = (end + 1) * step - 1 if whole else end * step
+    first = np.searchsorted(numbers, begin - 1e-9 * step, side="left")
+    last = np.searchsorted(numbers, end + 1e-9 * step, side="right") - 1
     span = float(numbers[-1] - numbers[0]) or 1.0
-    low_text, high_text = [write(x) for x in lows], [write(x) for x in highs]
+    low_text, high_text = [write(x) for x in begin], [write(x) for x in end]
     return Bounds(
         _written(step, None),
         [low_text[i] for i in low_at],
         [high_text[i] for i in high_at],
         first[low_at],
         last[high_at],
-        np.clip((lows[low_at] - numbers[0]) / span, 0.0, 1.0),
-        np.clip((highs[high_at] - numbers[0]) / span, 0.0, 1.0),
+        np.clip((begin[low_at] - numbers[0]) / span, 0.0, 1.0),
+        np.clip((end[high_at] - numbers[0]) / span, 0.0, 1.0),
     )
 
 

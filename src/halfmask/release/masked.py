@@ -20,7 +20,8 @@ from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange
 from halfmask.release.files import write_table
-from halfmask.release.partition import Perturbation, as_text
+from halfmask.release.labels import as_text
+from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import verdicts
 from halfmask.release.release import DOOR, Release, SealedGuarantee

@@ -25,7 +25,8 @@ from halfmask.models.verdict import require_number
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import statement
 from halfmask.release.files import private_file
-from halfmask.release.partition import Label, as_text, as_type, label_texts
+from halfmask.release.labels import Label, as_text
+from halfmask.release.partition import as_type, label_texts
 from halfmask.release.recheck import regroup, verdicts
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies

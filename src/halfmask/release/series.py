@@ -25,7 +25,7 @@ from halfmask.release.partition import ClassSizes, RowPartition, column_loss, ta
 from halfmask.release.recheck import require_cover, require_own_values, verdicts
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.release.signatures import SeriesLedger, pack, terms_of, unpack
+from halfmask.release.signatures import SeriesLedger, digest_of, pack, terms_of, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,7 +125,7 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         raise InternalError(f"The rows that would leave break {', '.join(broken)}.")
     own = enforce_demands(table, kept, groups, candidate.models, candidate.demands)
     rows = _rows(candidate, names, quasi, kept)
-    number = _note(candidate, kept, signatures)
+    number = _note(candidate, kept, signatures, digest_of(rows))
     losses = {
         name: column_loss(candidate.partition, table, step, name)
         for name in candidate.partition.columns
@@ -140,7 +140,9 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         f"This is release {number} of a series: everybody in it hides among the same values as in "
         "all releases before.",
         f"{fake:,} of the {len(rows):,} rows are counterfeits, which stand for nobody: counts are "
-        "higher by as many.",
+        "higher by as many."
+        if fake
+        else "No row is a counterfeit: each stands for a person.",
         *candidate.notes,
     )
     verdict = Verdict(
@@ -208,7 +210,12 @@ def _signatures(ids: NDArray[np.int64], values: pa.Array, m: int) -> list[Signat
     return out
 
 
-def _note(candidate: SeriesCandidate, kept: NDArray[np.int64], signatures: list[Signature]) -> int:
+def _note(
+    candidate: SeriesCandidate,
+    kept: NDArray[np.int64],
+    signatures: list[Signature],
+    digest: str,
+) -> int:
     """Hold the classes against the ledger and note the release; gives its number."""
     table, ledger = candidate.table, candidate.ledger
     people = table.arrow[str(table.schema.person)].take(pa.array(kept)).to_pylist()
@@ -250,6 +257,7 @@ def _note(candidate: SeriesCandidate, kept: NDArray[np.int64], signatures: list[
                 "class": pack(classes[order], "<u4"),
                 "rows": len(kept) + len(candidate.counterfeits[0]),
                 "counterfeits": len(candidate.counterfeits[0]),
+                "digest": digest,
             },
         )
         return len(records) + 1

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.errors import InputError, LedgerError
 from halfmask.ledger import RELEASE, SERIES, LedgerFile
@@ -44,6 +46,7 @@ class ReleasedPeople:
         people: their hashes, ascending.
         signature: the number of each one's signature; ``classes`` of each one's class.
         rows: how many rows left; ``counterfeits`` how many of them stand for nobody.
+        digest: of the rows that left, in whatever order.
     """
 
     people: Hashes
@@ -51,6 +54,7 @@ class ReleasedPeople:
     classes: Numbers
     rows: int
     counterfeits: int
+    digest: str
 
 
 @dataclass(slots=True, eq=False)
@@ -152,6 +156,26 @@ class SeriesLedger:
                 "of this one. Give the ledger of this series, or a new name for a new series."
             )
 
+    def proves(self, releases: Sequence[pa.Table]) -> bool:
+        """Whether these are releases of the series, and nobody's signature changed in it."""
+        known = {one.digest for one in self.releases}
+        if not known:
+            return False
+        names = [*self.terms["list of quasi-identifiers"], self.terms["sensitive column"]]
+        if any(not set(names) <= set(one.column_names) for one in releases):
+            return False
+        if not {digest_of(one.select(names)) for one in releases} <= known:
+            return False
+        everybody = np.unique(np.concatenate([one.people for one in self.releases]))
+        signature = np.full(len(everybody), -1, dtype=np.int64)
+        for one in self.releases:
+            at = _places(everybody, one.people)
+            before = signature[at]
+            if ((before >= 0) & (before != one.signature)).any():
+                return False
+            signature[at] = one.signature
+        return True
+
     def append(self, change: Change, record: dict[str, Any]) -> None:
         """Note a release; the turn with the file is the caller's."""
         if not change.of(SERIES):
@@ -169,7 +193,7 @@ class SeriesLedger:
                 self.signatures += [tuple(one) for one in body["signatures"]]
                 people = unpack(body["people"], "<u8").astype(np.uint64)
                 signature, classes = (unpack(body[n], "<u4") for n in ("signature", "class"))
-                held = (body["rows"], body["counterfeits"])
+                held = (body["rows"], body["counterfeits"], body["digest"])
                 self.releases.append(ReleasedPeople(people, signature, classes, *held))
                 self.seal = record.seal
         if not self.salt:
@@ -189,6 +213,19 @@ def terms_of(table: Table, column: str) -> dict[str, Any]:
         "sensitive column": column,
         "list of quasi-identifiers": list(schema.quasi),
     }
+
+
+def digest_of(rows: pa.Table) -> str:
+    """A digest of rows in whatever order, their columns by name, their values as text."""
+    texts = [pc.fill_null(_plain(rows[name]).cast(pa.string()), "\x01") for name in
+             sorted(rows.column_names)]  # fmt: skip
+    joined = pc.binary_join_element_wise(*texts, "\x00").combine_chunks()
+    ordered = joined.take(pc.sort_indices(joined))
+    return hashlib.sha256("\x02".join(ordered.to_pylist()).encode()).hexdigest()
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def pack(numbers: NDArray[Any], kind: str) -> str:

@@ -19,7 +19,7 @@ Source: Byun et al., "Secure anonymization for incremental datasets", 2006; Xiao
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,8 +27,9 @@ import numpy as np
 from halfmask.engines.read import read
 from halfmask.errors import InputError
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
-from halfmask.metrics.weighted import tally
+from halfmask.metrics.weighted import joint, tally
 from halfmask.release.document import AS_IT_WAS
+from halfmask.release.signatures import SeriesLedger
 from halfmask.series.cuts import CutsFound, find_cuts
 from halfmask.series.regions import Regions, regions_of
 from halfmask.table.document import Result
@@ -86,16 +87,18 @@ class Witness(Result):
         which = _listed(self.releases)
         left = "the value is certain" if self.values == 1 else f"{self.values} values are left"
         if self.kind == "intersection":
-            most = f", at most {self.people:,} people" if self.people else ""
+            where = _many(self.places, "place", "places")
+            most = f", at most {_many(self.people, 'person', 'people')}" if self.people else ""
             return (
-                f"{self.column}: classes of releases {which} that meet in {self.places:,} places "
-                f"leave fewer values together than each alone{most}; in one of them {left}."
+                f"{self.column}: classes of releases {which} that meet in {where} leave fewer "
+                f"values together than each alone{most}; in one of them {left}."
             )
         verb = "came" if self.kind == "arrival" else "left"
+        who, where = _many(self.people, "person", "people"), _many(self.places, "cut", "cuts")
+        fewest = f", in one of them {self.fewest:,}" if self.places > 1 else ""
         return (
-            f"{self.column}: between releases {which} {self.people:,} people {verb} in "
-            f"{self.places:,} cuts, in one of them {self.fewest:,}: whoever knows who {verb} reads "
-            f"what they hold, and {left}."
+            f"{self.column}: between releases {which} {who} {verb} in {where}{fewest}: whoever "
+            f"knows who {verb} reads what they hold, and {left}."
         )
 
 
@@ -156,6 +159,7 @@ def audit_releases(
     schema: Schema | Mapping[str, object] | str | PathLike[str] | None = None,
     people: Table | str | PathLike[str] | None = None,
     suppressed: str | None = None,
+    previous: str | PathLike[str] | SeriesLedger | None = None,
 ) -> SeriesAudit:
     """Measure what releases of one changing table reveal together, in the order they were made.
 
@@ -167,6 +171,8 @@ def audit_releases(
         people: a table of people with their true values, whom an attacker may look for; then it is
             counted how many of them are told further.
         suppressed: what stands for a suppressed quasi-identifier, if it is not ``*``.
+        previous: the ledger of the series that they are releases of, which may prove what cannot
+            be told from outside.
 
     Raises:
         InputError: there are fewer than two releases, or one lacks a column.
@@ -189,7 +195,23 @@ def audit_releases(
         ]
     looked = None if table is None else Tuples.of(table)
     sure = None if schema is not None or table is not None else _unchanged(held, tables)
-    return audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
+    found = audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
+    if previous is None or found.outcome == "nothing":
+        return found
+    return _with_ledger(found, SeriesLedger.open(previous), tables, held)
+
+
+def _with_ledger(
+    found: SeriesAudit, ledger: SeriesLedger, tables: Sequence[Table], schema: Schema
+) -> SeriesAudit:
+    """The same where a ledger may prove what cannot be told from outside."""
+    if not ledger.proves([one.arrow for one in tables]):
+        note = "The ledger proves nothing here: it does not know these rows, or signatures changed."
+        return replace(found, reasons=(*found.reasons, note))
+    note = "The ledger proves it: these are its releases, and everybody's values stayed the same."
+    if list(schema.sensitive) != [ledger.terms["sensitive column"]]:
+        return replace(found, reasons=(*found.reasons, "The ledger is about another column."))
+    return replace(found, outcome="nothing", witnesses=(), undecided=0, reasons=(note,))
 
 
 def audit_tuples(
@@ -340,12 +362,16 @@ def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int |
     texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
     own = np.array([numbers.get(text, -2) for text in texts], dtype=np.int64)[encoded.codes]
     known = (leaves >= 0).all(axis=1) & (own >= 0)
-    rows, turn = np.unique(
-        np.column_stack([leaves[known], own[known]]), axis=0, return_inverse=True
-    )
-    if not len(rows):
+    if not known.any():
         return 0, 0, 0
-    counts = tally(turn.reshape(-1), len(rows), people.counts[known])
+    leaves, own = leaves[known], own[known]
+    sizes = [len(column.leaves) for column in found.columns]
+    coded = [(leaves[:, place], size) for place, size in enumerate(sizes)]
+    ids, count = joint([*coded, (own.astype(np.int32), values.known)])
+    first = np.empty(count, dtype=np.int64)
+    first[ids] = np.arange(len(ids))
+    rows = np.column_stack([leaves[first], own[first]])
+    counts = tally(ids, count, people.counts[known])
     left, lone = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     limit = int(limits_of(values, len(found.rows)).min())
     keys = np.ascontiguousarray(rows[:, :-1]).astype(np.int32)
@@ -393,6 +419,10 @@ def _unchanged(schema: Schema, tables: Sequence[Table]) -> list[str]:
     """The columns that all release files say they hold as they were."""
     said = [one.schema.release.get("recoding", {}) for one in tables]
     return [name for name in schema.quasi if all(one.get(name) == AS_IT_WAS for one in said)]
+
+
+def _many(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _listed(numbers: Sequence[int]) -> str:

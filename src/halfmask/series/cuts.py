@@ -81,8 +81,11 @@ def find_cuts(found: Regions, pairs: NDArray[np.int32]) -> CutsFound:
         least = _least(values, len(found.rows))
         one = ColumnDifferences(values.name)
         _compare(found, values, pairs, least, (one, of_box, revealed))
-        proven &= _proven(values, of_box, count, least)
+        proven &= _proven(values, of_box, count, least, alone=found.whole is None)
         columns.append(one)
+    if found.whole is not None:  # rows are known by all their columns together
+        proven &= _proven(found.whole, of_box, count, _least(found.whole, len(found.rows)),
+                          alone=False)  # fmt: skip
     if not found.values:
         proven[:] = False
     return CutsFound(of_box, count, proven, revealed, tuple(columns))
@@ -189,13 +192,19 @@ def _proven(
     of_box: NDArray[np.int64],
     count: int,
     least: tuple[NDArray[np.int64], NDArray[np.int64]],
+    *,
+    alone: bool,
 ) -> NDArray[np.bool_]:
-    """The cuts in which no knowledge of who was there when tells a value further."""
+    """The cuts in which no knowledge of who was there when tells a value further.
+
+    Values can be exchanged only where the column stands ``alone`` beside the quasi-identifiers.
+    """
     cut = of_box[values.box]
     releases = np.unique(cut * len(least[0]) + values.release) // len(least[0])
-    alone = np.bincount(releases, minlength=count) <= 1
+    once = np.bincount(releases, minlength=count) <= 1
     few = (max(2, int(least[0].min())), max(2, int(least[1].min())))
-    return alone | _exchangeable(values, cut, count, few[1]) | _grown(values, cut, count, few)
+    found = once | _grown(values, cut, count, few)
+    return found | _exchangeable(values, cut, count, few[1]) if alone else found
 
 
 def _exchangeable(

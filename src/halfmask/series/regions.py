@@ -69,6 +69,8 @@ class Regions:
         ids: per release, the box of each entry; ``counts`` the rows of each.
         values: the sensitive columns.
         texts: per sensitive column, its values as text.
+        whole: all columns that are no quasi-identifiers taken as one, where there are several: a
+            row is known by all of them together.
     """
 
     columns: tuple[ColumnLeaves, ...]
@@ -79,6 +81,7 @@ class Regions:
     counts: tuple[NDArray[np.int64], ...]
     values: tuple[ValueRows, ...]
     texts: tuple[dict[Label, int], ...]
+    whole: ValueRows | None
 
     @property
     def boxes(self) -> int:
@@ -155,7 +158,11 @@ def regions_of(
     held = np.zeros(count, dtype=np.uint64)
     for place, part in enumerate(parts):
         held[np.unique(part)] |= np.uint64(1 << place)
-    found = [_value_rows(releases, name, parts, count) for name in schema.sensitive]
+    numbered_values = [_value_codes(releases, name) for name in schema.sensitive]
+    found = [
+        _value_rows(name, codes, len(texts), (parts, count), releases)
+        for name, (codes, texts) in zip(schema.sensitive, numbered_values, strict=True)
+    ]
     return Regions(
         tuple(columns),
         _meeting(boxes, [column.overlaps() for column in columns]),
@@ -163,8 +170,9 @@ def regions_of(
         tuple(one.rows for one in releases),
         tuple(parts),
         tuple(one.counts for one in releases),
-        tuple(values for values, _ in found),
-        tuple(texts for _, texts in found),
+        tuple(found),
+        tuple(texts for _, texts in numbered_values),
+        _whole_rows(releases, schema, (parts, count)),
     )
 
 
@@ -214,22 +222,50 @@ def _ascending(one: csr_array) -> NDArray[np.int32]:
     return indices
 
 
-def _value_rows(
-    releases: Sequence[Tuples], name: str, parts: Sequence[NDArray[np.int64]], boxes: int
-) -> tuple[ValueRows, dict[Label, int]]:
-    from halfmask.kernels.overlap import Entries
+def _whole_rows(
+    releases: Sequence[Tuples], schema: Schema, where: tuple[Sequence[NDArray[np.int64]], int]
+) -> ValueRows | None:
+    """All columns beside the quasi-identifiers as one; None where no release has several."""
+    beside = [[n for n in one.table.column_names if n not in schema.quasi] for one in releases]
+    if max(map(len, beside)) < 2:
+        return None
+    common = [name for name in beside[0] if all(name in others for others in beside)]
+    coded = [_value_codes(releases, name) for name in common]
+    columns = [(np.concatenate(codes), len(texts)) for codes, texts in coded]
+    ids, known = joint(columns)
+    codes = np.split(ids.astype(np.int32), np.cumsum([len(one) for one in releases])[:-1])
+    return _value_rows("all", codes, known, where, releases)
 
+
+def _value_codes(
+    releases: Sequence[Tuples], name: str
+) -> tuple[list[NDArray[np.int32]], dict[Label, int]]:
+    """The number of each entry's value in every release, and the values."""
     place: dict[Label, int] = {}
     codes = []
     for one in releases:
         texts, own = _texts(one.table.arrow[name])
         numbers = np.array([place.setdefault(text, len(place)) for text in texts], dtype=np.int32)
         codes.append(numbers[own])
+    return codes, place
+
+
+def _value_rows(
+    name: str,
+    codes: Sequence[NDArray[np.int32]],
+    known: int,
+    where: tuple[Sequence[NDArray[np.int64]], int],
+    releases: Sequence[Tuples],
+) -> ValueRows:
+    """The values of every class; ``where``: the box of each entry, and how many boxes there are."""
+    from halfmask.kernels.overlap import Entries
+
+    parts, boxes = where
     at = np.full((len(releases), boxes), -1, dtype=np.int32)
     release, box, widths, values, counts = [], [], [], [], []
     total = 0
     for t, (ids, held) in enumerate(zip(parts, codes, strict=True)):
-        owner, value, count = pairs(ids, held, len(place), boxes, releases[t].counts)
+        owner, value, count = pairs(ids, held, known, boxes, releases[t].counts)
         present, width = np.unique(owner, return_counts=True)
         at[t, present] = total + np.arange(len(present))
         release.append(np.full(len(present), t, dtype=np.int32))
@@ -240,9 +276,6 @@ def _value_rows(
         total += len(present)
     starts = np.concatenate(([0], np.cumsum(np.concatenate(widths)))).astype(np.int64)
     counted = np.concatenate(counts)
-    entries = Entries(at, starts, np.concatenate(values), counted, len(place))
+    entries = Entries(at, starts, np.concatenate(values), counted, known)
     rows_in = np.add.reduceat(counted, starts[:-1])
-    found = ValueRows(
-        name, len(place), entries, np.concatenate(release), np.concatenate(box), rows_in
-    )
-    return found, place
+    return ValueRows(name, known, entries, np.concatenate(release), np.concatenate(box), rows_in)

@@ -22,6 +22,7 @@ from halfmask.table.policies import (
     Policies,
     policies_of,
     read_policies,
+    readable_column,
 )
 from halfmask.table.text_file import TEXT
 from halfmask.table.values import number_type, retyped, used_values
@@ -339,7 +340,8 @@ def whole_demands(table: pa.Table, entry: Mapping[str, Demand]) -> tuple[pa.Tabl
     """The table with the policy columns of an entry as numbers, and what is wrong with them.
 
     Demands for k and l are whole numbers of at least 1, those for t lie between 0 and 1, those for
-    epsilon above 0. A missing demand is no fault: a model may have a default for those people.
+    epsilon above 0. A missing demand is no fault: a model may have a default for those people. Nor
+    is one that is too large, infinite or NaN: it is the strictest that there is.
     """
     faults: list[str] = []
     for demand, name in entry.items():
@@ -356,7 +358,7 @@ def whole_demands(table: pa.Table, entry: Mapping[str, Demand]) -> tuple[pa.Tabl
             faults.append(f"Policy column '{name}' ({demand}): {error}")
             continue
         parts = [
-            (wrong, "are not whole numbers, or far too large"),
+            (wrong, "are not whole numbers"),
             (pc.sum(pc.less(whole, 1)).as_py() or 0, "are below 1"),
         ]
         said = ", ".join(f"{count} {what}" for count, what in parts if count)
@@ -385,7 +387,7 @@ def _numbers(table: pa.Table, name: str, demand: str) -> tuple[pa.Table, list[st
         column, kind = column.cast(pa.float64()), pa.float64()
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return table, [f"Policy column '{name}' ({demand}): holds {kind}, not numbers."]
-    numbers = column.cast(pa.float64(), safe=False)  # beyond 2**53 too
+    numbers = readable_column(demand, column.cast(pa.float64(), safe=False))  # beyond 2**53 too
     if demand == "t":
         inside = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, 1))
         allowed = "from 0 to 1"
@@ -407,10 +409,10 @@ def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
     if pa.types.is_null(kind):  # nobody states one
         return column.cast(pa.int64()), 0
     if pa.types.is_integer(kind):
-        if kind != pa.uint64():
+        if kind.bit_width < 64:
             return column.cast(pa.int64()), 0
-        large = pc.greater(column, pa.scalar(LARGEST, kind))
-        return pc.if_else(large, None, column).cast(pa.int64()), pc.sum(large).as_py() or 0
+        most = pa.scalar(LARGEST, kind)
+        return pc.if_else(pc.greater(column, most), most, column).cast(pa.int64()), 0
     if pa.types.is_dictionary(kind):
         values = used_values(column)
         number, bad = number_type(values)
@@ -429,8 +431,8 @@ def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
             return _whole(kept)[0], rows
         return _whole(retyped(column, number))
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        floats = column.cast(pa.float64())
-        fits = pc.and_(pc.equal(pc.floor(floats), floats), pc.less(pc.abs(floats), float(LARGEST)))
+        floats = readable_column("k", column.cast(pa.float64(), safe=False))
+        fits = pc.and_(pc.equal(pc.floor(floats), floats), pc.greater(floats, -float(LARGEST)))
         wrong = pc.sum(pc.invert(fits)).as_py() or 0
         return pc.if_else(fits, floats, None).cast(pa.int64()), wrong
     raise InputError(f"holds {kind}, not whole numbers.")

@@ -54,7 +54,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, int):
         return f'<td class="number">{value:,}</td>'
     if isinstance(value, float):
-        return f'<td class="number">{value:,.4g}</td>'
+        text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
+        return f'<td class="number">{text}</td>'
     return f"<td>{escape(str(value))}</td>"
 
 

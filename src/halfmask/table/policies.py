@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,6 +44,8 @@ Demand = str | int | float | None
 DEMANDS = ("k", "l", "t", "epsilon")
 EXACT = ("k", "l", "t")  # what exact rows and figures can keep; epsilon speaks of noise
 LARGEST = 2**53
+# What counts where a demand is too large to read or no number at all: nobody asks for more.
+STRICTEST: dict[str, float] = {"k": LARGEST, "l": LARGEST, "t": 0.0, "epsilon": 5e-324}
 _SHAPE = "Policies are a path, a mapping, or rows with the columns person, k, l, t or epsilon."
 
 
@@ -156,8 +157,26 @@ _RANGES = {
 
 def _allowed(name: str, value: float) -> bool:
     if name in ("k", "l"):
-        return value == int(value) and 1 <= value <= LARGEST if np.isfinite(value) else False
+        return 1 <= value <= LARGEST and value == int(value)
     return 0 <= value <= 1 if name == "t" else 0 < value < float("inf")
+
+
+def _readable(name: str, value: object) -> object:
+    """What one person demands: what is too large, or no number, is the strictest demand."""
+    if name not in STRICTEST or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    large = value > LARGEST if name in ("k", "l") else value == float("inf") and name == "epsilon"
+    return STRICTEST[name] if large or value != value else value  # NaN
+
+
+def readable_column(demand: str, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same of demands as doubles."""
+    odd = pc.is_nan(numbers)
+    if demand in ("k", "l"):
+        odd = pc.or_(odd, pc.greater(numbers, float(LARGEST)))
+    elif demand == "epsilon":
+        odd = pc.or_(odd, pc.equal(numbers, float("inf")))
+    return pc.if_else(odd, float(STRICTEST[demand]), numbers)
 
 
 def strictest(entries: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
@@ -233,6 +252,8 @@ def _people(people: Mapping[str, Any]) -> pa.Table:
         columns = own.pop("columns", {})
         several = columns.items() if isinstance(columns, Mapping) else [("", {"columns": columns})]
         for column, demands in [(None, own), *several]:
+            if isinstance(demands, Mapping):
+                demands = {name: _readable(name, value) for name, value in demands.items()}
             wrong = not isinstance(demands, Mapping) or entry_faults("", demands)
             if wrong or any(isinstance(value, str) for value in demands.values()):
                 faults.append("wrong")
@@ -305,10 +326,11 @@ def _checked(rows: pa.Table) -> pa.Table:
             columns[demand] = pa.nulls(rows.num_rows, pa.float64())
             continue
         try:
-            numbers = rows[names[demand]].cast(pa.float64())
+            numbers = rows[names[demand]].cast(pa.float64(), safe=False)  # beyond 2**53 too
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             faults.append(f"The policy column {demand} must hold numbers.")
             continue
+        numbers = readable_column(demand, numbers)
         if demand in ("k", "l"):  # a demand that is not whole is rounded up: never less
             numbers = pc.ceil(numbers)
         wrong = _outside(demand, numbers)

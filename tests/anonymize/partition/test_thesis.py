@@ -23,7 +23,7 @@ def lost(thesis_adult):
     def lost_of(method: str, concern: str, k: int | None = None) -> float:
         table = hm.policies.generate(thesis_adult, concern, seed=0)
         model = hm.PersonalKAnonymity() if k is None else hm.KAnonymity(k)
-        return hm.anonymize(table, model, method=method, seed=0).parameters["value"]
+        return hm.anonymize(table, model, method=method, metric="dbil", seed=0).parameters["value"]
 
     return lost_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -65,6 +66,7 @@ class Method:
 
 
 _PIECE = 1_000  # rows of a block between two looks at the clock, where there is a time limit
+_PAIRS = 20_000_000  # cells of pairs of rows in such a block
 BLOCK = 40_000  # rows up to which a quadratic method takes the table as it is
 
 
@@ -75,7 +77,7 @@ def blockwise(
 
     Large tables fall into blocks of near rows that quadratic methods can work on one by one.
     """
-    blocks = blocks_of(task, largest if task.deadline is None else min(largest, _PIECE))
+    blocks = blocks_of(task, largest if task.deadline is None else min(largest, _piece(task)))
     if len(blocks) == 1:
         return divide(task), ()
 
@@ -92,6 +94,11 @@ def blockwise(
         known += int(part.max(initial=-1)) + 1
     note = f"The table was first cut into {len(blocks)} blocks, which were divided one by one."
     return ids, (note,)
+
+
+def _piece(task: PartitionTask) -> int:
+    """The rows of a block that is divided between two looks at the clock."""
+    return max(min(math.isqrt(_PAIRS // len(task.space.columns)), _PIECE), 100)
 
 
 def blocks_of(task: PartitionTask, largest: int) -> list[NDArray[np.int64]]:

@@ -7,7 +7,7 @@ of hierarchies, or sets of values. Kernels work in pieces, between which the clo
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -159,7 +159,7 @@ class _Columns:
         self.sizes.append(size)
         self.weights.append(weight)
 
-    def arrays(self) -> tuple[object, ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """What ``Widths`` takes."""
         begins = np.cumsum([0, *(len(one) for one in self.low[:-1])])
         none = np.zeros((self.rows, 0), dtype=np.uint64)
@@ -230,7 +230,7 @@ def improve_by_labels(
     """Let near classes be cut anew together while that loses less."""
     from halfmask.kernels.labels import improve_classes
 
-    lists, free = _lists(task, widths, ids)
+    lists, free = _lists(task, ids)
     near = _neighbors(widths)
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
     left = _WORK // (1 + len(task.space.columns))
@@ -244,7 +244,7 @@ def improve_by_labels(
         free = int(state[1])
         if left <= 0 or late(task):
             break
-        if gained <= _GAIN * float(lists.size @ lists.width):
+        if gained <= _GAIN * float(lists.size @ np.maximum(lists.width, 0.0)):
             break
     return np.unique(lists.ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
@@ -254,24 +254,27 @@ def late(task: PartitionTask) -> bool:
     return task.deadline is not None and time.monotonic() >= task.deadline
 
 
-def _lists(task: PartitionTask, widths: Widths, ids: NDArray[np.int64]) -> tuple[ClassLists, int]:
+def _lists(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[ClassLists, int]:
     """The classes for the kernels, with room for as many as demands allow."""
-    from halfmask.kernels.labels import ClassLists, fill
+    from halfmask.kernels.labels import ClassLists
 
-    n, m = widths.places.shape
-    held = int(ids.max()) + 1
+    n, held = len(ids), int(ids.max()) + 1
     room = max(n // max(int(task.demands.k.min(initial=1)), 1), held)
+    order = np.argsort(ids, kind="stable")
+    following = np.append(order[1:], -1)
+    ends = np.append(np.diff(ids[order]) != 0, True)
+    following[ends] = -1
+    next_, head = np.empty(n, dtype=np.int64), np.full(room, -1, dtype=np.int64)
+    next_[order] = following
+    head[:held] = order[np.searchsorted(ids[order], np.arange(held))]
     lists = ClassLists(
         ids.copy(),
-        np.full(n, -1, dtype=np.int64),
-        np.full(room, -1, dtype=np.int64),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room),
-        np.zeros((room, m, 2), dtype=np.int32),
-        np.zeros((room, widths.bits.shape[1]), dtype=np.uint64),
-        np.zeros(room, dtype=np.int64),
+        next_,
+        head,
+        np.bincount(ids, minlength=room).astype(np.int64),
+        np.full(room, -1.0),
+        np.ones(room, dtype=np.int64),
     )
-    fill(widths, lists, np.argsort(ids, kind="stable"), held)
     return lists, room - held
 
 

@@ -401,7 +401,8 @@ class WorkSession:
         found, tally = collect_groups(context, task, given)
         done = answering.answer(context.blueprint, found)
         sealed = answering.envelope(
-            done,
+            done.to_arrow(),
+            answering.document_of(context.blueprint, done),
             tally,
             size=query.terms.reply,
             query=context.query,

@@ -11,6 +11,8 @@ import pyarrow as pa
 from halfmask.engines.request import WITHOUT_POLICY
 from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError, SchemaError
+from halfmask.query.planning.stated import stated as stated_in
+from halfmask.query.planning.stated import type_faults
 from halfmask.query.total.rows import TotalRows
 from halfmask.table.demands import as_text, file_policies, sources
 from halfmask.table.policies import DEMANDS
@@ -144,9 +146,11 @@ def stated_policies(plan: Plan, given: Policies | None) -> list[tuple[tuple[str,
     for alias, source in tables.items():
         for policies in _of_table(source):
             faults += policies.unknown(list(source.columns))
+            faults += type_faults(policies, source.columns)
             found.append(((alias,), policies))
     if given is not None and given.stated:
         faults += given.unknown(list(dict.fromkeys(c for s in tables.values() for c in s.columns)))
+        faults += [fault for s in tables.values() for fault in type_faults(given, s.columns)]
         found.append((tuple(tables), given))
     if faults:
         raise SchemaError(*dict.fromkeys(faults))
@@ -172,7 +176,7 @@ def _refuse_policy_columns(plan: Plan, given: Policies | None) -> None:
 def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: _Said) -> None:
     listed = tuple(aliases)
     for demand, where in policies.general.items():
-        found = _expressions(plan, where, listed)
+        found = _expressions(plan, demand, where, listed)
         said.general[demand] += found
         said.demands[demand] += found
         if demand == "l" and _owes_general(plan):
@@ -180,7 +184,7 @@ def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: 
     for name, entry in policies.columns.items():
         own = said.columns.setdefault(name, {d: [] for d in DEMANDS})
         for demand, where in entry.items():
-            found = _expressions(plan, where, listed)
+            found = _expressions(plan, demand, where, listed)
             own[demand] += found
             said.anywhere += found
             if name in plan.queried:
@@ -194,14 +198,30 @@ def _owes_general(plan: Plan) -> bool:
     return any(plan.scope.role(column) == "sensitive" for column in plan.uncounted)
 
 
-def _expressions(plan: Plan, where: Demand, aliases: tuple[str, ...]) -> list[exp.Expr]:
-    """The number, or the columns of that very name."""
+def _expressions(
+    plan: Plan, demand: str, where: Demand, aliases: tuple[str, ...]
+) -> list[exp.Expr]:
+    """The number, or what the columns of that very name state."""
     from sqlglot import exp
 
     if not isinstance(where, str):
         return [exp.convert(where)]
-    tables = plan.scope.tables
-    return [exp.column(where, table=a, quoted=True) for a in aliases if where in tables[a].columns]
+    found: list[exp.Expr] = []
+    for alias in aliases:
+        source = plan.scope.tables[alias]
+        if where in source.columns:
+            column = exp.column(where, table=alias, quoted=True)
+            # Of a table that was read, demands were looked at then.
+            known = source.table is not None and where in source.table.schema.policy_names
+            found.append(column if known else stated_in(column, source.columns[where], demand))
+    return found
+
+
+def _of_rows(stated: exp.Expr) -> exp.Column | None:
+    """The column that a demand is read from; None where one number holds for everybody."""
+    from sqlglot import exp
+
+    return stated.find(exp.Column)
 
 
 def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.Expr, exp.Expr]:
@@ -214,7 +234,7 @@ def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.
     t += [exp.GT(this=e.copy(), expression=exp.Literal.number(1)) for e in said.owed]
     exact = [e for name in ("k", "l", "t") for e in said.demands[name]]
     noise = said.demands["epsilon"]
-    if noise and all(isinstance(e, exp.Column) for e in exact):
+    if noise and all(_of_rows(e) is not None for e in exact):
         t.append(exp.and_(exp.paren(_any(noise)), *(e.copy().is_(exp.null()) for e in exact)))
     silent = None if lenient else _silent(said, queried)
     pair = []
@@ -259,7 +279,7 @@ def _any(stated: list[exp.Expr]) -> exp.Expr:
 
     if not stated:
         return exp.false()
-    if any(not isinstance(e, exp.Column) for e in stated):
+    if any(_of_rows(e) is None for e in stated):
         return exp.true()  # a number holds for everybody
     return exp.or_(*(e.copy().is_(exp.null()).not_() for e in dict.fromkeys(stated)))
 
@@ -271,7 +291,7 @@ def _largest(parts: list[exp.Expr]) -> exp.Expr:
     one = exp.Literal.number(1)
     stated: list[exp.Expr] = [
         exp.Coalesce(this=part.copy(), expressions=[one.copy()])
-        if isinstance(part, exp.Column)
+        if _of_rows(part) is not None
         else part.copy()
         for part in dict.fromkeys(parts)
     ]
@@ -294,8 +314,9 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
     kinds = {e: "t" if name in ("t", "epsilon") else "k" for name, es in said.demands.items()
              for e in es}  # fmt: skip
     for expression in dict.fromkeys([*every, *kinds]):
-        if isinstance(expression, exp.Column) and expression.table in tables:
-            found.setdefault(expression.table, []).append(expression)
+        of = _of_rows(expression)
+        if of is not None and of.table in tables:
+            found.setdefault(of.table, []).append(expression)
     if not plan.repeat:  # each person has the one row that is read
         found.pop(main, None)
     swapped: dict[exp.Expr, exp.Expr] = {}

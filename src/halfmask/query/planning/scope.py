@@ -16,6 +16,7 @@ from halfmask.engines.request import kind_of
 from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError
 from halfmask.query import vocabulary
+from halfmask.query.clauses import fold_name
 from halfmask.query.vocabulary import fail, refuse
 from halfmask.table.demands import sources
 from halfmask.table.names import told
@@ -141,17 +142,26 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[QueryScop
 
 
 def _require_demands(scope: QueryScope, main: exp.Expr, catalog: Catalog) -> None:
-    """Refuse people's rows without the table in which these people state their demands."""
+    """Refuse people's rows without every table in which these people state their demands."""
     read = list(scope.tables.values())
-    if all(one.person is None for one in read) or any(_states(one.schema) for one in read):
-        return
+    names = {fold_name(one.name) for one in read}
     for name, schema in catalog.declared.items():
-        if schema.person is not None and _states(schema):
+        person = schema.person
+        if person is None or not _states(schema) or fold_name(name) in names:
+            continue
+        if any(one.person is not None for one in read):
             fail(
                 scope.text,
                 main,
                 f"what these people demand for themselves stands in {name}: join it on the "
-                "person, so that it is kept.",
+                "person (for noise beforehand, into one table), so that it is kept.",
+            )
+        if any(one.find(person) is not None for one in read):
+            fail(
+                scope.text,
+                main,
+                f"{name} says who is meant by {person}, and what these people demand: declare "
+                f'person = "{person}" under [table] of this table too.',
             )
 
 
@@ -422,7 +432,8 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
     query.set("expressions", [exp.alias_(selected, "v")])
     if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):
         query.set("distinct", exp.Distinct())
-    found = list(dict.fromkeys(engine.run(query)["v"].to_pylist()))
+    # In an order that no engine's threads decide: EXPLAIN shows it.
+    found = sorted(dict.fromkeys(engine.run(query)["v"].to_pylist()), key=repr)
     if len(found) > MOST_VALUES:
         fail(text, inner, f"this subquery finds more than {MOST_VALUES} values: join the table.")
     return [exp.null() if value is None else exp.convert(value) for value in found]

@@ -186,9 +186,11 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
 
     It never fails: what is missing, infinite or no number has a level too.
     """
+    import pyarrow as pa
     from sqlglot import exp
 
     from halfmask.dp.personal import MOST
+    from halfmask.query.total.conversions import bounded_numeric
 
     found: list[exp.Expr] = []
     for place in levels.sources:
@@ -197,7 +199,9 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
             continue
         if kind_of(source.columns[place]) not in ("integer", "decimal", "float"):
             raise SchemaError(f"Policy column {place!r} (epsilon) holds no numbers.")
-        stated = exp.cast(exp.column(place, table=alias, quoted=True), "double")
+        own = exp.column(place, table=alias, quoted=True)
+        any_digits = pa.types.is_decimal256(source.columns[place])
+        stated = bounded_numeric(own) if any_digits else exp.cast(own, "double")
         case = exp.Case().when(stated.is_(exp.null()), exp.Literal.number(levels.silent + 1))
         most = exp.Literal.number(repr(MOST))
         case = case.when(exp.GT(this=stated.copy(), expression=exp.cast(most, "double")), "0")

@@ -186,8 +186,9 @@ class TotalRows:
             fail(
                 self.scope.text,
                 node,
-                "intervals, lists and types of the database's own are not read here: make a view "
-                "that CASTs the column to TEXT or DOUBLE, or prepare it beforehand.",
+                "intervals, lists, types of the database's own and texts that are equal without "
+                "being the same are not read here: make a view that CASTs the column to TEXT or "
+                'DOUBLE, or to a text COLLATE "C", or prepare it beforehand.',
             )
         return self(node)
 
@@ -258,6 +259,8 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
         if pa.types.is_decimal256(data_type):  # of any number of digits
             return Typed(conversions.bounded_numeric(node), "float", raw=True)
         digits = (data_type.precision, data_type.scale)
+        if source.not_a_number:
+            node = guard(compare(exp.LTE, node, _largest_decimal(data_type)), node)
         return Typed(node, kind, raw=True, decimal=digits)
     if (
         pa.types.is_nested(data_type)
@@ -273,6 +276,12 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
             known = source.table is not None
             return Typed(moved if known else conversions.clamp_date(moved, kind), kind, raw=True)
     return Typed(node, kind, raw=True)
+
+
+def _largest_decimal(data_type: pa.DataType) -> exp.Expr:
+    """The largest number of a type: what is none, NaN, is above it."""
+    digits, after = data_type.precision, data_type.scale
+    return literal(f"{'9' * (digits - after)}.{'9' * after}", f"decimal({digits}, {after})")
 
 
 def _literal(total: TotalRows, node: exp.Expr) -> Typed:

@@ -15,6 +15,13 @@ export async function showAssessment(found) {
     await draw.links([["assessment.html", "Open the whole assessment"]]));
 }
 
+// What many people demand and have, people to the nearest ten.
+function byDemand({ model, column, demands }) {
+  const reached = model.includes("k-anonymity") ? "smallest class" : model.includes("l-diversity") ? "fewest values" : "farthest class";
+  const levels = demands.map((one) => `demanded ${draw.number(one.demanded)}: about ${draw.count(one.people)} people, ${reached} ${draw.number(one.reached)}`);
+  return `${model}${column ? ` of ${column}` : ""}: ${levels.join("; ")}.`;
+}
+
 export async function showRelease(found) {
   const columns = found.columns.map((one) => [one.name, one.role, one.action,
     one.loss === null ? "" : draw.percent(one.loss)]);
@@ -29,7 +36,8 @@ export async function showRelease(found) {
     ]),
     draw.element("h3", {}, "Promises"),
     draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
-      [one.model, draw.mark(one.holds), one.required ?? "each own", one.achieved ?? "", one.column || "everybody"])),
+      [one.model, draw.mark(one.holds), one.required ?? "each own", one.achieved ?? "by demand", one.column || "everybody"])),
+    ...draw.paragraphs(found.verdicts.filter((one) => (one.demands || []).length).map(byDemand), "quiet"),
     draw.element("h3", {}, "What was done to each column"),
     draw.table(["column", "role", "what was done", "loss"], columns),
     ...draw.paragraphs(found.notes, "quiet"),
