@@ -16,6 +16,11 @@ ADULT, HIERARCHIES, NOTHING = "Adult", "hierarchies of Adult", "nothing"
 # Per script what it needs, its options, and those of its constants that make it long.
 SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "assess_speed": (NOTHING, ["--rows", "300"], {}),
+    "auto_default": (
+        NOTHING,
+        ["--rows", "200", "--k", "2", "--tables", "sample", "--methods", "auto,personal"],
+        {},
+    ),
     "cells_scale": (NOTHING, ["--share", "10000"], {"TURNS": 1}),
     "checks_speed": (NOTHING, ["--rows", "500", "--pycanon-rows", "200"], {}),
     "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),

@@ -150,3 +150,22 @@ def test_two_processes_at_once_do_not_disturb_each_other(tmp_path):
     (folder,) = tmp_path.iterdir()
     assert folder.name.startswith("halfmask-")
     assert len(list(folder.iterdir())) == 1
+
+
+def test_other_versions_of_numba_compile_as_they_do(tmp_path):
+    """The pipeline reaches into numba: with a version that it was not tried with it is not used."""
+    script = (
+        "import numba, sys; numba.__version__ = '0.60.0'\n"
+        "import numpy as np\n"
+        "from halfmask.kernels.compiler import ascend\n"
+        "assert 'halfmask.kernels.pipeline' not in sys.modules\n"
+        "print(ascend(np.array([3, 1, 2])).tolist())\n"
+    )
+    found = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        check=False,
+    )
+    assert found.stdout.split() == ["[1,", "2,", "0]"], found.stderr

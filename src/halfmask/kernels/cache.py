@@ -73,7 +73,8 @@ def digest(source: Path) -> str:
 
 
 @cache
-def _folder() -> Path:
+def folder() -> Path:
+    """The folder of these versions."""
     source = Path(__file__).parent
     home = Path(os.path.expanduser("~"))
     return choose_cache(source, home) / f"halfmask-{digest(source)}"
@@ -82,14 +83,14 @@ def _folder() -> Path:
 class KernelCache(_Cache):
     """The files of one kernel."""
 
-    def __init__(self, function: Callable[..., Any], folder: Path | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], chosen: Path | None = None) -> None:
         self._name = f"{function.__module__.rsplit('.', 1)[-1]}.{function.__qualname__}"
-        self._chosen = folder
+        self._chosen = chosen
 
     @property
     def cache_path(self) -> str:
         """The folder."""
-        return str(self._chosen or _folder())
+        return str(self._chosen or folder())
 
     def enable(self) -> None:
         """Nothing: it always is."""

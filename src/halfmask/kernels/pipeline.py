@@ -1,0 +1,137 @@
+"""Kernels compiled with all that they call, once, by a pipeline of our own inside numba.
+
+Called from Python, a kernel is compiled whole, optimized and kept in the cache. Called by another
+kernel, it is only translated: it is optimized and emitted as a part of its caller, once, and its
+integers are all 64 bits wide, so that there is one version of it. numba by itself optimizes and
+emits every function alone as well, wraps it for Python, and translates it again for every width and
+every constant; that more than doubles the time of a first use.
+"""
+
+# What numba offers for its own extension is not typed.
+# mypy: disable-error-code="no-untyped-call,call-overload,attr-defined"
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numba import njit, types
+from numba.core import compiler, typed_passes, untyped_passes
+from numba.core.base import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_machinery import PassManager, register_pass
+
+from halfmask.kernels.cache import KernelCache
+from halfmask.kernels.notice import notice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Part(JITCodeLibrary):
+    """Code that other code calls: linked as it is, to be optimized and emitted with its callers."""
+
+    def finalize(self) -> None:
+        """Link what this code calls, and leave the rest to the caller."""
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 - as numba's own
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
+        self._finalized = True
+
+
+class _PartContext:
+    """The target as it is, but for parts, which have no address."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def get_executable(self, library: Any, described: Any, environment: Any) -> Any:
+        """A name for the part, which nothing calls by address."""
+        library._ensure_finalized()  # noqa: SLF001 - as numba's own
+        name = described.qualname.split(".")[-1]
+        return _dynfunc.make_function(
+            described.lookup_module(), name, "a part", 0, environment, (library,)
+        )
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
+    """Lower a part without emitting it."""
+
+    _name = "halfmask_part_lowering"
+
+    def run_pass(self, state: Any) -> Any:
+        """Lower into a library that is not emitted."""
+        target = state.targetctx
+        state.library = _Part(target.codegen(), state.func_id.func_qualname)
+        state.targetctx = _PartContext(target)
+        try:
+            return super().run_pass(state)
+        finally:
+            state.targetctx = target
+
+
+class _Whole(compiler.CompilerBase):
+    """numba's pipeline without what kernels do not use: closures, contexts, literals, pruning."""
+
+    lowering = typed_passes.NativeLowering
+
+    def define_pipelines(self) -> list[Any]:
+        """One pipeline."""
+        passes = PassManager("kernel")
+        for step in (
+            untyped_passes.TranslateByteCode,
+            untyped_passes.FixupArgs,
+            untyped_passes.IRProcessing,
+            untyped_passes.GenericRewrites,
+            untyped_passes.ReconstructSSA,
+            typed_passes.NopythonTypeInference,
+            typed_passes.PreLowerStripPhis,
+            typed_passes.InlineOverloads,
+            typed_passes.IRLegalization,
+            typed_passes.AnnotateTypes,
+            self.lowering,
+            typed_passes.NoPythonBackend,
+        ):
+            passes.add_pass(step, step.__name__)
+        passes.finalize()
+        return [passes]
+
+
+class _Inside(_Whole):
+    lowering = _PartLowering
+
+
+def _wide(one: Any) -> Any:
+    """The type that a part takes for an argument: no constants, and integers of 64 bits."""
+    one = types.unliteral(one)
+    if isinstance(one, types.Integer) and one is not types.uint64:
+        return types.int64
+    return one
+
+
+def compile_parts(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` where it is first called, with what it calls."""
+    whole: Any = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_Whole)(function)
+    part: Any = njit(
+        nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_Inside
+    )(function)
+    whole._cache = KernelCache(function)  # noqa: SLF001 - numba offers no other way
+    compile_part, compile_whole = part.compile, whole.compile
+
+    def as_part(signature: Any) -> Any:
+        if isinstance(signature, tuple):
+            signature = tuple(map(_wide, signature))
+        return compile_part(signature)
+
+    def as_whole(signature: Any) -> Any:
+        with notice():
+            return compile_whole(signature)
+
+    part.compile, whole.compile = as_part, as_whole
+    # What another kernel sees is the part.
+    whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
+    return whole
