@@ -54,7 +54,7 @@ class Contender:
     columns: int = 1 << 30
 
 
-# Cheapest first. Costs were measured by benchmarks/auto_default.py.
+# Cheapest first; the sizes keep each within about a minute, and are judged rather than measured.
 CONTENDERS = (
     Contender("optimal", recodes=True, cells=4e6, columns=24),
     Contender("local", recodes=True, cells=2e7, columns=64),

@@ -260,8 +260,7 @@ def require_round_bounds(
 ) -> None:  # fmt: skip
     """Demand that no label shows a value that too few people hold, where it holds others too.
 
-    Too few are fewer than anybody who holds it is promised. Ranges of numbers begin and end on the
-    grid of their column.
+    Too few are fewer than anybody who holds it is promised.
 
     Raises:
         InternalError: a bound or a member of a set shows such a value; nothing leaves.
