@@ -73,10 +73,16 @@ def test_the_notice_is_shown_on_a_terminal_and_cleared(monkeypatch):
     monkeypatch.setattr(notices, "_AFTER", 0.0)
     monkeypatch.setattr(notices, "_EVERY", 0.001)
     with notices.notice(), notices.notice():
-        while "compiling, once: " not in out.getvalue():
-            time.sleep(0.001)
-    while not out.getvalue().endswith("\r\x1b[K"):
+        _wait(lambda: "compiling, once: " in out.getvalue())
+    _wait(lambda: out.getvalue().endswith("\r\x1b[K"))
+
+
+def _wait(seen):
+    for _ in range(60_000):  # a minute: a fault ends the test, and no load does
+        if seen():
+            return
         time.sleep(0.001)
+    raise AssertionError
 
 
 def test_nothing_is_said_elsewhere(monkeypatch):

@@ -100,7 +100,8 @@ def anonymize(
             next release of a changing table, with ``MInvariance``; see docs/series.md.
         pseudonym: a secret key of 16 bytes or more, or the path of its file: the person column
             leaves as keyed tokens, where the promises hold for a person's rows taken together.
-        options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges),
+        options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges) or
+            ``"sets"`` (the values that a class holds, where that says more),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
             method (``score="plain"`` of k-member, ``cut="whole"`` of mondrian). For co-clustering:

@@ -59,9 +59,6 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Tuples
 
 
-FORMAT = "halfmask.assessment/1"
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnRisk:
     """How much one quasi-identifier tells by itself."""

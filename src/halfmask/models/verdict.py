@@ -466,7 +466,8 @@ def known_models() -> tuple[type[Model], ...]:
     return tuple(_REGISTER.values())
 
 
-_TOOLS = ("check", "exact", "needs", "options", "statistics", "verdict")  # modules without models
+# Modules without models.
+_TOOLS = ("check", "exact", "feasibility", "needs", "options", "statistics", "verdict")
 
 
 @cache

@@ -128,7 +128,6 @@ class DrawSettings:
 
 
 OPTIONS = tuple(one.name for one in fields(DrawSettings))
-_CUT = ("bins", "intervals", "labels")
 _STATED = ("rows", "bins", "intervals", "strategy", "mode", "labels", "holdout", "seed")
 
 
