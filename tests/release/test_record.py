@@ -67,7 +67,7 @@ def test_a_changed_file_is_noticed(tmp_path):
 def test_a_record_tells_no_more_than_the_release(tmp_path):
     """Neither who was left out nor the highest demand can be read off the record."""
     told = set()
-    for age, demand in ((93, 29), (71, 35)):
+    for age, demand in ((93, 999), (71, 777)):
         table = people(age=[31] * 39 + [age], k_i=[2] * 39 + [demand])
         release = hm.anonymize(table, method="personal", on_infeasible="suppress")
         release.write(tmp_path / "a.csv")
@@ -78,7 +78,7 @@ def test_a_record_tells_no_more_than_the_release(tmp_path):
         told.add(text.split("sha256")[0])
     schema = hm.read(tmp_path / "a.csv").schema
     assert (schema.person, schema.policy) == (None, {})
-    assert len(told) >= 1
+    assert len(told) == 1
 
 
 def test_the_schema_of_another_table_is_not_written_over(tmp_path):
