@@ -40,9 +40,9 @@ def same(one, other):
 
 
 def test_duckdb_counts_a_file(sample):
-    read = hm.frontier(hm.read(sample), *PROMISES, suppression=[0.0, 0.1])
+    read = hm.frontier(hm.read(sample), *PROMISES, methods=["optimal"], suppression=[0.0, 0.1])
     stored = hm.read(sample, engine="duckdb", memory_limit="200MB")
-    found = hm.frontier(stored, *PROMISES, suppression=[0.0, 0.1])
+    found = hm.frontier(stored, *PROMISES, methods=["optimal"], suppression=[0.0, 0.1])
     same(read, found)
     assert found.rows == 600
     assert any("counted by duckdb" in note for note in found.notes)
@@ -68,11 +68,12 @@ def test_people_of_several_rows_and_their_own_demands_are_counted(tmp_path, samp
     schema = sample.with_suffix(".toml")
     read = hm.frontier(
         hm.read(tmp_path / "people.parquet", schema=schema), hm.PersonalKAnonymity(),
-        suppression=[0.2, 0.5],
+        methods=["optimal"], suppression=[0.2, 0.5],
     )  # fmt: skip
     found = hm.frontier(
         hm.read(tmp_path / "people.parquet", schema=schema, engine="duckdb"),
         hm.PersonalKAnonymity(),
+        methods=["optimal"],
         suppression=[0.2, 0.5],
     )
     assert read.points
@@ -123,7 +124,7 @@ def test_postgres_counts_where_the_rows_are(postgres):
             for row in zip(*(c.to_pylist() for c in people.arrow.columns), strict=True):
                 copy.write_row(row)
     ks = [hm.KAnonymity(2), hm.KAnonymity(4)]
-    options = {"suppression": [0.0, 0.3]}
+    options = {"methods": ["optimal"], "suppression": [0.0, 0.3]}
     found = hm.frontier(hm.read(postgres, schema=people.schema, table="tried"), ks, **options)
     same(hm.frontier(people, ks, **options), found)
     assert any("counted by postgres" in note for note in found.notes)

@@ -134,5 +134,6 @@ def test_parameters_are_checked(lab):
 
 def test_several_models_hold_together(lab):
     recoding = seal(lab.candidate()).recoding
-    release = recoding.apply(lab.people(), KAnonymity(2), LDiversity(2, "disease"), suppression=0.2)
+    diverse = LDiversity(2, "disease", missing="value")
+    release = recoding.apply(lab.people(), KAnonymity(2), diverse, suppression=0.2)
     assert [v.holds for v in release.verdicts] == [True, True]

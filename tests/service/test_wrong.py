@@ -33,7 +33,7 @@ WRONG = {
         ({"personal_l": ["disease"]}, "own l"), ({"k": 2, "suppression": 2.0}, "suppression"),
         ({"k": 2, "time_limit": -1.0}, "time_limit"), ({"k": 2, "time_limit": INF}, "time_limit"),
         ({"k": 2, "seed": -1}, "seed"), ({"k": 2, "method": "x"}, "method"),
-        ({"k": 2, "metric": "x"}, "metric"), ({"k": 2, "labels": "x"}, "'tight' or 'levels'"),
+        ({"k": 2, "metric": "x"}, "metric"), ({"k": 2, "labels": "x"}, "or 'sets'"),
         ({"k": 2, "method": "cocluster", "bins": 0}, "bins"),
     ],
     "frontier": [

@@ -63,7 +63,7 @@ _EFFORT = ("suppression", "seed", "time_limit")
 def anonymize(
     table: Table,
     *models: Model,
-    method: str = AUTO,
+    method: str | None = AUTO,
     suppression: float = 0.0,
     metric: str | Metric | None = None,
     seed: int | None = None,
@@ -122,6 +122,9 @@ def anonymize(
     """
     began = time.monotonic()
     refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
+    method = method or AUTO
+    if metric is not None and not isinstance(metric, str):
+        metric = _metric(metric)
     if models:
         require_models(models)
     table = with_policies(require_table(table), policies)

@@ -212,8 +212,8 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
             return Bins.even(_number(low), _number(high), count, date=True, **parts)
         parts.setdefault("integer", isinstance(low, int) and isinstance(high, int))
         return Bins.even(low, high, count, **parts)
-    except ParameterError:
-        raise
+    except ParameterError as error:
+        raise SchemaError(f"The domain of column {name!r}: {error}") from None
     except (KeyError, TypeError, ValueError):
         raise SchemaError(
             f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
@@ -283,7 +283,7 @@ def require_fitting(domains: Mapping[str, Domain]) -> None:
     faults = []
     for name, domain in domains.items():
         try:
-            domain.decode(np.arange(len(domain)), np.random.default_rng(0))
+            pa.array(domain.values if isinstance(domain, Values) else domain.edges)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             faults.append(
                 f"The domain of column {name!r} lists values of several types: write all of them "

@@ -21,7 +21,7 @@ from halfmask.coclustering.observations import PartSizes
 from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.prepare import cocluster_melted, is_number, melt_columns, require_cuts
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
-from halfmask.models.verdict import require_whole
+from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, statement
 from halfmask.release.seal import published_columns, seal
@@ -124,6 +124,8 @@ class DrawSettings:
             )
         if self.seed is not None:
             require_whole("seed", self.seed, 0)
+        if self.time_limit is not None:
+            require_number("time_limit", self.time_limit, 0, open_low=True)
         require_cuts(self.bins, self.intervals)
 
 

@@ -310,7 +310,9 @@ def _with_found(proposal: Proposal, builder: HierarchyBuilder | None) -> Proposa
     """The proposal with the hierarchy that was found, where one was."""
     if proposal.role != "quasi" or builder is None or isinstance(builder, Flat | Dates):
         return proposal  # the calendar, and what its own values say
-    why = f"{proposal.why}; its hierarchy was found from how the columns go together"
+    # What its own values would have given is no longer the reason.
+    why = proposal.why.partition("; numbers, merged")[0].partition("; text without a known")[0]
+    why = f"{why}; its hierarchy was found from how the columns go together"
     return replace(proposal, hierarchy=rounded(builder), why=why)
 
 
