@@ -310,7 +310,7 @@ def test_the_very_same_rows_again_are_one_release():
     rows = [(label, v) for label in ("20-29", "25-34") for v in "aab"]
     found = hm.audit_releases(_release(rows), _release(rows[::-1]))
     assert found.outcome == "nothing"
-    assert "of the same people" in found.reasons[0]
+    assert "where the same people stand" in found.reasons[0]
     assert hm.audit_releases(_release(rows), _release([*rows[1:], ("20-29", "b")])).witnesses
 
 

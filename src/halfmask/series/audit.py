@@ -11,7 +11,9 @@ counts where fewer are left than in any class alone.
 A cut is *proven* where no knowledge of who was there when tells anybody's value further than one
 release does: values that all its classes hold equally often can be exchanged; or one class keeps
 its values and gains (or loses) groups that are as large and diverse as a class. All else is not
-known: deciding it is as hard as filling in a table of three dimensions.
+known: deciding it is as hard as filling in a table of three dimensions. Releases that hold the very
+same rows count as one, of the same people. Where labels of a column cannot be read, cuts are made
+without it, and classes meet where their labels there are equal.
 Source: Byun et al., "Secure anonymization for incremental datasets", 2006; Xiao and Tao,
 "m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007; Ganta et al.,
 "Composition attacks and auxiliary information in data privacy", 2008.
@@ -291,7 +293,10 @@ def _alike(found: Regions, wide: Regions, alike: NDArray[np.uint64]) -> NDArray[
 def _same(found: Regions, told: int | None) -> SeriesAudit:
     """The very same rows again: one release, of the same people."""
     narrowed = {values.name: told for values in found.values}
-    note = "All releases hold the very same rows: they count as one release, of the same people."
+    note = (
+        "All releases hold the very same rows and count as one: this is so where the same people "
+        "stand in each of them."
+    )
     return SeriesAudit("nothing", found.rows, (), 0, 0, 0, narrowed, narrowed, (note,))
 
 

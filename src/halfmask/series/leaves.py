@@ -216,7 +216,7 @@ def _leaves_of(rule: object, text: str) -> list[str]:
         return [body + hidden if rule.from_ == "right" else hidden + body]
     found: list[str] = []
     for piece in _pieces([text]):
-        if rule is None and _MASKED.fullmatch(piece):
+        if (rule is None or isinstance(rule, Auto)) and _MASKED.fullmatch(piece):
             found.append(piece.replace(TOP, "0"))  # one code under it
             continue
         if piece[:1] == "{" and piece[-1:] == "}":
