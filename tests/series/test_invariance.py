@@ -332,3 +332,18 @@ def test_words_say_whose_demand_no_class_can_serve(tmp_path):
         hm.anonymize(_table(people), hm.MInvariance(10, "ill"), previous=tmp_path / "t")
     with pytest.raises(hm.errors.InputError, match="--m-invariance COLUMN=M"):
         hm.anonymize(_table(people), hm.KAnonymity(2), previous=tmp_path / "t")
+
+
+def test_who_stands_among_counterfeits_alone_shows_no_value_of_their_own(tmp_path):
+    columns = {**SCHEMA["columns"], "job": {"role": "quasi"}}
+    schema = {**SCHEMA, "columns": columns}
+    people = [(f"p{i}", 20 + i % 5, ILLS[i % 4]) for i in range(40)] + [("x", 97, "a")]
+    ledger, model = tmp_path / "s", hm.MInvariance(3, "ill")
+    made = []
+    for there in (people, [people[0], people[-1]]):
+        jobs = ["pilot" if one[0] == "x" else "cook" for one in there]
+        made.append(hm.anonymize(_table(there, schema, job=jobs), model, previous=ledger,
+                                 counterfeits=5).to_arrow())  # fmt: skip
+    for rows in made:
+        assert not any("97" in str(label) for label in rows["age"].to_pylist())
+        assert "pilot" not in rows["job"].to_pylist()

@@ -293,6 +293,20 @@ def require_round_bounds(
             )
 
 
+def require_shared_values(
+    table: Table, quasi: pa.Table, kept: NDArray[np.int64], models: Sequence[Model], floor: int
+) -> None:
+    """Demand that no cell is a value itself which too few people hold, alone among counterfeits.
+
+    Raises:
+        InternalError: a cell shows such a value; nothing leaves.
+    """
+    for name in quasi.column_names:
+        texts = {MISSING if t is None else t for t in as_text(quasi[name]).unique().to_pylist()}
+        if texts & _too_few(table, name, kept, models, floor):
+            raise InternalError(f"Column {name!r}: cells show a value that too few people hold.")
+
+
 def _too_few(
     table: Table, name: str, kept: NDArray[np.int64], models: Sequence[Model], floor: int
 ) -> set[str]:

@@ -26,6 +26,7 @@ from halfmask.release.recheck import (
     require_cover,
     require_own_values,
     require_round_bounds,
+    require_shared_values,
     verdicts,
 )
 from halfmask.release.record import released_schema
@@ -124,6 +125,7 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     require_own_values(candidate.partition, table, quasi, kept, candidate.models)
     floor = candidate.invariance.m
     require_round_bounds(candidate.partition, table, quasi, kept, candidate.models, floor=floor)
+    require_shared_values(table, quasi, kept, candidate.models, floor)
     ids, values = _members(candidate, kept)
     signatures = _signatures(ids, values, candidate.invariance.m)
     found, groups = verdicts(candidate.models, quasi, table, kept, candidate.partition)

@@ -13,7 +13,7 @@ Source: Xiao and Tao, "m-invariance: towards privacy preserving re-publication o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from halfmask.models.needs import prepare
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
-from halfmask.release.labels import as_text, needs_of
+from halfmask.release.labels import Holders, Nodes, Ranges, as_text, needs_of
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns
 from halfmask.release.series import SeriesCandidate, seal_series
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice
+    from halfmask.release.labels import ClassLabels
     from halfmask.release.series import SeriesRelease
     from halfmask.table.table import Table
 
@@ -103,7 +104,9 @@ def publish(
         table=work.table,
         invariance=invariance,
         models=others,
-        partition=RowPartition.of(work.table, step, lines, work.shown),
+        partition=_without_rare(
+            RowPartition.of(work.table, step, lines, work.shown), work.table, work.shown
+        ),
         step=step,
         counterfeits=(classes, texts),
         ledger=ledger,
@@ -113,6 +116,46 @@ def publish(
         left_out=len(table) - len(work.table),
     )
     return seal_series(candidate, names)
+
+
+def _without_rare(partition: RowPartition, table: Table, need: NDArray[np.int64]) -> RowPartition:
+    """Wider labels for classes that would publish a value itself which too few people hold.
+
+    Somebody may stand among counterfeits alone, whose class has one value only then.
+    """
+    out: dict[str, ClassLabels] = {}
+    everybody = np.arange(len(table))
+    for name, labels in partition.labels.items():
+        held = Holders.of(table, name, everybody, need)
+        if isinstance(labels, Ranges):
+            alone = (labels.low == labels.high) & held.rare[labels.low]
+            low = labels.low - (alone & (labels.low > 0))
+            high = labels.high + (alone & (labels.low == 0))
+            out[name] = replace(labels, low=low, high=np.minimum(high, len(held.rare) - 1))
+        elif isinstance(labels, Nodes):
+            out[name] = replace(labels, level=_shared_levels(labels, table, name, held))
+        else:
+            out[name] = labels
+    return replace(partition, labels=out)
+
+
+def _shared_levels(labels: Nodes, table: Table, name: str, held: Holders) -> NDArray[np.int32]:
+    """The levels of classes, higher where they publish a value that too few people hold."""
+    hierarchy, level = table.hierarchy(name), labels.level.copy()
+    open_ = (level == 0) & held.rare[labels.value]
+    texts = as_text(table.encode(name).values).to_pylist()
+    rare = {text for text, few in zip(texts, held.rare.tolist(), strict=True) if few}
+    for one in range(1, hierarchy.height + 1):
+        level[open_] = one
+        node = hierarchy.maps[one]
+        people = np.bincount(node, weights=held.people)
+        most = np.zeros(len(people), dtype=np.int64)
+        np.maximum.at(most, node, held.need)
+        named = [None if text is None else str(text) for text in hierarchy.labels[one]]
+        few = (people < most) | np.array([text in rare for text in named])[: len(people)]
+        open_ &= few[node[labels.value]]
+    level[open_] = hierarchy.height + 1
+    return level
 
 
 def _split_models(models: Sequence[Model]) -> tuple[MInvariance, list[Model]]:
