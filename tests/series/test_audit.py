@@ -241,6 +241,14 @@ def test_words_without_a_hierarchy_are_not_known():
         (None, ("[20, 30]", "]29, 40["), True),
         (None, ("a | b", "b | c"), True),
         (None, ("<20", ">=20"), False),
+        (None, ("8033*", "8****"), True),
+        (None, ("8033*", "8034*"), False),
+        (None, ("0033*", "00331"), True),
+        (None, ("1964-01-01 to 1998-12-31", "1990-01-01 to 1999-12-31"), True),
+        (None, ("1964-01-01 to 1968-12-31", "1969-01-01 to 1999-12-31"), False),
+        (None, ("1964-01-01 to 1968-12-31", "1966"), True),
+        (None, ("1964-03-01 to 1968-12-31", "1964-02"), False),
+        (None, ("a | missing", None), True),
     ],
 )
 def test_labels_meet_where_they_share_a_leaf(rule, labels, meet):
@@ -260,3 +268,58 @@ def test_bad_releases_are_refused():
         hm.audit_releases(one, other)
     strange = _release([("20-29", v) for v in "xyz"])
     assert hm.audit_releases(one, strange).outcome != "nothing"
+
+
+LABELS = {"born": "quasi", "code": "quasi", "job": "quasi", "ill": "sensitive"}
+
+
+def _own(rows):
+    return hm.read(dict(zip(LABELS, map(list, zip(*rows, strict=True)), strict=True)), LABELS)
+
+
+def test_dates_and_masks_are_read_without_a_hierarchy():
+    """Nobody left: the wider class of the second release holds those of the first."""
+    one = [("1964-01-01 to 1968-12-31", "8033*", "*", v) for v in "abc"]
+    two = [("1969-01-01 to 1979-12-31", "8034*", "*", v) for v in "abc"]
+    wide = [("1964-01-01 to 1979-12-31", "80***", "*", v) for v in "aabbcc"]
+    found = hm.audit_releases(_own(one + two), _own(wide))
+    assert not found.reasons
+    assert found.outcome == "nothing"
+    more = hm.audit_releases(_own(one + two), _own([*wide, (*wide[0][:3], "d")]))
+    assert [(w.kind, w.people, w.values) for w in more.witnesses] == [("arrival", 1, 1)]
+
+
+def test_nothing_is_revealed_on_the_ground_of_labels_that_cannot_be_read():
+    """A hierarchy that is not given may put cook under craft: nobody came, nobody left."""
+    cooks = [("1964", "80331", "cook", v) for v in "abc"]
+    others = [("1964", "80331", "smith", v) for v in "abd"]
+    craft = [("1964", "80331", "craft", v) for v in "abcab"] + [("1964", "80331", "smith", "d")]
+    found = hm.audit_releases(_own(cooks + others), _own(craft))
+    assert found.outcome == "not known"
+    assert "job" in found.reasons[0]
+    came = hm.audit_releases(_own(cooks + others), _own([*craft, (*craft[0][:3], "e")]))
+    assert [(w.kind, w.people, w.values) for w in came.witnesses] == [("arrival", 1, 1)]
+
+
+def test_codes_of_several_lengths_under_masks_are_not_known():
+    made = [_own([("1964", code, "*", v) for v in "abc"]) for code in ("80***", "803")]
+    assert hm.audit_releases(*made).outcome == "not known"
+
+
+def test_the_very_same_rows_again_are_one_release():
+    rows = [(label, v) for label in ("20-29", "25-34") for v in "aab"]
+    found = hm.audit_releases(_release(rows), _release(rows[::-1]))
+    assert found.outcome == "nothing"
+    assert "where the same people stand" in found.reasons[0]
+    assert hm.audit_releases(_release(rows), _release([*rows[1:], ("20-29", "b")])).witnesses
+
+
+@pytest.mark.parametrize(
+    "rule", [None, {"mask": 3}, {"intervals": [2]}, {"dates": ["month", "year"]}]
+)
+def test_a_column_that_is_suppressed_throughout_is_read(rule):
+    column = {"role": "quasi"} | ({} if rule is None else {"hierarchy": rule})
+    schema = {"columns": {"x": column, "ill": {"role": "sensitive"}}}
+    made = [hm.read({"x": ["*"] * len(ills), "ill": list(ills)}) for ills in ("aabb", "aabbab")]
+    assert hm.audit_releases(*made, schema=schema).outcome == "revealed"
+    assert hm.audit_releases(*made, made[0], schema=schema).witnesses

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import halfmask as hm
+from halfmask.release.partition import RowPartition
 from halfmask.release.series import seal_series
 from halfmask.series import invariance
 
@@ -271,7 +272,7 @@ def test_ledgers_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(hm.errors.InputError, match="who is who"):
         hm.anonymize(_table(people, {"columns": {**SCHEMA["columns"], "id": "identifier"}}), model,
                      previous=ledger)  # fmt: skip
-    with pytest.raises(hm.errors.InputError, match=r"name hm.MInvariance"):
+    with pytest.raises(hm.errors.InputError, match="--m-invariance COLUMN=M"):
         hm.anonymize(_table(people), hm.KAnonymity(2), previous=ledger)
     assert ledger.read_bytes() == before
     at = before.index(b'"signature"')
@@ -286,3 +287,63 @@ def test_one_release_alone_is_as_the_definition_says():
     )
     (two,), (three,) = (hm.check(table, hm.MInvariance(m, "ill")) for m in (2, 3))
     assert (two.holds, two.achieved, three.holds) == (True, 2, False)
+
+
+def test_no_label_shows_the_value_of_an_outlier(tmp_path):
+    people = [(f"p{i}", 20 + i % 20, ILLS[i % 4]) for i in range(200)] + [("x", 97, "a")]
+    release = hm.anonymize(_table(people), hm.MInvariance(3, "ill"), previous=tmp_path / "s.ledger")
+    labels = set(map(str, release.to_arrow()["age"].to_pylist()))
+    assert not any("97" in label for label in labels)
+    assert any(int(label.split("-")[-1]) > 97 for label in labels if "-" in label)
+
+
+def test_the_door_refuses_a_bound_that_one_person_holds(candidate):
+    given, names = candidate
+    ages = np.arange(len(given.table))
+    schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "age": "quasi"}}
+    people = [(f"p{i + 1}", int(age), ILLS[(i + 1) % 4]) for i, age in enumerate(ages)]
+    table = _table(people, schema)
+    exact = RowPartition.of(table, given.step, {"age": True}, np.ones(len(table), dtype=np.int64))
+    with pytest.raises(hm.errors.InternalError, match="show a value that too few"):
+        seal_series(replace(given, table=table, partition=exact), names)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [hm.TCloseness(0.3, "ill"), hm.LDiversity(2, "ill", kind="entropy"), hm.BetaLikeness(1, "ill")],
+)
+def test_promises_that_no_series_keeps_are_refused_first(tmp_path, model):
+    people = [(f"p{i}", i // 4, ILLS[i % 4]) for i in range(16)]
+    with pytest.raises(hm.errors.ParameterError, match="a series keeps no other promise"):
+        hm.anonymize(_table(people), hm.MInvariance(2, "ill"), model, previous=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_words_say_whose_demand_no_class_can_serve(tmp_path):
+    schema = {**SCHEMA, "policy": {"k": "k_i"}}
+    people = [(f"p{i}", i // 4, ILLS[i % 4]) for i in range(16)]
+    table = _table(people, schema, k_i=[10] + [2] * 15)
+    model = hm.MInvariance(2, "ill")
+    with pytest.raises(hm.errors.PrivacyError, match="a person's own demand asks for classes of 1"):
+        hm.anonymize(table, model, previous=tmp_path / "s")
+    done = hm.anonymize(table, model, previous=tmp_path / "s", on_infeasible="suppress")
+    assert done.suppressed == 1
+    with pytest.raises(hm.errors.PrivacyError, match="and classes of 10 are asked for"):
+        hm.anonymize(_table(people), hm.MInvariance(10, "ill"), previous=tmp_path / "t")
+    with pytest.raises(hm.errors.InputError, match="--m-invariance COLUMN=M"):
+        hm.anonymize(_table(people), hm.KAnonymity(2), previous=tmp_path / "t")
+
+
+def test_who_stands_among_counterfeits_alone_shows_no_value_of_their_own(tmp_path):
+    columns = {**SCHEMA["columns"], "job": {"role": "quasi"}}
+    schema = {**SCHEMA, "columns": columns}
+    people = [(f"p{i}", 20 + i % 5, ILLS[i % 4]) for i in range(40)] + [("x", 97, "a")]
+    ledger, model = tmp_path / "s", hm.MInvariance(3, "ill")
+    made = []
+    for there in (people, [people[0], people[-1]]):
+        jobs = ["pilot" if one[0] == "x" else "cook" for one in there]
+        made.append(hm.anonymize(_table(there, schema, job=jobs), model, previous=ledger,
+                                 counterfeits=5).to_arrow())  # fmt: skip
+    for rows in made:
+        assert not any("97" in str(label) for label in rows["age"].to_pylist())
+        assert "pilot" not in rows["job"].to_pylist()

@@ -256,11 +256,11 @@ def _written_ends(label: str, values: pa.Array) -> tuple[int, int] | None:
 
 def require_round_bounds(
     recoding: RowPartition, table: Table, quasi: pa.Table, kept: NDArray[np.int64],
-    models: Sequence[Model],
+    models: Sequence[Model], *, floor: int = 1,
 ) -> None:  # fmt: skip
     """Demand that no label shows a value that too few people hold, where it holds others too.
 
-    Too few are fewer than anybody who holds it is promised.
+    Too few are fewer than anybody who holds it is promised, or than ``floor``.
 
     Raises:
         InternalError: a bound or a member of a set shows such a value; nothing leaves.
@@ -272,7 +272,7 @@ def require_round_bounds(
         inside = {text for text in texts if text not in values and text != TOP}
         if not inside or recoding.labels[name].levels(table, name) is not None:
             continue
-        rare = _too_few(table, name, kept, models)
+        rare = _too_few(table, name, kept, models, floor)
         shown = 0
         for label in inside:
             pieces = label.split(SIGN)
@@ -293,9 +293,25 @@ def require_round_bounds(
             )
 
 
-def _too_few(table: Table, name: str, kept: NDArray[np.int64], models: Sequence[Model]) -> set[str]:
+def require_shared_values(
+    table: Table, quasi: pa.Table, kept: NDArray[np.int64], models: Sequence[Model], floor: int
+) -> None:
+    """Demand that no cell is a value itself which too few people hold, alone among counterfeits.
+
+    Raises:
+        InternalError: a cell shows such a value; nothing leaves.
+    """
+    for name in quasi.column_names:
+        texts = {MISSING if t is None else t for t in as_text(quasi[name]).unique().to_pylist()}
+        if texts & _too_few(table, name, kept, models, floor):
+            raise InternalError(f"Column {name!r}: cells show a value that too few people hold.")
+
+
+def _too_few(
+    table: Table, name: str, kept: NDArray[np.int64], models: Sequence[Model], floor: int
+) -> set[str]:
     """The values of a column that fewer people hold than one of them is promised, as text."""
-    least = 1 if any(model.policy for model in models) else 2
+    least = max(floor, 1 if any(model.policy for model in models) else 2)
     need = pa.array(np.full(len(kept), least, dtype=np.int64))
     for model in models:
         demand = model.kernel_demand(table)

@@ -22,7 +22,13 @@ from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
 from halfmask.release.labels import as_text
 from halfmask.release.partition import ClassSizes, RowPartition, column_loss, table_loss
-from halfmask.release.recheck import require_cover, require_own_values, verdicts
+from halfmask.release.recheck import (
+    require_cover,
+    require_own_values,
+    require_round_bounds,
+    require_shared_values,
+    verdicts,
+)
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.release.signatures import SeriesLedger, digest_of, pack, terms_of, unpack
@@ -117,6 +123,9 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     quasi = candidate.partition.published(table, step)
     require_cover(candidate.partition, table, quasi, step)
     require_own_values(candidate.partition, table, quasi, kept, candidate.models)
+    floor = candidate.invariance.m
+    require_round_bounds(candidate.partition, table, quasi, kept, candidate.models, floor=floor)
+    require_shared_values(table, quasi, kept, candidate.models, floor)
     ids, values = _members(candidate, kept)
     signatures = _signatures(ids, values, candidate.invariance.m)
     found, groups = verdicts(candidate.models, quasi, table, kept, candidate.partition)

@@ -11,7 +11,9 @@ counts where fewer are left than in any class alone.
 A cut is *proven* where no knowledge of who was there when tells anybody's value further than one
 release does: values that all its classes hold equally often can be exchanged; or one class keeps
 its values and gains (or loses) groups that are as large and diverse as a class. All else is not
-known: deciding it is as hard as filling in a table of three dimensions.
+known: deciding it is as hard as filling in a table of three dimensions. Releases that hold the very
+same rows count as one, of the same people. Where labels of a column cannot be read, cuts are made
+without it, and classes meet where their labels there are equal.
 Source: Byun et al., "Secure anonymization for incremental datasets", 2006; Xiao and Tao,
 "m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007; Ganta et al.,
 "Composition attacks and auxiliary information in data privacy", 2008.
@@ -31,7 +33,7 @@ from halfmask.metrics.weighted import joint, tally
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.signatures import SeriesLedger
 from halfmask.series.cuts import CutsFound, find_cuts
-from halfmask.series.regions import Regions, regions_of
+from halfmask.series.regions import Regions, hold_same_rows, regions_of
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import canonical
 from halfmask.table.read import as_schema
@@ -222,25 +224,35 @@ def audit_tuples(
     declared: Sequence[str] | None = None,
 ) -> SeriesAudit:
     """The same of releases that were read, or counted; see ``regions_of`` for ``declared``."""
-    from halfmask.kernels.overlap import meeting_pairs
-
     found = regions_of(releases, schema, people, declared=declared)
-    pairs = np.empty((_room(found), 2), dtype=np.int32)
-    count, alike = meeting_pairs(found.meeting, found.held, pairs, _STEPS)
+    if found.values and hold_same_rows(releases):
+        return _same(found, None if people is None else 0)
+    # Labels that cannot be read may stand for each other: who is on which side is not known.
+    wide = found
+    if found.unread:
+        wide = regions_of(releases, schema, None, declared=declared, blind=found.unread)
     reasons = _doubts(found)
-    if count < 0:
+    met, surely = _pairs(wide), _pairs(found)
+    if met is None or surely is None:
         reasons.append(
             "Too many classes of different releases overlap: what they reveal was not looked at."
         )
         return _audit(found, (), None, reasons, ({}, {}))
-    cuts = find_cuts(found, pairs[:count])
+    cuts = find_cuts(wide, met[0], found)
     witnesses = [witness for one in cuts.columns for witness in _differences(one.name, cuts)]
+    pairs, alike = surely
+    if wide is not found:
+        pairs = pairs[found.same_unread(pairs)]
+        alike = _alike(found, wide, met[1])
     for values in found.values:
-        witnesses += _intersections(found, values, pairs[:count], alike, cuts)
+        told_here, marks = _intersections(found, values, pairs, alike)
+        witnesses += told_here
+        if wide is found:
+            cuts.revealed[cuts.of_box[marks]] = True
     narrowed: dict[str, int | None] = {}
     certain: dict[str, int | None] = {}
     for place, values in enumerate(found.values):
-        if people is None:
+        if people is None or found.unread:
             narrowed[values.name] = certain[values.name] = None
             continue
         told = _told(found, place, people)
@@ -253,7 +265,39 @@ def audit_tuples(
                 worst = 1 if told[1] else 2
                 facts = (told[2], told[0], 1, worst, told[1] or 0)
                 witnesses.append(Witness("intersection", values.name, which, *facts))
-    return _audit(found, witnesses, cuts, reasons, (narrowed, certain))
+    return _audit(wide, witnesses, cuts, reasons, (narrowed, certain))
+
+
+def _pairs(found: Regions) -> tuple[NDArray[np.int32], NDArray[np.uint64]] | None:
+    """The classes that meet, and those that releases share; None where they are too many."""
+    from halfmask.kernels.overlap import meeting_pairs
+
+    pairs = np.empty((_room(found), 2), dtype=np.int32)
+    count, alike = meeting_pairs(found.meeting, found.held, pairs, _STEPS)
+    return None if count < 0 else (pairs[:count], alike)
+
+
+def _alike(found: Regions, wide: Regions, alike: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Per box, the releases in which it may meet another, given the same of wider boxes."""
+    of = np.empty(found.boxes, dtype=np.int64)
+    for fine, coarse in zip(found.ids, wide.ids, strict=True):
+        of[fine] = coarse
+    out = alike[of]
+    for t in range(len(found.rows)):
+        held = (found.held >> np.uint64(t)) & np.uint64(1) == 1
+        several = np.bincount(of[held], minlength=wide.boxes) > 1
+        out |= several[of].astype(np.uint64) << np.uint64(t)
+    return np.asarray(out)
+
+
+def _same(found: Regions, told: int | None) -> SeriesAudit:
+    """The very same rows again: one release, of the same people."""
+    narrowed = {values.name: told for values in found.values}
+    note = (
+        "All releases hold the very same rows and count as one: this is so where the same people "
+        "stand in each of them."
+    )
+    return SeriesAudit("nothing", found.rows, (), 0, 0, 0, narrowed, narrowed, (note,))
 
 
 def _audit(
@@ -326,8 +370,8 @@ def _intersections(
     values: ValueRows,
     pairs: NDArray[np.int32],
     alike: NDArray[np.uint64],
-    cuts: CutsFound,
-) -> list[Witness]:
+) -> tuple[list[Witness], NDArray[np.bool_]]:
+    """What classes that meet leave together, and the boxes where that is."""
     from halfmask.kernels.overlap import narrowed_pairs
 
     count, limits = len(found.rows), limits_of(values, len(found.rows))
@@ -335,13 +379,13 @@ def _intersections(
     told[:, :, 2:4] = np.iinfo(np.int64).max
     marks = np.zeros(found.boxes, dtype=bool)
     narrowed_pairs(values.entries, pairs, alike, limits, told, marks)
-    cuts.revealed[cuts.of_box[marks]] = True
-    return [
+    witnesses = [
         Witness("intersection", values.name, (s + 1, t + 1), *map(int, told[s, t]))
         for s in range(count)
         for t in range(s + 1, count)
         if told[s, t, 0]
     ]
+    return witnesses, marks
 
 
 def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:

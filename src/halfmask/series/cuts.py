@@ -72,13 +72,16 @@ def components(count: int, pairs: NDArray[np.int32]) -> tuple[NDArray[np.int64],
     return of.astype(np.int64), int(number)
 
 
-def find_cuts(found: Regions, pairs: NDArray[np.int32]) -> CutsFound:
-    """The cuts of all releases, what changes between each two of them, and what is proven."""
+def find_cuts(found: Regions, pairs: NDArray[np.int32], classes: Regions) -> CutsFound:
+    """The cuts of all releases, what changes between each two of them, and what is proven.
+
+    ``classes`` are those that the releases publish, where ``found`` does not look at some columns.
+    """
     of_box, count = components(found.boxes, pairs)
     proven, revealed = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
     columns = []
-    for values in found.values:
-        least = _least(values, len(found.rows))
+    for values, published in zip(found.values, classes.values, strict=True):
+        least = _least(published, len(found.rows))
         one = ColumnDifferences(values.name)
         _compare(found, values, pairs, least, (one, of_box, revealed))
         proven &= _proven(values, of_box, count, least, alone=found.whole is None)

@@ -13,7 +13,7 @@ Source: Xiao and Tao, "m-invariance: towards privacy preserving re-publication o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +24,10 @@ from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.m_invariance import MInvariance
 from halfmask.models.needs import prepare
+from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
-from halfmask.release.labels import as_text
+from halfmask.release.labels import Holders, Nodes, Ranges, as_text, needs_of
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns
 from halfmask.release.series import SeriesCandidate, seal_series
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice
+    from halfmask.release.labels import ClassLabels
     from halfmask.release.series import SeriesRelease
     from halfmask.table.table import Table
 
@@ -102,7 +104,9 @@ def publish(
         table=work.table,
         invariance=invariance,
         models=others,
-        partition=RowPartition.of(work.table, step, lines),
+        partition=_without_rare(
+            RowPartition.of(work.table, step, lines, work.shown), work.table, work.shown
+        ),
         step=step,
         counterfeits=(classes, texts),
         ledger=ledger,
@@ -114,13 +118,70 @@ def publish(
     return seal_series(candidate, names)
 
 
+def _without_rare(partition: RowPartition, table: Table, need: NDArray[np.int64]) -> RowPartition:
+    """Wider labels for classes that would publish a value itself which too few people hold.
+
+    Somebody may stand among counterfeits alone, whose class has one value only then.
+    """
+    out: dict[str, ClassLabels] = {}
+    everybody = np.arange(len(table))
+    for name, labels in partition.labels.items():
+        held = Holders.of(table, name, everybody, need)
+        if isinstance(labels, Ranges):
+            alone = (labels.low == labels.high) & held.rare[labels.low]
+            low = labels.low - (alone & (labels.low > 0))
+            high = labels.high + (alone & (labels.low == 0))
+            out[name] = replace(labels, low=low, high=np.minimum(high, len(held.rare) - 1))
+        elif isinstance(labels, Nodes):
+            out[name] = replace(labels, level=_shared_levels(labels, table, name, held))
+        else:
+            out[name] = labels
+    return replace(partition, labels=out)
+
+
+def _shared_levels(labels: Nodes, table: Table, name: str, held: Holders) -> NDArray[np.int32]:
+    """The levels of classes, higher where they publish a value that too few people hold."""
+    hierarchy, level = table.hierarchy(name), labels.level.copy()
+    open_ = (level == 0) & held.rare[labels.value]
+    texts = as_text(table.encode(name).values).to_pylist()
+    rare = {text for text, few in zip(texts, held.rare.tolist(), strict=True) if few}
+    for one in range(1, hierarchy.height + 1):
+        level[open_] = one
+        node = hierarchy.maps[one]
+        people = np.bincount(node, weights=held.people)
+        most = np.zeros(len(people), dtype=np.int64)
+        np.maximum.at(most, node, held.need)
+        named = [None if text is None else str(text) for text in hierarchy.labels[one]]
+        few = (people < most) | np.array([text in rare for text in named])[: len(people)]
+        open_ &= few[node[labels.value]]
+    level[open_] = hierarchy.height + 1
+    return level
+
+
 def _split_models(models: Sequence[Model]) -> tuple[MInvariance, list[Model]]:
     ours = [one for one in models if isinstance(one, MInvariance)]
     if len(ours) != 1:
         raise InputError(
-            "previous= keeps a promise over a series: name hm.MInvariance(m, column) once."
+            "A ledger keeps a promise over a series: name it once, --m-invariance COLUMN=M on the "
+            "command line, hm.MInvariance(m, column) in Python."
         )
-    return ours[0], [one for one in models if one is not ours[0]]
+    others = [one for one in models if one is not ours[0]]
+    for one in others:
+        if not _is_kept(one, ours[0].column):
+            raise ParameterError(
+                "models", one.name, f"k or distinct l of {ours[0].column}, also people's own, "
+                "beside m-invariance: a series keeps no other promise",
+            )  # fmt: skip
+    return ours[0], others
+
+
+def _is_kept(model: Model, column: str) -> bool:
+    """Whether enough people with a value each are all that a model asks of a class."""
+    if isinstance(model, LDiversity):
+        return model.kind == "distinct" and model.column == column
+    if isinstance(model, PersonalLDiversity):
+        return model.column == column
+    return isinstance(model, KAnonymity | PersonalKAnonymity)
 
 
 def _columns(table: Table, invariance: MInvariance) -> tuple[str, ...]:
@@ -212,6 +273,10 @@ class _Work:
         values = encoded.codes.astype(np.int64)
         owed = _owed(table, others)
         wrong = _unserved(values, signature, signatures, owed)
+        if drop:
+            wrong |= owed > len(texts)
+            if wrong.all():
+                raise PrivacyError("Nobody can be served: relax a model or a demand.")
         if wrong.any() and not drop:
             raise PrivacyError(
                 f"{int(wrong.sum()):,} people hold a value that is not among those that they were "
@@ -223,7 +288,7 @@ class _Work:
             rest = cls.of(table.keep(~wrong), invariance, others, ledger, drop=drop)
             note = (
                 f"{int(wrong.sum()):,} people were left out: their value changed, or they demand "
-                "more, than what they were published with gives."
+                "more than the values give that they can be published with."
             )
             rest.notes = (*rest.notes, note)
             return rest
@@ -254,6 +319,23 @@ class _Work:
     def need(self) -> NDArray[np.int64]:
         """Per row, how many values its class must hold, those of counterfeits too."""
         return np.maximum(self.owed, self.m)
+
+    @property
+    def shown(self) -> NDArray[np.int64]:
+        """Per row, how many people must hold its values for a label to show them; m or more."""
+        return np.maximum(needs_of(self.table, self.models[1]), self.m)
+
+    def too_few_values(self, values: int, size: int) -> str:
+        """Why no class of ``size`` values can be made, and whose wish it was."""
+        asked = [getattr(one, "k", None) or getattr(one, "l", None) for one in self.models[1]
+                 if not one.policy]  # fmt: skip
+        begin = f"The sensitive column has {values} values, and"
+        if size <= max([self.m, *filter(None, asked)]):
+            return f"{begin} classes of {size} are asked for: ask for a smaller m, k or l."
+        return (
+            f"{begin} a person's own demand asks for classes of {size}: leave such people out "
+            "(on_infeasible='suppress', --on-infeasible suppress)."
+        )
 
     def divide(self) -> None:
         """Give every row a class, and every class the values that it lacks."""
@@ -456,10 +538,7 @@ class _Newcomers:
             waiting = [row for row in waiting if row not in chosen]
             lacking = [v for v in frequent if v not in one][: size - len(one)]
             if len(one) + len(lacking) < size:
-                raise PrivacyError(
-                    f"The sensitive column has {len(frequent)} values, and classes of {size} are "
-                    "asked for: ask for a smaller m, k or l."
-                )
+                raise PrivacyError(self.work.too_few_values(len(frequent), size))
             self.work.make(list(chosen), lacking)
 
 
@@ -507,9 +586,9 @@ def _owed(table: Table, others: Sequence[Model]) -> NDArray[np.int64]:
     for model in others:
         if isinstance(model, KAnonymity):
             owed = np.maximum(owed, model.k)
-        elif isinstance(model, LDiversity) and model.kind == "distinct":
+        elif isinstance(model, LDiversity):
             owed = np.maximum(owed, model.l)
-        elif model.policy in (("k",), ("l",)):
+        else:  # people's own k or l
             of = model.columns[0] if model.columns else ""
             default = getattr(model, "default", None)
             owed = np.maximum(owed, own_demands(table, model.policy[0], default, of))

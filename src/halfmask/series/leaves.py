@@ -19,7 +19,7 @@ from halfmask.errors import HierarchyError
 from halfmask.metrics.common_ground import published_labels
 from halfmask.table.hierarchies import Auto, Csv, Dates, Intervals, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical, flat
-from halfmask.table.labels import ANY, SIGN
+from halfmask.table.labels import ANY, MISSING, SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +38,10 @@ _FROM_TO = re.compile(rf"({_NUMBER})\s?(?:-|\u2013|to)\s?({_NUMBER})")
 _BEYOND = re.compile(rf"(?:<=|>=|<|>)\s*({_NUMBER})")
 _ALONE = re.compile(rf"({_NUMBER})")
 _CODE = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")  # 007 is a code and no number
+_MASKED = re.compile(r"[^*]+\*+")
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DAYS = re.compile(rf"({_DAY})(?: to ({_DAY}))?")
+_PERIOD = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 _YEAR = re.compile(r"[0-9]{4}")
 _MOST_YEARS = 200
 
@@ -110,8 +114,14 @@ def _unclear(texts: list[Label], *, declared: bool) -> int:
     """How many labels may cover others without saying so, where no hierarchy tells.
 
     Where there is none, labels are values; beside ranges, though, other words stand for ranges too.
+    Codes are read from a mask where all are as long: shorter ones may lie under it too.
     """
     said = [text for text in texts if text is not None and text != TOP]
+    if _are_days(_pieces(said)):
+        return 0
+    masks = [text for text in said if _MASKED.fullmatch(text)]
+    if masks and len(set(map(len, said))) > 1:
+        return len(said)
     unclear = sum(not _is_clear(text) for text in said)
     ranges = any(_is_clear(text) and not _ALONE.fullmatch(text) for text in said)
     return 0 if declared and not ranges else unclear
@@ -119,11 +129,40 @@ def _unclear(texts: list[Label], *, declared: bool) -> int:
 
 def _is_clear(text: str) -> bool:
     """Whether a label says itself what it covers: numbers, ranges of them, masked codes."""
-    forms = (_ALONE, _BETWEEN, _FROM_TO, _BEYOND)
-    pieces = text.split(SIGN)
-    return all(any(form.fullmatch(piece) for form in forms) for piece in pieces) or (
-        len(text) > 1 and text.endswith(TOP)
-    )
+    forms = (_ALONE, _BETWEEN, _FROM_TO, _BEYOND, _MASKED)
+    return all(any(form.fullmatch(piece) for form in forms) for piece in _pieces([text]))
+
+
+def _pieces(said: Iterable[str]) -> list[str]:
+    """The parts of sets, without the word for missing values."""
+    return [
+        piece
+        for text in said
+        for piece in text.split(SIGN)
+        if piece not in (ANY, MISSING) or SIGN not in text
+    ]
+
+
+def _are_days(pieces: Iterable[str]) -> bool:
+    """Whether all are days of the calendar, ranges of them, months or years, and not all years."""
+    found = [_days_of(piece) for piece in pieces]
+    return all(found) and any(not _YEAR.fullmatch(piece) for piece in pieces)
+
+
+def _days_of(piece: str) -> list[date]:
+    """The ends of a day, a range of days, a month or a year; the first day of a period is enough.
+
+    A range that holds a period's first day meets it, and so does one that begins inside it.
+    """
+    days, period = _DAYS.fullmatch(piece), _PERIOD.fullmatch(piece)
+    try:
+        if days is not None:
+            return [date.fromisoformat(one) for one in days.groups() if one]
+        if period is not None:
+            return [date(int(period[1]), int(period[2] or 1), 1)]
+    except ValueError:  # no such day
+        pass
+    return []
 
 
 def _hierarchy(rule: object, name: str, values: pa.Array) -> tuple[Hierarchy, bool]:
@@ -148,8 +187,13 @@ def _values(rule: object, texts: list[Label], held: set[Label]) -> pa.Array:
     elif isinstance(rule, Dates):
         return _with_missing(_days([*said, *(one for one in held if one)]), texts, held)
     else:
+        pieces = [*_pieces(said), *(text for text in held if text is not None)]
+        if not isinstance(rule, Mask) and _are_days(pieces):
+            days = sorted({day for piece in pieces for day in _days_of(piece)})
+            return _with_missing(pa.array(days, pa.date32()), texts, held)
         leaves = {leaf for text in said for leaf in _leaves_of(rule, text)}
         leaves |= {text for text in held if text is not None}
+        leaves = leaves or {"0"}  # all is suppressed: any value stands for all
         if leaves and all(_ALONE.fullmatch(leaf) and _CODE.fullmatch(leaf) for leaf in leaves):
             return _with_missing(_numbers(leaves), texts, held)
     if leaves and all(_CODE.fullmatch(leaf) for leaf in leaves):
@@ -158,7 +202,8 @@ def _values(rule: object, texts: list[Label], held: set[Label]) -> pa.Array:
 
 
 def _with_missing(values: pa.Array, texts: list[Label], held: set[Label]) -> pa.Array:
-    if None not in texts and None not in held:
+    named = any(text and SIGN in text and MISSING in text.split(SIGN) for text in texts)
+    if None not in texts and None not in held and not named:
         return values
     return pa.concat_arrays([values, pa.nulls(1, values.type)])
 
@@ -170,8 +215,9 @@ def _leaves_of(rule: object, text: str) -> list[str]:
         hidden = "0" * (len(text) - len(body))
         return [body + hidden if rule.from_ == "right" else hidden + body]
     found: list[str] = []
-    for piece in text.split(SIGN):
-        if piece == ANY:
+    for piece in _pieces([text]):
+        if (rule is None or isinstance(rule, Auto)) and _MASKED.fullmatch(piece):
+            found.append(piece.replace(TOP, "0"))  # one code under it
             continue
         if piece[:1] == "{" and piece[-1:] == "}":
             found += [one.strip() for one in piece[1:-1].split(",")]
@@ -206,8 +252,8 @@ def _sorted_numbers(leaves: set[str]) -> pa.Array:
 def _days(said: list[str]) -> pa.Array:
     """Every day of the years that labels speak of."""
     years = [int(found) for text in said for found in _YEAR.findall(text)]
-    if not years:
-        return pa.array([], pa.date32())
+    if not years:  # all is suppressed: any day stands for all
+        return pa.array([date(2000, 1, 1)], pa.date32())
     first, last = min(years), max(years) + 10  # a decade is named by its first year
     last = min(last, first + _MOST_YEARS)
     days = np.arange(np.datetime64(date(first, 1, 1)), np.datetime64(date(last, 1, 1)))

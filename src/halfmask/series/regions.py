@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InputError
-from halfmask.metrics.weighted import joint, pairs
+from halfmask.metrics.weighted import joint, pairs, tally
 from halfmask.series.leaves import column_leaves, label_numbers
 from halfmask.table.hierarchy import canonical
 from halfmask.table.table import encode
@@ -93,6 +93,12 @@ class Regions:
         """The columns with labels that cannot be read."""
         return [column.name for column in self.columns if column.unread]
 
+    def same_unread(self, pairs: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """The pairs of boxes that have equal labels in all columns that cannot be read."""
+        places = [place for place, column in enumerate(self.columns) if column.unread]
+        boxes = self.meeting.boxes[:, places]
+        return np.asarray((boxes[pairs[:, 0]] == boxes[pairs[:, 1]]).all(axis=1))
+
     def covering(self) -> Meeting:
         """The same boxes, met by leaves in place of labels."""
         return _meeting(self.meeting.boxes, [one.covered.T.tocsr() for one in self.columns])
@@ -115,24 +121,28 @@ def regions_of(
     people: Tuples | None,
     *,
     declared: Sequence[str] | None = None,
+    blind: Sequence[str] = (),
 ) -> Regions:
     """Group the rows of each release, and put all classes on common leaves.
 
     ``declared`` are the columns of which the schema says for sure that they have no hierarchy; all
-    that have none, where nothing is said.
+    that have none, where nothing is said. ``blind`` are columns whose labels are not looked at.
 
     Raises:
         InputError: there are fewer than two releases or too many, one is empty or lacks a column.
     """
     _require(releases, schema)
     tables = [one.table.arrow for one in releases]
-    quasi = [[_texts(rows[name]) for name in schema.quasi] for rows in tables]
+    quasi = [
+        [_unseen(rows) if name in blind else _texts(rows[name]) for name in schema.quasi]
+        for rows in tables
+    ]
     columns = [
         column_leaves(
-            schema.columns.get(name),
+            None if name in blind else schema.columns.get(name),
             name,
             [text for one in quasi for text in one[i][0]],
-            () if people is None else people.table.encode(name).values.to_pylist(),
+            () if people is None or name in blind else people.table.encode(name).values.to_pylist(),
             declared=declared is None or name in declared,
         )
         for i, name in enumerate(schema.quasi)
@@ -200,6 +210,27 @@ def _texts(column: pa.ChunkedArray) -> tuple[list[Label], NDArray[np.int32]]:
     encoded = encode(column)
     texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
     return texts, encoded.codes
+
+
+def _unseen(rows: pa.Table) -> tuple[list[Label], NDArray[np.int32]]:
+    """One and the same label for all rows."""
+    return ["0"], np.zeros(rows.num_rows, dtype=np.int32)
+
+
+def hold_same_rows(releases: Sequence[Tuples]) -> bool:
+    """Whether all releases hold the very same rows, each as often."""
+    names = releases[0].table.column_names
+    if any(sorted(one.table.column_names) != sorted(names) for one in releases):
+        return False
+    if len({one.rows for one in releases}) > 1:
+        return False
+    coded = [_value_codes(releases, name) for name in names]
+    ids, count = joint([(np.concatenate(codes), len(texts)) for codes, texts in coded])
+    parts = np.split(ids, np.cumsum([len(one) for one in releases])[:-1])
+    first, *rest = (
+        tally(part, count, one.counts) for part, one in zip(parts, releases, strict=True)
+    )
+    return all(np.array_equal(first, one) for one in rest)
 
 
 def _meeting(boxes: NDArray[np.int32], met: Sequence[csr_array]) -> Meeting:
