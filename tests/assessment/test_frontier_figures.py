@@ -147,8 +147,8 @@ def test_people_with_several_rows_count_once_in_a_class(method):
 def test_what_settings_share_changes_nothing(seed):
     people = table(seed, rows=90)
     ks = [hm.KAnonymity(k) for k in (9, 2, 3, 5)]
-    others = [hm.LDiversity(2, "ill"), hm.LDiversity(3, "ill"), hm.TCloseness(0.4, "ill"),
-              hm.TCloseness(0.2, "ill"), hm.AverageRisk(0.2)]  # fmt: skip
+    others = [hm.LDiversity(2, "ill"), hm.LDiversity(3, "ill"), hm.TCloseness(0.4, "ill", "equal"),
+              hm.TCloseness(0.2, "ill", "equal"), hm.AverageRisk(0.2)]  # fmt: skip
     found = hm.frontier(people, ks, others, methods=["optimal"], suppression=[0.0, 0.03, 0.2])
     seen = {(p.models[0]["k"], str(p.models[1]), p.suppression): p for p in found.points}
     for k in ks:

@@ -213,7 +213,8 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
         parts.setdefault("integer", isinstance(low, int) and isinstance(high, int))
         return Bins.even(low, high, count, **parts)
     except ParameterError as error:
-        raise SchemaError(f"The domain of column {name!r}: {error}") from None
+        where = f"{error.name} of the domain of column {name!r}"
+        raise ParameterError(where, error.value, error.allowed) from None
     except (KeyError, TypeError, ValueError):
         raise SchemaError(
             f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
