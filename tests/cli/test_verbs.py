@@ -317,3 +317,27 @@ def test_cocluster_draws_saves_and_takes_a_saved_grid(halfmask, folder):
     assert "Unknown columns: 'x'" in halfmask("cocluster", path, "--columns", "x").err
     assert "at most the 150" in halfmask("cocluster", grid, "--smallest", 151).err
     assert "end its name so" in halfmask("cocluster", grid, "--picture", folder / "a.png").err
+
+
+def visits(folder: Path) -> Path:
+    """20 people of two rows each: half of them ask for 2 people, the others for nothing."""
+    lines = [f"p{i},{30 + i},{town},{2 if i % 2 else ''}" for i in range(20) for town in "xy"]
+    path = folder / "visits.csv"
+    path.write_text("who,age,town,own\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.with_suffix(".toml").write_text(
+        '[table]\nperson = "who"\n[policy]\nk = "own"\n[columns]\nwho = "identifier"\n'
+        'town = "other"\n[columns.age]\nrole = "quasi"\nhierarchy = { intervals = [5, 20] }\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_a_file_that_promises_own_demands_alone_is_checked_by_its_record(halfmask, tmp_path):
+    out = tmp_path / "out.csv"
+    released = halfmask("anonymize", visits(tmp_path), "--method", "personal", "-o", out)
+    assert "demanded 2: 10 people" in released.err
+    outcome = halfmask("check", out)
+    assert (outcome.code, "kept when it was released" in outcome.err) == (0, True)
+    out.write_text(out.read_text(encoding="utf-8").replace("x", "z", 1), encoding="utf-8")
+    outcome = halfmask("check", out)
+    assert (outcome.code, "not those that were released" in outcome.err) == (2, True)

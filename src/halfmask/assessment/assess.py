@@ -135,6 +135,12 @@ class Assessing:
 
     @cached_property
     def people(self) -> int:
+        """How many people there are; rows where nothing says whose they are."""
+        owners = self.classes.owners
+        return self.held.rows if owners is None else len(np.unique(owners.person))
+
+    @cached_property
+    def places(self) -> int:
         """People in classes; who is in two counts twice."""
         return int(self.classes.people.sum())
 
@@ -319,7 +325,7 @@ def _unequal_weights(survey: SurveyRisk | None) -> tuple[str, ...]:
 
 def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
     """The three criteria for a table that would be published as it stands."""
-    rows, people, limit = int(case.classes.rows.sum()), case.people, case.options.limit
+    rows, people, limit = int(case.classes.rows.sum()), case.places, case.options.limit
     nothing = exact(0.0, rows)
     out = [
         judge(
@@ -473,7 +479,7 @@ def _intrusion(case: Assessing) -> Intrusion:
 ASSESSED: tuple[Measure, ...] = (
     Measure("rows", "How many rows has the table?", lambda case: case.held.rows),
     Measure(
-        "people", "How many people stand in its classes (a person in two classes counts twice)?",
+        "people", "Of how many people are they (as many as rows where no person column says whose)?",
         lambda case: case.people,
     ),
     Measure(
@@ -497,7 +503,7 @@ ASSESSED: tuple[Measure, ...] = (
     ),
     Measure(
         "mean_risk", "What is the marketer's risk, the expected share found by guessing?",
-        lambda case: len(case.classes) / case.people,
+        lambda case: len(case.classes) / case.places,
     ),
     Measure(
         "sizes", "How many classes and rows are there by people in the class?",
