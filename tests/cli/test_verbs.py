@@ -341,3 +341,19 @@ def test_a_file_that_promises_own_demands_alone_is_checked_by_its_record(halfmas
     out.write_text(out.read_text(encoding="utf-8").replace("x", "z", 1), encoding="utf-8")
     outcome = halfmask("check", out)
     assert (outcome.code, "not those that were released" in outcome.err) == (2, True)
+
+
+def test_who_states_no_demand_is_said_to_be_promised_nothing(halfmask, tmp_path):
+    file, page = visits(tmp_path), tmp_path / "page.json"
+    words = "About 10 of 20 people state no demand: nothing is promised to them."
+    arguments = ("anonymize", file, "--method", "personal", "--report", page)
+    assert words in halfmask(*arguments).err
+    assert any(words in note for note in json.loads(page.read_text(encoding="utf-8"))["notes"])
+    assert "promised" not in halfmask(*arguments, "--k", 2).err
+    lines = file.read_text(encoding="utf-8").splitlines()
+    stated = [line + "2" for line in lines[-4:-2]]
+    for few in (lines[:-4], [*lines[:-4], *stated, *lines[-2:]]):
+        file.write_text("\n".join(few) + "\n", encoding="utf-8")
+        said = halfmask(*arguments).err
+        assert "Who states no demand is promised nothing." in said  # of few no number is told
+        assert "people state no demand" not in said

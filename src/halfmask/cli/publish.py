@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.run import CoClustering
     from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
+    from halfmask.table.schema import Schema
 
 
 class CheckCommand(PromiseCommand):
@@ -103,6 +105,7 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     with show.working("Checking"):
         nothing = told and not wanted and not given["policies"]
         verdicts = () if nothing else check(table, *wanted, **demand_settings(given))
+    figures = smallest_figures(verdicts, table.schema)
     holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
     if given["ignore_demands"]:
         show.say("What people demand for themselves was not checked: it was set aside.")
@@ -110,12 +113,11 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
         more = {"release": standing} if standing else {}
-        figures = smallest_figures(verdicts)
         show.document("check", {"holds": holds, **figures, **choice, **more, "verdicts": found})
     else:
         if verdicts:
             show_verdicts(verdicts)
-        show.show_smallest(verdicts)
+        show.show_smallest(figures)
         show_failing(verdicts)
         show_standing(standing)
     if given["failing"]:
@@ -171,9 +173,18 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
     return 0 if found.holds else PrivacyError.exit_code
 
 
-def smallest_figures(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """The smallest class and the highest risk, as other verbs name them."""
+def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, Any]:
+    """The smallest class and the highest risk, as other verbs name them.
+
+    Of a release file those that were counted by people when it was released, and the mean risk.
+    """
+    from halfmask.release.record import recorded_risk
+
     known = [one.smallest for one in verdicts if one.smallest]
+    least = known[0] if known else None
+    found = recorded_risk(schema, schema.quasi, least=least) if schema.person is None else None
+    if found is not None:
+        return asdict(found)
     return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
 
 

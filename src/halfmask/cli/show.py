@@ -336,13 +336,16 @@ def demand_lines(verdict: Verdict) -> list[str]:
     return [f"{verdict.model}{about}: {demands_text(verdict.model, levels, _LEVELS)}."]
 
 
-def show_smallest(verdicts: Sequence[Verdict]) -> None:
+def show_smallest(figures: Mapping[str, Any]) -> None:
     """Print the smallest class and the risk that follows, under the names of all verbs."""
-    from halfmask.metrics.risk.reidentification import HIGHEST, SMALLEST
+    from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
 
-    known = [one.smallest for one in verdicts if one.smallest]
-    if known:
-        say(f"{SMALLEST}: {known[0]:,}; {HIGHEST}: {percent(1 / known[0])}.")
+    if not figures:
+        return
+    said = f"{SMALLEST}: {figures['smallest']:,}; {HIGHEST}: {percent(figures['highest_risk'])}"
+    if "mean_risk" in figures:  # the door counted it
+        said += f"; {MEAN}: {percent(figures['mean_risk'])}, as counted when it was released"
+    say(f"{said}.")
 
 
 def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:

@@ -89,8 +89,13 @@ class Histogram:
         lengths = np.diff(self.starts)
         keep = np.repeat(mask, lengths)
         starts = np.concatenate(([0], np.cumsum(lengths[mask])))
-        held = {"values": self.values[keep], "counts": self.counts[keep]}
-        return replace(self, starts=starts, people=self.people if keep.all() else None, **held)
+        return replace(
+            self,
+            starts=starts,
+            values=self.values[keep],
+            counts=self.counts[keep],
+            people=self.people if keep.all() else None,
+        )
 
 
 class ValueFacts(TypedDict):
