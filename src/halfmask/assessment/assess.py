@@ -147,17 +147,12 @@ class Assessing:
 
     @cached_property
     def recorded(self) -> RecordedRisk | None:
-        """The risk that a release file says was counted by people, where it is another one."""
-        schema, counted = self.held.table.schema, self.counted
+        """The risk that a release file says was counted by people, if it is about these rows."""
+        schema = self.held.table.schema
         if schema.person is not None or self.options.population is not None:
             return None
-        found = recorded_risk(
-            schema, schema.quasi, least=counted.smallest, mean=len(self.classes) / self.places
-        )
-        same = found is None or (found.smallest, found.mean_risk) == (
-            counted.smallest, counted.marketer,
-        )  # fmt: skip
-        return None if same else found
+        mean = len(self.classes) / self.places
+        return recorded_risk(schema, schema.quasi, least=self.counted.smallest, mean=mean)
 
     @cached_property
     def counted(self) -> Reidentification:
@@ -305,8 +300,7 @@ def notes(case: Assessing) -> tuple[str, ...]:
             "People have several rows. Who is alone is counted by people: a row is alone where "
             "nobody else shares its values. What is learned of sensitive columns counts rows."
         )
-    if case.recorded is not None:
-        said.append(case.recorded.words)
+    said += _record_notes(case)
     commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
     if commas:
         said.append(f"Read as text: {', '.join(commas)}.{HINT}")
@@ -320,6 +314,20 @@ def notes(case: Assessing) -> tuple[str, ...]:
             "(fraction), a table of it (population), or the column of sampling weights (weights)."
         )
     return (*said, *_strangers(classes), *_unequal_weights(case.survey))
+
+
+def _record_notes(case: Assessing) -> tuple[str, ...]:
+    """What is to be said of a release file whose rows are not told apart by people."""
+    schema, counted, found = case.held.table.schema, case.counted, case.recorded
+    if found is not None:
+        same = (found.smallest, found.mean_risk) == (counted.smallest, counted.marketer)
+        return () if same else (found.words,)
+    if not schema.release or schema.person is not None or case.options.population is not None:
+        return ()
+    return (
+        "The record of this release is not about its rows as they stand here: rows were counted, "
+        "not people, who may have several.",
+    )
 
 
 def _with_commas(table: Table, name: str) -> bool:

@@ -117,7 +117,7 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     else:
         if verdicts:
             show_verdicts(verdicts)
-        show.show_smallest(figures)
+        show.show_smallest(figures, of_rows=bool(facts) and table.schema.person is None)
         show_failing(verdicts)
         show_standing(standing)
     if given["failing"]:

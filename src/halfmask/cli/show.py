@@ -336,14 +336,19 @@ def demand_lines(verdict: Verdict) -> list[str]:
     return [f"{verdict.model}{about}: {demands_text(verdict.model, levels, _LEVELS)}."]
 
 
-def show_smallest(figures: Mapping[str, Any]) -> None:
-    """Print the smallest class and the risk that follows, under the names of all verbs."""
+def show_smallest(figures: Mapping[str, Any], *, of_rows: bool) -> None:
+    """Print the smallest class and the risk that follows, under the names of all verbs.
+
+    ``of_rows``: the rows of a release, whose people are known by its record alone.
+    """
     from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
 
     if not figures:
         return
-    said = f"{SMALLEST}: {figures['smallest']:,}; {HIGHEST}: {percent(figures['highest_risk'])}"
-    if "mean_risk" in figures:  # the door counted it
+    recorded = "mean_risk" in figures  # by the door
+    name = SMALLEST.replace("people", "rows") if of_rows and not recorded else SMALLEST
+    said = f"{name}: {figures['smallest']:,}; {HIGHEST}: {percent(figures['highest_risk'])}"
+    if recorded:
         said += f"; {MEAN}: {percent(figures['mean_risk'])}, as counted when it was released"
     say(f"{said}.")
 
