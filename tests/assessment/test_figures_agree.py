@@ -188,3 +188,45 @@ def test_ranges_with_rounded_bounds_are_read() -> None:
     found = hm.compare(table, rows, learn=False, attacks=4)
     assert not found.made_up
     assert (found.smallest, found.finding.uncovered, found.loss) == (4, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_file_with_its_record_tells_what_the_door_counted(name, tmp_path) -> None:
+    """12 people of three rows each, in classes of more rows than people."""
+    each = np.repeat(np.arange(12), 3)
+    rows = {
+        "who": [f"p{i}" for i in each],
+        "age": (20 + 2 * each).tolist(),
+        "ill": list("uvw") * 12,
+    }
+    age = {"role": "quasi", "hierarchy": {"intervals": [5, 20]}}
+    schema = {"table": {"person": "who"}, "columns": {"age": age, "ill": "sensitive"}}
+    table = hm.read(pa.table(rows), schema=schema)
+    release = hm.anonymize(table, hm.KAnonymity(2), method="mondrian")
+    wanted, path = release.to_dict()["risk"], tmp_path / name
+    release.write(path)
+    seen = hm.assess(str(path))
+    both = hm.compare(table, str(path), learn=False, attacks=5)
+    for found in (seen, both, hm.compare(table, release, learn=False, attacks=5)):
+        told = {key: found.to_dict()[key] for key in wanted}
+        assert told == wanted
+    assert any("when this file was released" in note for note in seen.notes)
+    back = hm.read(str(path))
+    other = hm.read(back.arrow, schema=back.schema)  # the record is about the file alone
+    assert hm.assess(other).smallest == 3 * wanted["smallest"]
+
+
+def test_a_record_that_was_written_over_is_not_believed(tmp_path) -> None:
+    table, release = released("mondrian")
+    release.write(tmp_path / "out.csv")
+    beside, wanted = tmp_path / "out.toml", counted(release)
+    lines = beside.read_text(encoding="utf-8").splitlines()
+    lies = {"smallest": "999", "highest_risk": repr(1 / 999), "mean_risk": repr(1 / 999)}
+    lines = [next((f"{n} = {v}" for n, v in lies.items() if line.startswith(f"{n} = ")), line)
+             for line in lines]  # fmt: skip
+    beside.write_text("\n".join(lines), encoding="utf-8")
+    seen = hm.assess(str(tmp_path / "out.csv"))
+    assert seen.smallest == wanted["smallest"]
+    assert any("rows were counted" in note for note in seen.notes)
+    found = hm.compare(table, str(tmp_path / "out.csv"), learn=False, attacks=5)
+    assert found.smallest == wanted["smallest"]

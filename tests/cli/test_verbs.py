@@ -317,3 +317,43 @@ def test_cocluster_draws_saves_and_takes_a_saved_grid(halfmask, folder):
     assert "Unknown columns: 'x'" in halfmask("cocluster", path, "--columns", "x").err
     assert "at most the 150" in halfmask("cocluster", grid, "--smallest", 151).err
     assert "end its name so" in halfmask("cocluster", grid, "--picture", folder / "a.png").err
+
+
+def visits(folder: Path) -> Path:
+    """20 people of two rows each: half of them ask for 2 people, the others for nothing."""
+    lines = [f"p{i},{30 + i},{town},{2 if i % 2 else ''}" for i in range(20) for town in "xy"]
+    path = folder / "visits.csv"
+    path.write_text("who,age,town,own\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    path.with_suffix(".toml").write_text(
+        '[table]\nperson = "who"\n[policy]\nk = "own"\n[columns]\nwho = "identifier"\n'
+        'town = "other"\n[columns.age]\nrole = "quasi"\nhierarchy = { intervals = [5, 20] }\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_a_file_that_promises_own_demands_alone_is_checked_by_its_record(halfmask, tmp_path):
+    out = tmp_path / "out.csv"
+    released = halfmask("anonymize", visits(tmp_path), "--method", "personal", "-o", out)
+    assert "demanded 2: 10 people" in released.err
+    outcome = halfmask("check", out)
+    assert (outcome.code, "kept when it was released" in outcome.err) == (0, True)
+    out.write_text(out.read_text(encoding="utf-8").replace("x", "z", 1), encoding="utf-8")
+    outcome = halfmask("check", out)
+    assert (outcome.code, "not those that were released" in outcome.err) == (2, True)
+
+
+def test_who_states_no_demand_is_said_to_be_promised_nothing(halfmask, tmp_path):
+    file, page = visits(tmp_path), tmp_path / "page.json"
+    words = "About 10 of 20 people state no demand: nothing is promised to them."
+    arguments = ("anonymize", file, "--method", "personal", "--report", page)
+    assert words in halfmask(*arguments).err
+    assert any(words in note for note in json.loads(page.read_text(encoding="utf-8"))["notes"])
+    assert "promised" not in halfmask(*arguments, "--k", 2).err
+    lines = file.read_text(encoding="utf-8").splitlines()
+    stated = [line + "2" for line in lines[-4:-2]]
+    for few in (lines[:-4], [*lines[:-4], *stated, *lines[-2:]]):
+        file.write_text("\n".join(few) + "\n", encoding="utf-8")
+        said = halfmask(*arguments).err
+        assert "Who states no demand is promised nothing." in said  # of few no number is told
+        assert "people state no demand" not in said

@@ -100,3 +100,21 @@ def test_personal_closeness_may_break_when_classes_merge():
     )
     assert not verdict.holds
     assert not hm.PersonalTCloseness.monotone
+
+
+def test_demands_are_told_by_people_and_not_by_their_rows(tmp_path):
+    """a demands 2 in three rows, b and c demand 2 and 3 in one each, d demands nothing."""
+    rows = {"who": list("aaabcdd"), "town": ["x"] * 7, "own": [2, None, 2, 2, 3, None, None]}
+    schema = {
+        "table": {"person": "who"},
+        "policy": {"k": "own"},
+        "columns": {"who": "identifier", "town": "quasi"},
+    }
+    table = hm.read(pa.table(rows), schema=schema)
+    wanted = [(2, 2, 4), (3, 1, 4)]
+    (verdict,) = hm.check(table)
+    assert [(d.demanded, d.people, d.reached) for d in verdict.demands] == wanted
+    for method in ("optimal", "mondrian"):
+        (verdict,) = hm.anonymize(table, method=method).verdicts
+        assert [(d.demanded, d.people, d.reached) for d in verdict.demands] == wanted
+    assert hm.assess(table).people == 4

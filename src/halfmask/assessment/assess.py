@@ -31,11 +31,12 @@ from halfmask.metrics.risk.column_sets import ColumnSet, column_sets, special_un
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.individual import rarity, survey_risk
 from halfmask.metrics.risk.inference import by_class, intrusion
-from halfmask.metrics.risk.reidentification import reidentification
+from halfmask.metrics.risk.reidentification import as_recorded, reidentification
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.metrics.walk import affordable
 from halfmask.models.verdict import require_whole
 from halfmask.release.document import level_words
+from halfmask.release.record import recorded_risk
 from halfmask.table.classes import distinct
 from halfmask.table.document import Result
 from halfmask.table.values import HINT, are_comma_numbers, is_text
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.disclosure import Disclosure
     from halfmask.metrics.risk.individual import SurveyRisk
     from halfmask.metrics.risk.inference import Intrusion
-    from halfmask.metrics.risk.reidentification import Reidentification
+    from halfmask.metrics.risk.reidentification import RecordedRisk, Reidentification
     from halfmask.table.classes import Classes
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
@@ -132,8 +133,34 @@ class Assessing:
 
     @cached_property
     def people(self) -> int:
+        """How many people there are; rows where nothing says whose they are."""
+        owners = self.classes.owners
+        return self.held.rows if owners is None else len(np.unique(owners.person))
+
+    @cached_property
+    def places(self) -> int:
         """People in classes; who is in two counts twice."""
         return int(self.classes.people.sum())
+
+    @cached_property
+    def recorded(self) -> RecordedRisk | None:
+        """The risk that a release file says was counted by people, if it is about these rows."""
+        schema = self.held.table.schema
+        if schema.person is not None or self.options.population is not None:
+            return None
+        mean = len(self.classes) / self.places
+        return recorded_risk(schema, schema.quasi, least=self.counted.smallest, mean=mean)
+
+    @cached_property
+    def counted(self) -> Reidentification:
+        """The risk by the rows or people of the classes as they stand."""
+        classes = self.grouped[0]
+        return reidentification(classes.rows, classes.people, classes.population)
+
+    @cached_property
+    def risk(self) -> Reidentification:
+        """The risk by people, as far as they are known."""
+        return as_recorded(self.counted, self.classes.rows, self.classes.people, self.recorded)
 
     @cached_property
     def population(self) -> Table | None:
@@ -270,6 +297,7 @@ def notes(case: Assessing) -> tuple[str, ...]:
             "People have several rows. Who is alone is counted by people: a row is alone where "
             "nobody else shares its values. What is learned of sensitive columns counts rows."
         )
+    said += _record_notes(case)
     commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
     if commas:
         said.append(f"Read as text: {', '.join(commas)}.{HINT}")
@@ -283,6 +311,20 @@ def notes(case: Assessing) -> tuple[str, ...]:
             "(fraction), a table of it (population), or the column of sampling weights (weights)."
         )
     return (*said, *_strangers(classes), *_unequal_weights(case.survey))
+
+
+def _record_notes(case: Assessing) -> tuple[str, ...]:
+    """What is to be said of a release file whose rows are not told apart by people."""
+    schema, counted, found = case.held.table.schema, case.counted, case.recorded
+    if found is not None:
+        same = (found.smallest, found.mean_risk) == (counted.smallest, counted.marketer)
+        return () if same else (found.words,)
+    if not schema.release or schema.person is not None or case.options.population is not None:
+        return ()
+    return (
+        "The record of this release is not about its rows as they stand here: rows were counted, "
+        "not people, who may have several.",
+    )
 
 
 def _with_commas(table: Table, name: str) -> bool:
@@ -316,7 +358,7 @@ def _unequal_weights(survey: SurveyRisk | None) -> tuple[str, ...]:
 
 def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
     """The three criteria for a table that would be published as it stands."""
-    rows, people, limit = int(case.classes.rows.sum()), case.people, case.options.limit
+    rows, people, limit = int(case.classes.rows.sum()), case.places, case.options.limit
     nothing = exact(0.0, rows)
     out = [
         judge(
@@ -331,7 +373,7 @@ def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
             "linkability",
             "The attacker has a file with names and the same quasi-identifiers, and joins each "
             "person to a row that fits.",
-            exact(len(case.classes) / people, people),
+            exact(case.risk.marketer, people),
             None,
             exact(1 / people, people),
             limit=limit,
@@ -455,11 +497,6 @@ def _column(held: Tuples, name: str, alone: ColumnSet) -> ColumnRisk:
     )
 
 
-def _reidentification(case: Assessing) -> Reidentification:
-    classes = case.grouped[0]
-    return reidentification(classes.rows, classes.people, classes.population)
-
-
 def _intrusion(case: Assessing) -> Intrusion:
     classes, of_row = case.grouped
     scores = by_class(classes, case.special.scores, of_row)[classes.rows > 0]
@@ -470,7 +507,7 @@ def _intrusion(case: Assessing) -> Intrusion:
 ASSESSED: tuple[Measure, ...] = (
     Measure("rows", "How many rows has the table?", lambda case: case.held.rows),
     Measure(
-        "people", "How many people stand in its classes (a person in two classes counts twice)?",
+        "people", "Of how many people are they (of as many as rows, where nothing says whose)?",
         lambda case: case.people,
     ),
     Measure(
@@ -479,7 +516,7 @@ ASSESSED: tuple[Measure, ...] = (
     ),
     Measure(
         "smallest", "How many people does the smallest class hold?",
-        lambda case: int(case.classes.people.min()),
+        lambda case: case.risk.smallest,
     ),
     Measure(
         "unique_rows", "How many rows are alone in their class?", lambda case: case.alone,
@@ -490,11 +527,11 @@ ASSESSED: tuple[Measure, ...] = (
     ),
     Measure(
         "highest_risk", "What is the prosecutor's risk, 1 / smallest?",
-        lambda case: 1 / int(case.classes.people.min()),
+        lambda case: case.risk.prosecutor,
     ),
     Measure(
         "mean_risk", "What is the marketer's risk, the expected share found by guessing?",
-        lambda case: len(case.classes) / case.people,
+        lambda case: case.risk.marketer,
     ),
     Measure(
         "sizes", "How many classes and rows are there by people in the class?",
@@ -504,7 +541,7 @@ ASSESSED: tuple[Measure, ...] = (
     Measure("columns", "How much does each quasi-identifier tell by itself?", _columns),
     Measure(
         "reidentification", "How likely do prosecutor, journalist and marketer find people?",
-        _reidentification,
+        lambda case: case.risk,
     ),
     Measure(
         "rarity", "Who is unique here and in the population?",

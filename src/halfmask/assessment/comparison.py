@@ -27,7 +27,13 @@ from halfmask.metrics.risk.linkage import (
     released_people,
     rows_per_person,
 )
-from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST, reidentification
+from halfmask.metrics.risk.reidentification import (
+    HIGHEST,
+    MEAN,
+    SMALLEST,
+    as_recorded,
+    reidentification,
+)
 from halfmask.metrics.risk.singling_out import same_people, singling_out
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import prediction
@@ -42,6 +48,7 @@ from halfmask.metrics.utility.queries import counting_queries, sql_queries
 from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
+from halfmask.release.record import recorded_risk
 from halfmask.report.words import percent_text
 from halfmask.series.compared import differencing_audited
 from halfmask.table.classes import classes_of
@@ -62,7 +69,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.disclosure import Disclosure
     from halfmask.metrics.risk.inference import Membership
     from halfmask.metrics.risk.linkage import Linkage
-    from halfmask.metrics.risk.reidentification import Reidentification
+    from halfmask.metrics.risk.reidentification import RecordedRisk, Reidentification
     from halfmask.metrics.sides import Sides
     from halfmask.metrics.utility.distributions import Likeness
     from halfmask.metrics.utility.prediction import Prediction, Regression
@@ -175,6 +182,16 @@ class Comparing:
         """The risk that the door counted, if the release itself is given."""
         return getattr(self.tables.release, "risk", None)
 
+    @cached_property
+    def recorded(self) -> RecordedRisk | None:
+        """The risk that the door counted, if the file of a release is given with its record."""
+        release, quasi = self.tables.release, [column.name for column in self.sides.quasi]
+        if not isinstance(release, Tuples):
+            return None
+        rows = self.after.rows
+        least, mean = int(rows.min()), len(rows) / int(rows.sum())
+        return recorded_risk(release.table.schema, quasi, least=least, mean=mean)
+
     def _classes(self, tuples: Tuples) -> Classes:
         quasi = [column.name for column in self.sides.quasi]
         secret = [column.name for column in self.sides.sensitive]
@@ -185,11 +202,14 @@ class Comparing:
         """What a reader should know."""
         before, after = self.sides.before, self.sides.after
         out = [*self.tables.notes, *self.doubts.all, *self.sides.notes]
-        if self.several_rows and self.own_risk is None:
+        if self.several_rows and self.own_risk is None and self.recorded is not None:
+            out.append(self.recorded.words)
+        elif self.several_rows and self.own_risk is None:
             out.append(
                 "People have several rows, and the released rows do not say whose they are: for "
                 "the people of a class each original row is taken to stand in the tightest class "
-                "that fits it. Give the release itself in place of its rows to have them counted."
+                "that fits it. Give the release itself, or its file with its record, to have them "
+                "counted."
             )
         if before != after:
             out.append(
@@ -333,9 +353,12 @@ def _regressions(case: Comparing) -> tuple[Regression, ...]:
 def _risk_after(case: Comparing) -> Reidentification:
     """By the rows of each class, or by its people where somebody has several rows."""
     people = case.targets.people
-    if people is None or not case.several_rows:
-        return reidentification(case.after.rows, case.after.people)
-    return case.own_risk or reidentification(*released_people(case.sides, people))
+    rows, theirs = case.after.rows, case.after.people
+    if people is not None and case.several_rows:
+        if case.own_risk is not None:
+            return case.own_risk
+        rows, theirs = released_people(case.sides, people)
+    return as_recorded(reidentification(rows, theirs), rows, theirs, case.recorded)
 
 
 def _people_found(case: Comparing) -> PeopleFound:

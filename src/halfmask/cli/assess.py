@@ -241,7 +241,7 @@ def _show_risk(found: Assessment) -> None:
 
     facts = [
         ("rows", found.rows),
-        ("people", found.people),
+        *((("people", found.people),) if found.people != found.rows else ()),
         ("classes", found.classes),
         (SMALLEST, found.smallest),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.run import CoClustering
     from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
+    from halfmask.table.schema import Schema
 
 
 class CheckCommand(PromiseCommand):
@@ -95,10 +97,15 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
     facts = table.schema.release
-    wanted = models(given, table.schema, stated=bool(recorded(table.schema)))
     standing = record_standing(file, facts)
+    rows_kept = bool(recorded(table.schema))  # promises that the rows can be held to again
+    # Of people's own demands alone the record and its hash tell.
+    told = not rows_kept and "unchanged" in standing and _all_personal(standing["promises"])
+    wanted = models(given, table.schema, stated=rows_kept or told)
     with show.working("Checking"):
-        verdicts = check(table, *wanted, **demand_settings(given))
+        nothing = told and not wanted and not given["policies"]
+        verdicts = () if nothing else check(table, *wanted, **demand_settings(given))
+    figures = smallest_figures(verdicts, table.schema)
     holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
     if given["ignore_demands"]:
         show.say("What people demand for themselves was not checked: it was set aside.")
@@ -106,11 +113,11 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
         more = {"release": standing} if standing else {}
-        figures = smallest_figures(verdicts)
         show.document("check", {"holds": holds, **figures, **choice, **more, "verdicts": found})
     else:
-        show_verdicts(verdicts)
-        show.show_smallest(verdicts)
+        if verdicts:
+            show_verdicts(verdicts)
+        show.show_smallest(figures, of_rows=bool(facts) and table.schema.person is None)
         show_failing(verdicts)
         show_standing(standing)
     if given["failing"]:
@@ -166,9 +173,18 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
     return 0 if found.holds else PrivacyError.exit_code
 
 
-def smallest_figures(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """The smallest class and the highest risk, as other verbs name them."""
+def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, Any]:
+    """The smallest class and the highest risk, as other verbs name them.
+
+    Of a release file those that were counted by people when it was released, and the mean risk.
+    """
+    from halfmask.release.record import recorded_risk
+
     known = [one.smallest for one in verdicts if one.smallest]
+    least = known[0] if known else None
+    found = recorded_risk(schema, schema.quasi, least=least) if schema.person is None else None
+    if found is not None:
+        return asdict(found)
     return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
 
 
@@ -182,6 +198,10 @@ def record_standing(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
     same = unchanged(file, facts)
     return found if same is None else {**found, "unchanged": same}
+
+
+def _all_personal(promises: Sequence[Mapping[str, Any]]) -> bool:
+    return bool(promises) and all("personal" in one.get("model", "") for one in promises)
 
 
 def show_standing(standing: Mapping[str, Any]) -> None:

@@ -336,13 +336,21 @@ def demand_lines(verdict: Verdict) -> list[str]:
     return [f"{verdict.model}{about}: {demands_text(verdict.model, levels, _LEVELS)}."]
 
 
-def show_smallest(verdicts: Sequence[Verdict]) -> None:
-    """Print the smallest class and the risk that follows, under the names of all verbs."""
-    from halfmask.metrics.risk.reidentification import HIGHEST, SMALLEST
+def show_smallest(figures: Mapping[str, Any], *, of_rows: bool) -> None:
+    """Print the smallest class and the risk that follows, under the names of all verbs.
 
-    known = [one.smallest for one in verdicts if one.smallest]
-    if known:
-        say(f"{SMALLEST}: {known[0]:,}; {HIGHEST}: {percent(1 / known[0])}.")
+    ``of_rows``: the rows of a release, whose people are known by its record alone.
+    """
+    from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
+    if not figures:
+        return
+    recorded = "mean_risk" in figures  # by the door
+    name = SMALLEST.replace("people", "rows") if of_rows and not recorded else SMALLEST
+    said = f"{name}: {figures['smallest']:,}; {HIGHEST}: {percent(figures['highest_risk'])}"
+    if recorded:
+        said += f"; {MEAN}: {percent(figures['mean_risk'])}, as counted when it was released"
+    say(f"{said}.")
 
 
 def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:

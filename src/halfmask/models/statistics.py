@@ -206,12 +206,14 @@ def demand_levels(
     each = asked[held.values]
     theirs = np.repeat(np.asarray(given, dtype=np.float64), np.diff(held.starts))
     distance = demand == "t"
-    out = []
+    out: list[DemandLevel] = []
     for level in np.unique(each).tolist():
         at = each == level
         if level < 1 if distance else level > 1:
             worst = theirs[at].max() if distance else theirs[at].min()
-            out.append(DemandLevel(_short(level), int(held.counts[at].sum()), _short(float(worst))))
+            rows = int(held.counts[at].sum())
+            people = rows if held.people is None else int(held.people[asked == level].sum())
+            out.append(DemandLevel(_short(level), people, _short(float(worst))))
     return tuple(reversed(out)) if distance else tuple(out)
 
 

@@ -220,7 +220,7 @@ class DemandLevel:
 
     Attributes:
         demanded: what each of them asks for.
-        people: how many they are; their rows where somebody has several.
+        people: how many they are, each counted once.
         reached: what the one with least of it has: people or values in the class, or the distance.
     """
 

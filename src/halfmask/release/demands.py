@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from halfmask.dp.personal import IGNORED
 from halfmask.engines.request import AggregateState
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
+from halfmask.release.document import FEW
 from halfmask.table.demands import file_policies, states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.tuples import Tuples
@@ -51,11 +52,14 @@ class DemandsStatement:
         kept: whether every person who leaves has what this person demands.
         people: how many people state a demand.
         noise: how many of them also state an epsilon, which speaks of noise.
+        silent: how many state nothing that these rows keep; ``everybody`` how many there are.
     """
 
     kept: bool
     people: int
     noise: int
+    silent: int = 0
+    everybody: int = 0
 
     @property
     def words(self) -> str:
@@ -76,6 +80,26 @@ class DemandsStatement:
             f"{self.noise:,} people also state an own epsilon: it speaks of noise, and nothing "
             "here is noisy.",
         )
+
+    def unpromised(self, models: Sequence[Model]) -> tuple[str, ...]:
+        """That nothing is promised to those who demand nothing, where no model speaks for them.
+
+        About how many they are is told in steps of ``FEW``, as demands are. Where few state one or
+        few state none no number is told, nor whether there is anybody.
+        """
+        general = any(
+            not model.policy or getattr(model, "default", None) not in (None, 1) for model in models
+        )
+        if not self.kept or general:
+            return ()
+        if min(self.silent, self.everybody - self.silent) < FEW:
+            who = "Who states no demand is promised nothing."
+        else:
+            silent, all_ = (round(one / FEW) * FEW for one in (self.silent, self.everybody))
+            who = (
+                f"About {silent:,} of {all_:,} people state no demand: nothing is promised to them."
+            )
+        return (f"{who} Name --k to protect everybody.",)
 
     def to_dict(self) -> dict[str, Any]:
         """The statement as plain values; how many demand something is told where it was broken."""
@@ -224,7 +248,8 @@ def statement(rows: Table | Tuples, choice: DemandsChoice) -> DemandsStatement |
             f"{only:,} people state an own epsilon and no k, l or t, which rows without noise "
             f"cannot keep: use differential privacy (epsilon); {SET_ASIDE}."
         )
-    return DemandsStatement(choice == "keep", people, _count(tuples, noise))
+    silent, everybody = _count(tuples, ~own), _count(tuples, np.ones(len(table), dtype=np.bool_))
+    return DemandsStatement(choice == "keep", people, _count(tuples, noise), silent, everybody)
 
 
 def _numbers(

@@ -19,7 +19,7 @@ from halfmask.models.needs import demand_keys
 from halfmask.release.labels import Ranges, Sets, as_text
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
 from halfmask.release.pseudonyms import tied_classes
-from halfmask.table.classes import Classes, Histogram, value_facts
+from halfmask.table.classes import Classes, Histogram, people_by_demand, value_facts
 from halfmask.table.demands import HOUSEHOLD
 from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
@@ -509,6 +509,7 @@ def _histogram(
         values=counted["value"].to_numpy().astype(np.int32),
         counts=counted["count_all"].to_numpy().astype(np.int64),
         **value_facts(table, name),
+        people=people_by_demand(table, name, kept),
     )
 
 

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError
+from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.files import holds_metadata, whole_file, write_table
-from halfmask.table.read import schema_beside
+from halfmask.table.read import COUNTED, FILE, schema_beside
 from halfmask.table.schema import Column, Schema
 from halfmask.table.toml import read_mapping, section
 from halfmask.table.values import is_text
@@ -38,6 +39,7 @@ _ABOUT = (
     "A release, checked by halfmask before it left. Keep this file beside its rows:\n"
     "halfmask check FILE looks at both again."
 )
+_NEAR = 1e-9
 ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom its rows cover."
 
 
@@ -193,6 +195,35 @@ def unchanged(path: str | PathLike[str], facts: Mapping[str, Any]) -> bool | Non
     if "sha256_of_rows" in facts:
         return bool(rows_digest(_stored_rows(Path(path))) == facts["sha256_of_rows"])
     return None
+
+
+def recorded_risk(
+    schema: Schema, quasi: Sequence[str], *, least: int | None = None, mean: float = 0.0
+) -> RecordedRisk | None:
+    """What the record of a release file says of its risk; None where it cannot be about it.
+
+    The rows must be those that were released and be looked at by the same quasi-identifiers. As
+    nobody has less than a row, a record that promises more than rows give is not believed.
+
+    Args:
+        schema: that of the file, as it was read.
+        quasi: the columns that are looked at.
+        least: rows in the smallest class, where they were counted.
+        mean: classes by rows, the least that the mean risk can be.
+    """
+    facts = schema.release
+    if FILE not in facts or set(facts.get(COUNTED, ())) != set(quasi):
+        return None
+    smallest, highest, risk = (facts.get(n) for n in ("smallest", "highest_risk", "mean_risk"))
+    if not isinstance(smallest, int) or not isinstance(highest, float | int) or smallest < 1:
+        return None
+    if not isinstance(risk, float | int) or abs(highest * smallest - 1) > _NEAR:
+        return None
+    if (least is not None and smallest > least) or not mean - _NEAR <= risk <= highest + _NEAR:
+        return None
+    if not unchanged(facts[FILE], facts):
+        return None
+    return RecordedRisk(smallest, float(highest), float(risk))
 
 
 def _stored_rows(path: Path) -> pa.Table:

@@ -172,6 +172,7 @@ def _seal_table(candidate: Candidate) -> Release:
         require_tied(found)
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
     own = own or _left_out_statement(candidate)
+    unpromised = () if own is None else own.unpromised(candidate.models)
     rows = _published_rows(table, names, quasi, kept, tokens)
     if isinstance(recoding, Perturbation):
         facts = _perturbation_facts(candidate, recoding, rows, ids)
@@ -188,7 +189,9 @@ def _seal_table(candidate: Candidate) -> Release:
         ),
         method=candidate.method,
         parameters=dict(candidate.parameters),
-        notes=order_notes(own, (*_token_notes(table, tokens), *candidate.notes, *facts.notes)),
+        notes=order_notes(
+            own, (*unpromised, *_token_notes(table, tokens), *candidate.notes, *facts.notes)
+        ),
         loss=_loss(candidate, facts.losses),
         suppressed=len(step) - len(kept) + candidate.left_out,
         classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),

@@ -49,6 +49,8 @@ class Histogram:
         numbers: per value code, the value as a number where the column is numeric, else None.
         hierarchy: the column's hierarchy, where it has one.
         labels: the values themselves, by code; their order is the ascending or the declared one.
+        people: of a demand, per value code, how many people state it in all classes together; None
+            where every row is another person.
     """
 
     starts: NDArray[np.int64]
@@ -58,6 +60,7 @@ class Histogram:
     numbers: NDArray[np.float64] | None = None
     hierarchy: Hierarchy | None = None
     labels: pa.Array | None = None
+    people: NDArray[np.int64] | None = None
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -86,7 +89,13 @@ class Histogram:
         lengths = np.diff(self.starts)
         keep = np.repeat(mask, lengths)
         starts = np.concatenate(([0], np.cumsum(lengths[mask])))
-        return replace(self, starts=starts, values=self.values[keep], counts=self.counts[keep])
+        return replace(
+            self,
+            starts=starts,
+            values=self.values[keep],
+            counts=self.counts[keep],
+            people=self.people if keep.all() else None,
+        )
 
 
 class ValueFacts(TypedDict):
@@ -109,6 +118,22 @@ def value_facts(table: Table, name: str) -> ValueFacts:
     column = table.schema.columns.get(name)
     hierarchy = table.hierarchy(name) if column is not None and column.hierarchy else None
     return ValueFacts(domain=len(values), numbers=numbers, hierarchy=hierarchy, labels=values)
+
+
+def people_by_demand(
+    table: Table, name: str, rows: NDArray[np.int64] | slice = slice(None)
+) -> NDArray[np.int64] | None:
+    """Per value of the demand ``name``, how many people of ``rows`` state it.
+
+    None where every row is another person, and of a column that is no demand.
+    """
+    from halfmask.table.demands import KEY
+
+    if table.schema.person is None or not name.startswith(KEY):
+        return None
+    demand, person = table.encode(name), table.encode(table.schema.person)
+    pairs = np.unique(person.codes[rows].astype(np.int64) << 32 | demand.codes[rows])
+    return np.bincount(pairs & 0xFFFFFFFF, minlength=len(demand.values)).astype(np.int64)
 
 
 _COUNTERS = 1 << 23  # up to here a plain array of counters is faster than sorting
@@ -416,7 +441,8 @@ def grouped(
         merged = group.merge_histograms(
             small, count, each, table.encode(name).codes[rows], one, facts["domain"]
         )
-        histograms[key] = Histogram(*merged, **facts)
+        stating = people_by_demand(table, name, rows)
+        histograms[key] = Histogram(*merged, **facts, people=stating)
     keys = np.arange(count, dtype=np.uint64).reshape(-1, 1)
     return Classes(keys, sizes, people.astype(np.int64), histograms, population)
 
@@ -428,4 +454,5 @@ def _histogram(tuples: Tuples, name: str, ids: NDArray[np.int32], groups: int) -
     each = np.arange(len(encoded.codes) + 1, dtype=np.int64)
     held = contiguous(tuples.counts)
     merged = group.merge_histograms(ids, groups, each, encoded.codes, held, len(encoded.values))
-    return Histogram(*merged, **value_facts(tuples.table, name))
+    people = people_by_demand(tuples.table, name)
+    return Histogram(*merged, **value_facts(tuples.table, name), people=people)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -345,10 +345,20 @@ def read_rows(
 def declared_schema(source: object, schema: object = None) -> Schema:
     """The given schema, or that of the file beside the data or inside it, if there is one."""
     if schema is not None:
-        return as_schema(schema)
+        stated = as_schema(schema)
+        if FILE not in stated.release:
+            return stated
+        # It may be the schema of another file, which its figures are about.
+        return replace(stated, release={n: v for n, v in stated.release.items() if n != FILE})
     beside, inside = as_schema(_beside(source)), _inside(source)
     # What one release says beside its text file is not about another file of the same name.
-    return inside if inside is not None and (beside.release or not beside.columns) else beside
+    said = inside if inside is not None and (beside.release or not beside.columns) else beside
+    if not said.release:
+        return said
+    # Which rows the record is about, and which quasi-identifiers its figures: others are looked at
+    # where somebody names other roles.
+    about = {FILE: os.fspath(cast("str", source)), COUNTED: list(said.quasi)}
+    return replace(said, release={**said.release, **about})
 
 
 def as_schema(schema: object) -> Schema:
@@ -379,6 +389,7 @@ def _beside(source: object) -> Path | None:
     return file if file.is_file() and file != path else None
 
 
+FILE, COUNTED = "file", "counted"  # what reading adds to what a record says of itself
 INSIDE = b"halfmask"  # the metadata under which a release file holds its own schema
 
 

@@ -11,7 +11,7 @@ Nguyen and Castelluccia, "Techniques d'anonymisation tabulaire", 2020.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,6 +106,47 @@ def reidentification(
         share,
         tuple(above(rows, chance, limit) for limit in thresholds),
         tuple(bins(rows, chance)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRisk:
+    """The risk that the door counted by people, who are not told apart in the rows of a file.
+
+    Attributes:
+        smallest: people in the smallest class.
+        highest_risk: the prosecutor's risk.
+        mean_risk: the marketer's risk.
+    """
+
+    smallest: int
+    highest_risk: float
+    mean_risk: float
+
+    @property
+    def words(self) -> str:
+        """What a reader should know where these figures stand."""
+        return (
+            "Smallest class, highest and mean risk are those counted by people when this file was "
+            "released; other figures count its rows, which do not say whose they are."
+        )
+
+
+def as_recorded(
+    found: Reidentification,
+    rows: NDArray[np.int64],
+    people: NDArray[np.int64],
+    recorded: RecordedRisk | None,
+) -> Reidentification:
+    """``found`` with the figures that were recorded; no class holds fewer than the smallest."""
+    if recorded is None:
+        return found
+    least = reidentification(rows, np.maximum(people, recorded.smallest))
+    return replace(
+        least,
+        smallest=recorded.smallest,
+        prosecutor=recorded.highest_risk,
+        marketer=recorded.mean_risk,
     )
 
 
