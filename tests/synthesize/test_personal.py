@@ -98,7 +98,7 @@ def test_one_epsilon_for_all_leaves_out_whoever_allows_less(tmp_path) -> None:
         made = hm.synthesize(table, "histogram", epsilon="0.5", domains=DOMAINS, accountant=keeper)
         sizes.append(len(made))
     assert sizes == [pytest.approx(2000, abs=100), pytest.approx(1000, abs=100)]
-    assert "those at the levels 0.01 and 0.5" in made.notes[1]
+    assert "those at the levels 0.01 and 0.5" in made.notes[0]
     with pytest.raises(PrivacyError, match="No public level"):
         hm.synthesize(table, "histogram", epsilon="0.5", domains=DOMAINS, accountant=keeper)
     made = hm.synthesize(

@@ -164,8 +164,8 @@ def synthesize_privately(
             **options,
         },
         (
-            *whose_rows(table.schema, settings.rows_per_person),
             *people.notes(),
+            *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
         ),
         table.origin,

@@ -113,9 +113,8 @@ def _paid_rows(
         rows_per_person=options.rows_per_person,
         scope=SpendingScope(paid, table=name, by_person=table.schema.person is not None),
     )
-    notes = [*whose_rows(table.schema, options.rows_per_person)]
-    if demands == "ignore":
-        notes.append(IGNORED)
+    notes = [IGNORED] if demands == "ignore" else []
+    notes += whose_rows(table.schema, options.rows_per_person)
     if options.accountant is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
     if levels is None:

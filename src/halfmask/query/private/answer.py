@@ -256,7 +256,7 @@ def answer_with_noise(
             "confidence": ready.confidence,
             "rows_per_person": most,
         },
-        (*whose_rows(source.schema, most), *whose.notes(), *_notes(plan, ledger)),
+        (*whose.notes(), *whose_rows(source.schema, most), *_notes(plan, ledger)),
         schema=source.schema,
     )
     return seal(candidate)
@@ -413,7 +413,7 @@ def explain_noise(prepared: NoisePreparation, session: Session) -> PrivateExplan
         prepared.confidence,
         tuple(session.engine.sql(tally_query(request)) for request in asked),
         session.engine.name,
-        (*whose_rows(source.schema, prepared.rows_per_person), *whose.notes()),
+        (*whose.notes(), *whose_rows(source.schema, prepared.rows_per_person)),
     )
 
 
