@@ -139,5 +139,6 @@ def test_a_public_description_keeps_demands_and_weights_back():
     found = public_description(rows, {})
     assert found.schema.policy == {"k": "Eigenes k"}
     assert found.schema.columns["Hochrechnung"].role == "drop"
+    assert "sampling weight: it does not leave" in found.to_toml()
     assert found.asked == ()
     assert hm.Schema.from_dict(tomllib.loads(found.to_toml())) == found.schema

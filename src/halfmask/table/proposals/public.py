@@ -55,6 +55,8 @@ class PublicDescription:
             "# no value of a row stands here. Write down what is asked for from what is public,\n"
             "# such as the form or the codebook. Values outside of it are moved into it.\n"
         )
+        for name in self.schema.names("drop"):
+            questions[name] = "By its name a sampling weight: it does not leave."
         questions["[table]"] = (
             "By its name this column says whose row it is: at most the stated rows of a person\n"
             "are used. Correct it where it is wrong: epsilon holds for whom it tells apart."
