@@ -162,3 +162,9 @@ def test_what_a_method_refuses_costs_nothing(people, domains, method, options) -
     with pytest.raises(ParameterError):
         hm.synthesize(people, method, epsilon=1, domains=domains, accountant=accountant, **options)
     assert accountant.remaining == Pure(3)
+
+
+def test_a_setting_of_noise_without_epsilon_asks_for_it() -> None:
+    rows = hm.read({"sex": ["f", "m"]})
+    with pytest.raises(ParameterError, match="rows_per_person belongs to noise"):
+        hm.synthesize(rows, "cocluster", rows_per_person=2)

@@ -110,3 +110,35 @@ def test_what_is_no_codebook_is_explained(tmp_path, text, words):
         read_codebook(tmp_path / "book.csv")
     with pytest.raises(SchemaError, match=r"no file 'none.csv'"):
         read_codebook(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "person"),
+    [
+        ("Patienten-Nr.", True),
+        ("person_id", True),
+        ("Kundennummer", True),
+        ("RB030", True),
+        ("id", False),
+        ("visit_id", False),
+        ("patient_name", False),
+        ("Haushalt", False),
+    ],
+)
+def test_a_public_description_names_the_person_column_or_asks(name, person):
+    rows = hm.read({name: ["a", "b"], "age": [3, 4]}, hm.Schema())
+    found = public_description(rows, {})
+    text = found.to_toml()
+    assert found.schema.person == (name if person else None)
+    assert tomllib.loads(text).get("table", {}).get("person") == found.schema.person
+    assert ("Which column says whose row it is?" in text) is not person
+
+
+def test_a_public_description_keeps_demands_and_weights_back():
+    rows = hm.read({"age": [3, 4], "Eigenes k": [3, 4], "Hochrechnung": [1, 2]}, hm.Schema())
+    found = public_description(rows, {})
+    assert found.schema.policy == {"k": "Eigenes k"}
+    assert found.schema.columns["Hochrechnung"].role == "drop"
+    assert "sampling weight: it does not leave" in found.to_toml()
+    assert found.asked == ()
+    assert hm.Schema.from_dict(tomllib.loads(found.to_toml())) == found.schema

@@ -264,3 +264,37 @@ def test_many_columns_are_looked_at_within_counted_work() -> None:
     found = hm.describe(table)
     assert len(found.columns) == 300
     assert found.searched == 2  # 4,455,100 sets of three would take most of a minute
+
+
+@pytest.mark.parametrize(
+    ("name", "demand"),
+    [
+        ("k", "k"), ("own k", "k"), ("Eigenes k", "k"), ("k propre", "k"), ("k proprio", "k"),
+        ("eigen k", "k"), ("k propio", "k"), ("gewünschtes l", "l"), ("Mein Epsilon", "epsilon"),
+        ("eps_own", "epsilon"), ("Vitamin K", None), ("k2", None), ("t", None),
+    ],
+)  # fmt: skip
+def test_demands_are_known_by_name_in_several_languages(name: str, demand: str | None) -> None:
+    found = hm.describe({"sex": ["f", "m"] * 20, name: [2, 3, 5, None] * 10})
+    assert found.policy == ({} if demand is None else {demand: name})
+    if demand is not None:
+        assert f"own {demand}" in found.columns[1].why
+
+
+@pytest.mark.parametrize(
+    ("weights", "named", "why"),
+    [
+        ([1.0, 2.5] * 20, True, "exact weights"),
+        ([0.4, 1.6] * 20, False, "below 1"),
+        ([None, 2.5, 3.5, 4.5] * 10, False, "some rows have none"),
+        (["5,262", "3,244"] * 20, False, "decimal mark"),
+    ],
+    ids=["people", "scaled", "missing", "text"],
+)
+def test_a_weight_is_used_where_it_counts_people_else_the_reason_is_said(
+    weights: list[object], named: bool, why: str
+) -> None:
+    found = hm.describe({"sex": ["f", "m"] * 20, "Hochrechnungsgewicht": weights})
+    assert found.weight == ("Hochrechnungsgewicht" if named else None)
+    assert found.columns[1].role == "drop"
+    assert why in found.columns[1].why

@@ -133,7 +133,15 @@ def _describe_publicly(
             "Write it into their entries, or give --codebook."
         )
     else:
-        show.say("Every column has a public domain: halfmask synthesize FILE --epsilon 1 can run.")
+        show.say(
+            "Every column that leaves has a public domain: halfmask synthesize FILE --schema "
+            "SCHEMA --epsilon 1 can run."
+        )
+    if found.schema.person is None:
+        show.say(
+            "No column's name says whose row it is: where people can have several rows, write "
+            'person = "..." under [table], else epsilon holds per row.'
+        )
 
 
 _MANY = 20  # columns, from which on those of one role and reason share a line

@@ -221,7 +221,9 @@ def show_promise(
     release: PrivateRelease, title: str, facts: list[tuple[str, Any]], *, to: str = "stdout"
 ) -> None:
     """Print what was spent and what it means for one person."""
-    show.table(title, ("", ""), [*facts, ("promise", str(release.receipt.promise))], to=to)
+    receipt = release.receipt
+    promised = [("promise", str(receipt.promise)), ("holds for", receipt.neighbors)]
+    show.table(title, ("", ""), [*facts, *promised], to=to)
     shown = [
         (b.column, b.values, f"{100 * b.before:.3g}%", f"{100 * b.after:.3g}%")
         for b in release.bounds

@@ -23,13 +23,36 @@ from halfmask.dp.budget import (
 )
 from halfmask.dp.ledger import Account, BudgetGrant, BudgetLedger, Spending, require_covered
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
+from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
+    from halfmask.table.schema import Schema
+
 _ISSUER = object()
-NEIGHBORS = "tables that differ by all rows of one person (added or removed)"
+
+
+def whose_rows(schema: Schema | None, most: int) -> tuple[str, ...]:
+    """What a promise covers, in words; by the schema and public numbers alone, never by rows."""
+    if schema is not None and schema.person is not None:
+        used = "1 row is" if most == 1 else f"{most:,} rows are"
+        return (
+            f"Of each person ({told([schema.person])}) at most {used} used, and further ones are "
+            "left out at random: a larger bound of rows per person uses more, with more noise.",
+        )
+    person = 'name the column that says whose row it is: person = "..." under [table]'
+    if most == 1:
+        held = "each row is taken for one person, and epsilon holds per row. "
+    else:
+        held = f"epsilon holds for people with up to {most:,} rows, and no row is left out. "
+    named = () if schema is None else schema.names("identifier")
+    if named:
+        said = f"{told(named)} identify people or groups: if one of them tells people apart, "
+    else:
+        said = "Where people can have more rows, "
+    return (f"The schema names no person column: {held}{said}{person}.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +87,7 @@ class Receipt:
         serial: the line of the ledger, where there is one.
         levels: what it cost people at each public level of demand; empty: as promised.
         limits: per level what mechanisms that read its people alone could use.
+        by_person: whether a person column told whose rows are whose; else it holds per row.
     """
 
     promise: Budget
@@ -75,10 +99,19 @@ class Receipt:
     issuer: InitVar[object]
     levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
     limits: Mapping[Fraction, Budget] = field(default_factory=dict)
+    by_person: bool = False
 
     def __post_init__(self, issuer: object) -> None:
         if issuer is not _ISSUER:
             raise PrivacyError("A receipt is written by an allowance: take one from an accountant.")
+
+    @property
+    def neighbors(self) -> str:
+        """Which tables nobody can tell apart: without a person column, rows are all it knows."""
+        most = self.rows_per_person
+        rows = "one row" if most == 1 else f"up to {most:,} rows"
+        whose = "all rows of one person" if self.by_person else rows
+        return f"tables that differ by {whose} (added or removed)"
 
     def verify(self) -> None:
         """Add the entries up again; an overspent receipt is a defect."""
@@ -104,7 +137,8 @@ class Receipt:
         return {
             "promise": self.promise.to_dict(),
             "unit": self.limit.to_dict(),
-            "neighbors": NEIGHBORS,
+            "neighbors": self.neighbors,
+            "by_person": self.by_person,
             "rows_per_person": self.rows_per_person,
             "secure_noise": self.secure,
             "ledger_serial": self.serial,
@@ -144,6 +178,7 @@ class Allowance:
     issuer: InitVar[object] = None
     levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
     limits: Mapping[Fraction, Budget] = field(default_factory=dict)
+    by_person: bool = False
 
     def __post_init__(self, issuer: object) -> None:
         if issuer is not _ISSUER:
@@ -189,6 +224,7 @@ class Allowance:
             _ISSUER,
             dict(self.levels),
             dict(self.limits),
+            self.by_person,
         )
 
 
@@ -203,6 +239,7 @@ class SpendingScope:
         limit: what mechanisms may take that read everybody; None: the promise.
         part: the values of the accountant's partition whose people are read; None: all.
         table: the identity of the table, for its ledger.
+        by_person: whether the table's schema names the person column.
     """
 
     levels: Mapping[Fraction, Fraction] | None = None
@@ -210,6 +247,7 @@ class SpendingScope:
     limit: Budget | None = None
     part: tuple[str, ...] | None = None
     table: str = ""
+    by_person: bool = False
 
 
 @dataclass(slots=True)
@@ -293,6 +331,7 @@ class Accountant:
             issuer=_ISSUER,
             levels=whose.levels or {},
             limits=whose.limits,
+            by_person=whose.by_person,
         )
 
     def _account(self) -> Account:

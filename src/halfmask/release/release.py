@@ -481,11 +481,16 @@ class PrivateRelease(Release):
         }
 
     def _outcome(self) -> str:
-        member = self.bounds[0]
+        member, receipt = self.bounds[0], self.receipt
+        others, one, more = "people", "one person is", ""
+        if not receipt.by_person:
+            most = receipt.rows_per_person
+            others, one = "rows", "one row is" if most == 1 else f"{most:,} rows are"
+            more = " No person column is named: people with more rows are promised less."
         return (
-            f"{self._warning()}{len(self):,} rows may leave under {self.receipt.promise}: whoever "
-            "knows all other people can tell whether one person is in the table with a chance of "
-            f"at most {member.after:.1%} instead of {member.before:.0%}."
+            f"{self._warning()}{len(self):,} rows may leave under {receipt.promise}: whoever "
+            f"knows all other {others} can tell whether {one} in the table with a chance of "
+            f"at most {member.after:.1%} instead of {member.before:.0%}.{more}"
         )
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables

@@ -50,6 +50,10 @@ def seal_noise(candidate: NoiseCandidate) -> PrivateRelease:
         raise PrivacyError("The noise did not come from the system's secure source.")
     if not receipt.entries:
         raise InternalError("The receipt names no noisy view.")
+    if receipt.by_person and (candidate.schema is None or candidate.schema.person is None):
+        raise InternalError(
+            "The receipt speaks of people, and no column says whose rows are whose."
+        )
     _require_demands(candidate)
     notes = list(candidate.notes)
     promise = receipt.promise

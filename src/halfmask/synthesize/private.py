@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.accountant import Accountant, Allowance, SpendingScope, unit
+from halfmask.dp.accountant import Accountant, Allowance, SpendingScope, unit, whose_rows
 from halfmask.dp.budget import (
     Approximate,
     Number,
@@ -163,7 +163,11 @@ def synthesize_privately(
             **people.parameters(),
             **options,
         },
-        (*people.notes(), *_notes(known, settings.accountant)),
+        (
+            *people.notes(),
+            *whose_rows(table.schema, settings.rows_per_person),
+            *_notes(known, settings.accountant),
+        ),
         table.origin,
         table.schema,
     )
@@ -190,16 +194,18 @@ class _PersonalCosts:
 
     def scope(self, table: Table) -> SpendingScope:
         """What the accountant must know."""
+        own = table.schema.person is not None
         name = identity(table.arrow.column_names, table.schema.person)
         if self.levels is None:
-            return SpendingScope(table=name)
+            return SpendingScope(table=name, by_person=own)
         levels = self.levels.epsilons
         paid = dict(zip(levels, self.costs, strict=True))
         if self.plan is None:
-            return SpendingScope(paid, table=name)
+            return SpendingScope(paid, table=name, by_person=own)
         counting = zip(levels, self.plan.counting, strict=True)
         limits = {level: Pure(cost) for level, cost in counting if cost}
-        return SpendingScope(paid, limits, unit(self._at(max(self.plan.sampling))), table=name)
+        limit = unit(self._at(max(self.plan.sampling)))
+        return SpendingScope(paid, limits, limit, table=name, by_person=own)
 
     def rows(self, table: Table, allowance: Allowance, numbers: int) -> tuple[Table, float]:
         """The rows that a method may read, and about which share of all that is."""

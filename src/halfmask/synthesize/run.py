@@ -59,6 +59,10 @@ def synthesize(
         if epsilon is not None:
             raise ParameterError("epsilon", epsilon, f"nothing: {method} has no formal guarantee")
         unknown = [name for name in options if name not in cocluster.OPTIONS]
+        if unknown and unknown[0] in NOISE_OPTIONS:
+            raise ParameterError(
+                "epsilon", None, f"a number above 0 (--epsilon): {unknown[0]} belongs to noise"
+            )
         if unknown:
             known = ", ".join(cocluster.OPTIONS)
             raise ParameterError("option", unknown[0], f"one of {known} with {method}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.accountant import Accountant, SpendingScope
+from halfmask.dp.accountant import Accountant, SpendingScope, whose_rows
 from halfmask.dp.budget import budget, declared_domains, given_domains, require_modest
 from halfmask.dp.domain import Bins, public_domains, require_fitting
 from halfmask.dp.ledger import identity
@@ -111,9 +111,10 @@ def _paid_rows(
         promise,
         "tabulate",
         rows_per_person=options.rows_per_person,
-        scope=SpendingScope(paid, table=name),
+        scope=SpendingScope(paid, table=name, by_person=table.schema.person is not None),
     )
     notes = [IGNORED] if demands == "ignore" else []
+    notes += whose_rows(table.schema, options.rows_per_person)
     if options.accountant is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
     if levels is None:

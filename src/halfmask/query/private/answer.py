@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.accountant import Accountant, unit
+from halfmask.dp.accountant import Accountant, unit, whose_rows
 from halfmask.dp.budget import Approximate, Number, Pure, budget, given_domains, require_modest
 from halfmask.dp.figures import NoisyVector, Stratum, answer, noisy_figure, require_confidence
 from halfmask.dp.ledger import BudgetLedger
@@ -256,7 +256,7 @@ def answer_with_noise(
             "confidence": ready.confidence,
             "rows_per_person": most,
         },
-        (*whose.notes(), *_notes(plan, ledger)),
+        (*whose.notes(), *whose_rows(source.schema, most), *_notes(plan, ledger)),
         schema=source.schema,
     )
     return seal(candidate)
@@ -323,8 +323,6 @@ def _notes(plan: NoisePlan, ledger: object) -> tuple[str, ...]:
     ]
     if not plan.public:
         notes.append("Groups are not public: those near or below the threshold are not shown.")
-    if plan.scope.person is None:
-        notes.append("The table has no person column: each row counts as another person.")
     if ledger is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
     return tuple(notes)
@@ -415,7 +413,7 @@ def explain_noise(prepared: NoisePreparation, session: Session) -> PrivateExplan
         prepared.confidence,
         tuple(session.engine.sql(tally_query(request)) for request in asked),
         session.engine.name,
-        whose.notes(),
+        (*whose.notes(), *whose_rows(source.schema, prepared.rows_per_person)),
     )
 
 

@@ -98,14 +98,15 @@ class Audience:
 
     def spender(self, source: AskedTable, part: tuple[str, ...] | None) -> Spender:
         """What the accountant must know."""
+        own = source.person is not None
         name = identity(source.columns, source.person)
         if self.levels is None:
-            return Spender(part=part, table=name)
+            return Spender(part=part, table=name, by_person=own)
         paid = dict(zip(self.levels.epsilons, self.costs, strict=True))
         if not self.apart:
-            return Spender(paid, part=part, table=name)
+            return Spender(paid, part=part, table=name, by_person=own)
         limits = {self.levels.epsilons[code]: self.limit(code) for code in self.read}
-        return Spender(paid, limits, part=part, table=name)
+        return Spender(paid, limits, part=part, table=name, by_person=own)
 
     def tally(self, request: BoundedTally, source: AskedTable, alias: str) -> BoundedTally:
         """The request, of the people who are read only."""

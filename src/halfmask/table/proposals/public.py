@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.table.proposals import vocabulary as words
+from halfmask.table.proposals.roles import named_demand
 from halfmask.table.schema import Column, Schema, schema_to_toml
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
     from halfmask.table.table import Table
 
+_KEPT_BACK = ("identifier", "drop")
 # What everybody knows of a thing that is called so.
 _COMMON = (
     ("age alter edad eta leeftijd idade", {"low": 0, "high": 120, "bins": 24}),
@@ -34,7 +36,7 @@ class PublicDescription:
     """A schema that holds nothing which comes from rows, and what it asks for.
 
     Attributes:
-        schema: the columns, with the domains that are known.
+        schema: the columns, with the domains that are known, and the person column by its name.
         asked: the columns whose domain nobody said.
     """
 
@@ -53,6 +55,23 @@ class PublicDescription:
             "# no value of a row stands here. Write down what is asked for from what is public,\n"
             "# such as the form or the codebook. Values outside of it are moved into it.\n"
         )
+        for name in self.schema.names("drop"):
+            questions[name] = "By its name a sampling weight: it does not leave."
+        questions["[table]"] = (
+            "By its name this column says whose row it is: at most the stated rows of a person\n"
+            "are used. Correct it where it is wrong: epsilon holds for whom it tells apart."
+        )
+        questions["[policy]"] = (
+            "By its name this column holds what people demand; it never leaves. Delete it where\n"
+            "it is something else, and give the column a role."
+        )
+        if self.schema.person is None:
+            head += (
+                "#\n"
+                "# Which column says whose row it is? No name tells. Without it each row is taken\n"
+                "# for one person, and epsilon holds per row. Where people can have several rows:\n"
+                '# [table]\n# person = "..."\n'
+            )
         return f"{head}\n{schema_to_toml(self.schema, questions)}"
 
     def to_dict(self) -> dict[str, object]:
@@ -71,20 +90,31 @@ def _question(column: Column) -> str:
 def public_description(table: Table, codebook: Mapping[str, object]) -> PublicDescription:
     """Roles by name, kinds by type, domains by the codebook or where everybody knows them."""
     columns: dict[str, Any] = {}
+    policy: dict[str, str] = {}
     for field in table.arrow.schema:
+        demand = named_demand(field.name) if is_number(field.type) else None
+        if demand is not None and demand not in policy:
+            policy[demand] = field.name
+            continue
         role = _role(field.name)
         domain = codebook.get(field.name)
-        if domain is None and role != "identifier":
+        if domain is None and role not in _KEPT_BACK:
             domain = _common(field)
         if isinstance(domain, list):
             domain = tuple(domain)
         columns[field.name] = Column(role, _kind(field.type, domain), domain=domain)  # type: ignore[arg-type]
     if not any(column.role == "quasi" for column in columns.values()):
-        first = next((n for n, c in columns.items() if c.role != "identifier"), None)
+        first = next((n for n, c in columns.items() if c.role not in _KEPT_BACK), None)
         if first is not None:
             columns[first] = Column("quasi", columns[first].kind, domain=columns[first].domain)
-    asked = tuple(n for n, c in columns.items() if c.role != "identifier" and c.domain is None)
-    return PublicDescription(Schema(columns), asked)
+    asked = tuple(n for n, c in columns.items() if c.role not in _KEPT_BACK and c.domain is None)
+    return PublicDescription(Schema(columns, person=_person(columns), policy=policy), asked)
+
+
+def _person(columns: Mapping[str, Column]) -> str | None:
+    """The first identifier that says whose row it is, by its name alone."""
+    named = (name for name, column in columns.items() if column.role == "identifier")
+    return next((name for name in named if words.tells_people_apart(words.words_of(name))), None)
 
 
 def _role(name: str) -> str:
@@ -94,6 +124,8 @@ def _role(name: str) -> str:
     numbered = words.names(words.PEOPLE, said) or words.names(words.HOUSEHOLDS, said)
     if (named or numbered) and not words.names(words.AMOUNTS, said):
         return "identifier"
+    if words.names(words.WEIGHTS, said):
+        return "drop"
     return "sensitive" if words.special_category(said) else "quasi"
 
 

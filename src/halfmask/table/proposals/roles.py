@@ -31,11 +31,7 @@ _CONTENTS = {
     "universal identifiers": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
     "web addresses": r"^https?://",
 }
-_POLICY = re.compile(
-    r"^(?:policy_|personal_|own_|min_|max_)?(k|l|t|epsilon|eps)"
-    r"(?:_?i|_policy|_demand|_own|_min|_max)?$",
-    re.I,
-)
+_DEMANDS = re.compile(r"(k|l|t|epsilon|eps)i?", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +79,11 @@ def design_of(facts: Sequence[Facts]) -> Design:
         roles[person.name] = RoleFound("identifier", "says whose row this is; never leaves", said)
     bodies = any(words.names(words.BODIES, f.words) for f in facts)
     weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies)]
-    for one in weights:
-        said = "exact weights can tell people apart: declare it other if readers need it"
-        roles[one.name] = RoleFound("drop", "sampling weight: for risks, does not leave", said)
+    faults = {one.name: _weight_fault(one, person) for one in weights}
+    for name, fault in faults.items():
+        said = fault or "exact weights can tell people apart: declare it other if readers need it"
+        use = "not used for risks" if fault else "for risks"
+        roles[name] = RoleFound("drop", f"sampling weight: {use}, does not leave", said)
     for one in facts:
         if one.name in roles:
             continue
@@ -95,23 +93,40 @@ def design_of(facts: Sequence[Facts]) -> Design:
     return Design(
         None if person is None else person.name,
         None if household is None else household.name,
-        next((one.name for one in weights if _counts_people(one, person)), None),
+        next((name for name, fault in faults.items() if not fault), None),
         roles,
     )
 
 
-def _counts_people(weight: Facts, person: Facts | None) -> bool:
-    """Whether weights say how many people somebody stands for, one weight each."""
+def _weight_fault(weight: Facts, person: Facts | None) -> str:
+    """Why weights do not say how many people somebody stands for; empty where they do."""
     numbers = weight.values.cast(pa.float64(), safe=False)
-    if weight.missing or not pc.all(pc.is_finite(numbers)).as_py() or pc.min(numbers).as_py() < 1:
-        return False
+    if weight.missing:
+        return "some rows have none: fill them in, then name it as weight under [table]"
+    if not pc.all(pc.is_finite(numbers)).as_py():
+        return "some are not finite: correct them, then name it as weight under [table]"
+    if pc.min(numbers).as_py() < 1:
+        return (
+            "some are below 1, as where weights are scaled to a mean of 1: multiply them by "
+            "population / sample, then name it as weight under [table]"
+        )
     if person is None:
-        return True
+        return ""
     pairs = person.codes.astype(np.int64) * weight.size + weight.codes
-    return len(np.unique(pairs)) == person.distinct
+    if len(np.unique(pairs)) == person.distinct:
+        return ""
+    return (
+        "rows of one person carry different ones: give each person one weight, then name it as "
+        "weight under [table]"
+    )
 
 
 def _design_role(facts: Facts) -> RoleFound | None:
+    if facts.is_text and facts.distinct > 1 and words.names(words.WEIGHTS, facts.words):
+        texts = facts.values.cast(pa.string())
+        if pc.all(pc.match_substring_regex(texts, "^[0-9.,]+$")).as_py():
+            said = "it was not read as numbers: say its decimal mark to use it"
+            return RoleFound("drop", "named as a sampling weight: does not leave", said)
     for what, listed in (("stratum", words.STRATA), ("cluster", words.CLUSTERS)):
         if words.names(listed, facts.words) and facts.distinct < facts.rows:
             said = "it often tells the place: declare it other if readers need it"
@@ -121,10 +136,9 @@ def _design_role(facts: Facts) -> RoleFound | None:
 
 def policy_of(facts: Facts) -> str | None:
     """The demand (k, l, t or epsilon) that a column seems to hold; empty where none is stated."""
-    found = _POLICY.match(facts.name)
-    if not found or found[0].lower() == "t":  # a treatment, a time, a temperature
+    demand = named_demand(facts.name)
+    if demand is None:
         return None
-    demand = "epsilon" if found[1].lower() == "eps" else found[1].lower()
     if not facts.distinct:
         return demand if facts.rows else None
     if not facts.is_number:
@@ -137,6 +151,19 @@ def policy_of(facts: Facts) -> str | None:
     if demand == "t":
         return demand if low >= 0 and high <= 1 else None
     return demand if low > 0 else None
+
+
+def named_demand(name: str) -> str | None:
+    """The demand that a name says: ``k``, ``k_i``, ``own k``, ``Eigenes k``, ``k propre``."""
+    said = [part for part in re.split(r"[^A-Za-z0-9]+", words.folded(name)) if part]
+    stated = [part for part in said if _DEMANDS.fullmatch(part)]
+    others = [part.lower() for part in said if not _DEMANDS.fullmatch(part)]
+    if len(stated) != 1 or not all(words.names(words.OWN, [part]) for part in others):
+        return None
+    found = stated[0].lower()
+    if found == "t" and not others:  # a treatment, a time, a temperature
+        return None
+    return "epsilon" if found.startswith("eps") else found[0]
 
 
 def is_person(facts: Facts) -> bool:

@@ -84,6 +84,13 @@ PEOPLE = """
     id ids person* patient* customer* client* member* user* pid uid subject respondent*
     participant* proband* *kunde* mitglied* klient* befragt* teilnehmer* individu* encuestado*
     paziente* paciente* deelnemer* rb030 pb030 seqn idauniq pidp"""
+PERSON_NUMBERS = """
+    ssn nss nir dni bsn mrn steuernummer *sozialversicherung* *versichertennummer* matrikel*
+    codicefiscale"""
+# With these beside it, a word for people names something that people have or do.
+BELONGINGS = """
+    name names *nachname* vorname* *mail* phone *telefon* address adresse ip mac agent url visit*
+    besuch* order* session* event* row* zeile* record* fall* case* account*"""
 AMOUNTS = """
     amount bill cost costs price fee count number has is known any size type year years income
     betrag* kosten preis anzahl montant cout prix importe precio importo prezzo bedrag aantal
@@ -91,6 +98,12 @@ AMOUNTS = """
 HOUSEHOLDS = """
     hid hhid household* hh haushalt* menage* hogar* familia famid family huishoud* hhidn hhnr
     famiglia nucleo db030 hb030 rx030 px030"""
+OWN = """
+    i own my personal individual policy demand demands wanted wish min max minimum maximum
+    privacy anonymity eigen eigene* eigens mein* person personliche* individuelle* gewunscht*
+    wunsch* mindest* forderung* propre propres mon personnel* voulu* souhait* exigence* proprio
+    propria mio personale* richiest* gewenst* mijn persoonlijk* propio propia mi desead*
+    exigid* de del di van der des the a of"""
 WEIGHTS = """
     fnlwgt pspw* dweight anweight pweight* wgtp pwgtp perwt hhwt finalwt *sampleweight*
     *samplingweight* *surveyweight*
@@ -133,6 +146,14 @@ def names(listed: str, words: Iterable[str]) -> bool:
     said = list(words)
     said += [first + second for first, second in pairwise(said)]
     return any(_pattern(listed).fullmatch(word) for word in said)
+
+
+def tells_people_apart(words: tuple[str, ...]) -> bool:
+    """Whether a name is that of a person's number; ``id`` alone may number rows or things."""
+    plain = [word for word in words if word not in ("id", "ids")]
+    if names(BELONGINGS, words) or names(HOUSEHOLDS, words):
+        return False
+    return names(PEOPLE, plain) or names(PERSON_NUMBERS, words)
 
 
 def special_category(words: tuple[str, ...]) -> str | None:
