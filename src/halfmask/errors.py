@@ -215,8 +215,8 @@ class InfeasibleDemandsError(UnsatisfiableError):
         stated = " and ".join(f"'{column}'" for column in self.columns)
         where = f" (policy column {stated})" if stated else ""
         super().__init__(
-            f"{len(self.rows)} of {total} rows are of people who demand more{where} than the table "
-            f"can give: rows {named}{more}, counted from 0.",
+            f"{len(self.rows)} of {total} people demand more{where} than the table can give: rows "
+            f"{named}{more}, counted from 0.",
             suppressed=len(self.rows),
             advice=(
                 f"The other {self.feasible} are the largest set that can be served: give "
