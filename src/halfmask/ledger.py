@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from os import PathLike
 
-GRANT, RAISE, BIND, SPEND = "create", "raise", "bind", "spend"  # as files of version 2 have them
+GRANT, RAISE, BIND, SPEND = "create", "raise", "bind", "spend"
 SALT, ANSWER = "answers", "answer"
 SERIES, RELEASE = "series", "release"
 _KINDS = {GRANT, RAISE, BIND, SPEND, SALT, ANSWER, SERIES, RELEASE}
 _WAIT = 60.0  # seconds to wait for another process
-_MARK, _VERSIONS = 0x484D424C, (2, 3)  # SQLite's application_id and user_version; 2: no answers
-_MAGIC, _ANSWERS_BEFORE = b"SQLite format 3\0", b'"format": "halfmask.ledger/'
+_MARK, _VERSION = 0x484D424C, 3  # SQLite's application_id and user_version
+_MAGIC = b"SQLite format 3\0"
 _TABLES = (
     "CREATE TABLE entries (serial INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, "
     "body TEXT NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE head (seal TEXT NOT NULL)",
     f"PRAGMA application_id = {_MARK}",
-    f"PRAGMA user_version = {_VERSIONS[-1]}",
+    f"PRAGMA user_version = {_VERSION}",
 )
 
 
@@ -96,8 +96,6 @@ class Change:
         )
         if written.fetchall() != [(record.seal, end)]:
             raise LedgerError("The ledger did not keep what was written. Nothing was computed.")
-        # Whoever knows no answers must not take the file for one without them.
-        self._cursor.execute(f"PRAGMA user_version = {_VERSIONS[-1]}")
         self.records.append(record)
 
 
@@ -120,7 +118,7 @@ class LedgerFile:
 
     @property
     def present(self) -> bool:
-        """Whether there is a file that may be a ledger; one of answers as JSON is none."""
+        """Whether there is a file that may be a ledger."""
         try:
             with self.path.open("rb") as file:
                 return file.read(len(_MAGIC)) == _MAGIC
@@ -184,14 +182,8 @@ class LedgerFile:
 
     def _require_ledger(self, cursor: sqlite3.Cursor) -> None:
         if cursor.execute("PRAGMA application_id").fetchone()[0] != _MARK:
-            tables = {name for (name,) in cursor.execute("SELECT name FROM sqlite_master")}
-            if not {"grants", "spendings"} <= tables:
-                raise self._no_ledger()
-            self.fail(
-                "was kept by an earlier version of halfmask: start a new one with `halfmask budget "
-                "create`, with what this one has left."
-            )
-        if cursor.execute("PRAGMA user_version").fetchone()[0] not in _VERSIONS:
+            raise self._no_ledger()
+        if cursor.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
             self.fail("was kept by another version of halfmask: use that one.")
         # A trigger or view could drop what is written, and every read would find the rest sealed.
         parts = cursor.execute("SELECT type, name FROM sqlite_master ORDER BY name").fetchall()
@@ -236,7 +228,7 @@ class LedgerFile:
                     raise
                 base.execute("COMMIT")
         except sqlite3.Error as error:
-            if "not a database" in str(error).lower() and not self._is_answers_before():
+            if "not a database" in str(error).lower():
                 raise self._no_ledger() from error
             raise LedgerError(
                 f"The ledger {self.path.name!r} {self._why(error)} Nothing was computed."
@@ -249,10 +241,6 @@ class LedgerFile:
                 "computed."
             ) from error
 
-    def _is_answers_before(self) -> bool:
-        with self.path.open("rb") as file:
-            return _ANSWERS_BEFORE in file.read(100)
-
     @staticmethod
     def _why(error: sqlite3.Error) -> str:
         text = str(error).lower()
@@ -260,11 +248,6 @@ class LedgerFile:
             return "is in use by another program: ask again."
         if "readonly" in text or "unable to open" in text or "permission" in text:
             return "cannot be written: see who owns it and its folder."
-        if "not a database" in text:
-            return (
-                "holds answers as an earlier version kept them: ask one more question with "
-                "`halfmask query ... --ledger`, which makes a ledger of it."
-            )
         if "full" in text:
             return "cannot be written: the disk is full."
         return "is damaged: it cannot be read."

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import sqlite3
-import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -19,7 +15,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import InputError, LedgerError
 from halfmask.query.history.differences import Atom, isolates
-from halfmask.query.history.ledger import Ledger, _document
+from halfmask.query.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +127,6 @@ def test_a_file_is_private_and_says_what_is_wrong_with_it(people: hm.Table, tmp_
         ("", "is not a ledger"),
         ("{}", "is not a ledger"),
         ("no JSON", "is not a ledger"),
-        ('{"format": "halfmask.ledger/99"}', "newer version"),
     ):
         (tmp_path / "other").write_text(text)
         with pytest.raises(InputError, match=said):
@@ -185,8 +180,8 @@ def test_a_keyed_ledger_of_answers_needs_its_key(people: hm.Table, tmp_path: Pat
     with pytest.raises(LedgerError, match="another key"):
         Ledger.read(file)
     assert len(Ledger.read(file, key=key).entries) == 1
-    file.write_text(json.dumps({"format": "halfmask.ledger/1", "entries": []}))
-    with pytest.raises(LedgerError, match="had no key"):  # put there by somebody without it
+    file.write_text("{}")
+    with pytest.raises(InputError, match="is not a ledger"):  # put there by somebody without it
         Ledger.read(file, key=key)
 
 
@@ -269,74 +264,6 @@ def test_no_answer_of_another_process_is_lost(people: hm.Table, tmp_path: Path) 
     with pytest.raises(LedgerError, match="meanwhile"):
         other.write(file)
     assert len(Ledger.read(file).entries) == 1
-
-
-OLD = {
-    "format": "halfmask.ledger/1",
-    "entries": [{"sql": ALL, "table": "the_table", "k": 5, "fingerprint": "duckdb 0:20-1"}],
-}
-
-
-def test_a_ledger_of_the_first_format_is_read_and_compared(
-    people: hm.Table, tmp_path: Path
-) -> None:
-    file = tmp_path / "ledger.json"
-    places = pa.table({"level": [0, 0], "g0": ["x", "y"], "place": [0, 1]})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, places.schema) as writer:
-        writer.write_table(places)
-    OLD["entries"][0]["places"] = base64.b64encode(sink.getvalue()).decode()  # type: ignore[index]
-    file.write_text(json.dumps(OLD))
-    ledger = Ledger.read(file)
-    with pytest.raises(LedgerError, match="fewer than 5"):
-        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=ledger)
-    hm.query(people, ALL, ledger=ledger)
-    with pytest.raises(LedgerError, match="ask one more question"):
-        hm.BudgetLedger.open(file)
-    ledger.write(file)
-    assert file.stat().st_mode & 0o077 == 0
-    ledger = Ledger.read(file)
-    assert len(ledger.entries) == 2
-    hm.query(people, ALL, ledger=ledger)
-    ledger.write(file)
-    assert len(Ledger.read(file).entries) == 3
-    other = hm.read(pa.table({"color": ["red"] * 9}))
-    file.write_text(json.dumps(OLD))
-    with pytest.raises(LedgerError, match="older version"):
-        hm.query(other, "SELECT COUNT(*) AS n FROM t GUARANTEE k = 5", ledger=Ledger.read(file))
-
-
-def test_a_ledger_of_the_second_format_is_read_and_compared(
-    people: hm.Table, tmp_path: Path
-) -> None:
-    file, ledger = tmp_path / "ledger.json", Ledger()
-    hm.query(people, ALL, ledger=ledger)
-    numbers = ledger._numbers
-    body = {
-        "salt": ledger._salt,
-        "ids": base64.b64encode(numbers.ids.astype("<u8").tobytes()).decode(),
-        "who": base64.b64encode(zlib.compress(numbers.who.astype("<i4").tobytes())).decode(),
-        "entries": [_document(entry) for entry in ledger.entries],
-    }
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    good = json.dumps({"format": "halfmask.ledger/2", "checksum": checksum, **body}, indent=1)
-    for wrong in (good[:-200], good.replace('"k": 5', '"k": 1'), good.replace('"reads"', '"x"')):
-        file.write_text(wrong)
-        with pytest.raises(InputError, match="is damaged"):
-            Ledger.read(file)
-    file.write_text(good)
-    with pytest.raises(LedgerError, match="isolate"):
-        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
-    one, other = Ledger.read(file), Ledger.read(file)
-    for reader in (one, other):
-        hm.query(people, ALL, ledger=reader)
-    one.write(file)
-    with pytest.raises(LedgerError, match="meanwhile"):
-        other.write(file)
-    with pytest.raises(LedgerError, match="isolate"):
-        hm.query(people, BUT_ONE.format("WHERE name <> 'n3'"), ledger=Ledger.read(file))
-    assert len(Ledger.read(file).entries) == 2
 
 
 cells = st.dictionaries(

@@ -10,25 +10,21 @@ no later change of the table alters it. On disk it stands in a ledger file, besi
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 import secrets
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from halfmask.errors import InputError, LedgerError, ParameterError, QueryError
+from halfmask.errors import LedgerError, ParameterError
 from halfmask.ledger import ANSWER, SALT, LedgerFile
 from halfmask.query.history.differences import AnswerProfiles, atoms_of, isolates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from halfmask.ledger import Record
@@ -92,7 +88,6 @@ class AnswerEntry:
         seen: who stood where.
         reads: the tables at the bottom of all views.
         opaque: whether rows of a view could not be followed to a table.
-        places: which groups made up each row, where an older version noted the answer so.
     """
 
     sql: str
@@ -103,7 +98,6 @@ class AnswerEntry:
     seen: tuple[Standpoints, ...] = ()
     reads: tuple[str, ...] = ()
     opaque: bool = False
-    places: pa.Table | None = None
 
     @property
     def names_people(self) -> bool:
@@ -193,7 +187,6 @@ class Ledger:
             LedgerError: together with earlier answers fewer than k people would be isolated.
         """
         before = len(self.warnings)
-        self._renew(session, work)
         numbers, entry = self._entry(session, work.plan, new)
         notes = self._compare(numbers, entry)
         self.warnings[before:] = dict.fromkeys(self.warnings[before:])
@@ -217,26 +210,6 @@ class Ledger:
             trace.opaque,
         )
         return numbers, entry
-
-    def _renew(self, session: Session, work: PreparedQuery) -> None:
-        """Look up who stood where in answers that an older version noted."""
-        from halfmask.query.history.support import Support
-
-        for i, entry in enumerate(self.entries):
-            if entry.places is None:
-                continue
-            try:
-                plan = session.prepare(entry.sql, work.policies).plan
-            except QueryError:
-                raise LedgerError(
-                    f"Answer {i + 1} of the ledger was noted by an older version and cannot be "
-                    "compared with what is given now, so nothing was released: give its tables "
-                    "and the schema under which it was answered.",
-                    entry=str(i + 1),
-                ) from None
-            told = Support(entry.places, entry.k, entry.demand)
-            self._numbers, found = self._entry(session, plan, told)
-            self.entries[i] = replace(found, fingerprint=entry.fingerprint)
 
     def _compare(self, numbers: Register, new: AnswerEntry) -> tuple[str, ...]:
         met: dict[Kind, set[int]] = {"people": set(), "rows": set(), "pairs": set()}
@@ -324,12 +297,8 @@ class Ledger:
 
         file = Path(path).resolve()
         with folder_lock(file.parent):
-            known = self._files.get(file)
-            if known is not None and known.former is not None:
-                self._files[file] = self._convert(path, known.former)
-            else:
-                place = LedgerFile(Path(path), self._key)
-                self._files[file] = self._append(place, known or _Written())
+            known = self._files.get(file, _Written())
+            self._files[file] = self._append(LedgerFile(Path(path), self._key), known)
 
     def _append(self, file: LedgerFile, known: _Written) -> _Written:
         if not file.present:
@@ -348,15 +317,6 @@ class Ledger:
                 numbers = self._numbers
             return _Written(*_ends(change.of(ANSWER)), numbers)
 
-    def _convert(self, path: str | PathLike[str], former: bytes) -> _Written:
-        """Make a ledger of a file of an earlier version, whole or not at all."""
-        from halfmask.release.files import whole_file
-
-        if hashlib.sha256(Path(path).read_bytes()).digest() != former:
-            raise LedgerError(MEANWHILE)
-        with whole_file(path) as temporary:
-            return self._append(LedgerFile(temporary, self._key), _Written())
-
     @classmethod
     def read(
         cls,
@@ -373,17 +333,13 @@ class Ledger:
             key: the file of the secret that the ledger is sealed with, if any.
 
         Raises:
-            InputError: the file is no ledger, or a newer one.
+            InputError: the file is no ledger.
             LedgerError: the file is damaged, or has no key and one is given.
         """
         file = LedgerFile.at(path, key)
         place = file.path.resolve()
-        if file.present:
+        if file.path.exists():
             entries, numbers, salt, known = _read(file)
-        elif file.path.exists():
-            entries, numbers, salt, known = _read_former(file.path)
-            if file.key:  # else whoever has no key could put such a file in the place of a ledger
-                file.fail("is of an earlier version, which had no key: start a new one with it.")
         else:
             entries, numbers, salt, known = [], Register(), "", _Written()
         salt = salt or secrets.token_hex(16)
@@ -398,13 +354,11 @@ class _Written:
         answers: how many.
         last: the seal of the last of them.
         numbers: the people and rows they spoke of.
-        former: the digest of a file of an earlier version, which is to be converted.
     """
 
     answers: int = 0
     last: str = ""
     numbers: Register = field(default_factory=Register)
-    former: bytes | None = None
 
 
 class _Comparison:
@@ -503,7 +457,7 @@ def _is_single(side: AnswerProfiles) -> bool:
 
 def _document(entry: AnswerEntry) -> dict[str, Any]:
     """An answer as plain values."""
-    plain: dict[str, Any] = {
+    return {
         "sql": entry.sql,
         "table": entry.table,
         "k": entry.k,
@@ -522,11 +476,10 @@ def _document(entry: AnswerEntry) -> dict[str, Any]:
             for s in entry.seen
         ],
     }
-    return plain if entry.places is None else {**plain, "places": _packed(entry.places)}
 
 
 def _entry(plain: dict[str, Any]) -> AnswerEntry:
-    """What ``_document`` gave, or an earlier version."""
+    """What ``_document`` gave."""
     seen = tuple(
         Standpoints(
             s["kind"],
@@ -546,7 +499,6 @@ def _entry(plain: dict[str, Any]) -> AnswerEntry:
         seen,
         tuple(plain["reads"]),
         bool(plain["opaque"]),
-        _unpacked(plain["places"]) if "places" in plain else None,
     )
 
 
@@ -597,79 +549,5 @@ def _read(file: LedgerFile) -> tuple[list[AnswerEntry], Register, str, _Written]
     return entries, numbers, salt, _Written(*ends, numbers)
 
 
-def _read_former(file: Path) -> tuple[list[AnswerEntry], Register, str, _Written]:
-    """A file of an earlier version: one JSON document."""
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"Cannot read {file.name}: {error.strerror or 'no access'}.") from error
-    try:
-        document = json.loads(data)
-        found = document["format"]
-        reader = _FORMER.get(found)
-        others = isinstance(found, str) and found.startswith("halfmask.ledger/")
-    except (ValueError, KeyError, TypeError):
-        if data.lstrip().startswith(b'{\n "format": "halfmask.ledger/'):
-            raise InputError(f"{file.name} is damaged: put a copy of it back.") from None
-        raise InputError(f"{file.name} is not a ledger that this version can read.") from None
-    if reader is None:
-        newer = "is a ledger of a newer version: use that one." if others else "is not a ledger."
-        raise InputError(f"{file.name} {newer}")
-    try:
-        return *reader(document), _Written(former=hashlib.sha256(data).digest())
-    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
-        raise InputError(f"{file.name} is damaged: put a copy of it back.") from None
-
-
-def _read_second(document: dict[str, Any]) -> tuple[list[AnswerEntry], Register, str]:
-    body = {n: v for n, v in document.items() if n not in ("format", "checksum")}
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    if hashlib.sha256(text.encode()).hexdigest() != document["checksum"]:
-        raise ValueError
-    ids = np.frombuffer(base64.b64decode(body["ids"]), dtype="<u8").astype(np.uint64)
-    who = np.frombuffer(zlib.decompress(base64.b64decode(body["who"])), dtype="<i4")
-    entries = [_entry(plain) for plain in body["entries"]]
-    return entries, Register(ids, who.astype(np.int32)), str(body["salt"])
-
-
-def _read_first(document: dict[str, Any]) -> tuple[list[AnswerEntry], Register, str]:
-    entries = [
-        AnswerEntry(
-            e["sql"],
-            e["table"],
-            int(e["k"]),
-            int(e["k"]),
-            str(e.get("fingerprint", "")),
-            places=_unpacked(e["places"]),
-        )
-        for e in document["entries"]
-    ]
-    return entries, Register(), ""
-
-
-_FORMER: dict[Any, Callable[[dict[str, Any]], tuple[list[AnswerEntry], Register, str]]] = {
-    "halfmask.ledger/2": _read_second,
-    "halfmask.ledger/1": _read_first,
-}
-
-
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def _packed(table: pa.Table) -> str:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return _text(sink.getvalue())
-
-
-def _unpacked(text: str) -> pa.Table:
-    import pyarrow as pa
-
-    try:
-        return pa.ipc.open_stream(pa.BufferReader(base64.b64decode(text))).read_all()
-    except pa.ArrowInvalid:
-        raise ValueError from None
