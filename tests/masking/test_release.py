@@ -13,7 +13,8 @@ import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError, UnsatisfiableError
 from halfmask.masking.run import read_like
 from halfmask.release import seal
-from halfmask.release.masked import MaskedCandidate, Pseudonyms
+from halfmask.release.candidate import MaskedCandidate
+from halfmask.release.masked import Pseudonyms
 
 M = hm.masks
 KEY = b"sixteen bytes ok"

@@ -15,7 +15,8 @@ from halfmask.models.personal import PersonalKAnonymity
 from halfmask.models.population import DeltaPresence, KMap
 from halfmask.models.verdict import Verdict
 from halfmask.release import Recoding, RecodingStep, seal
-from halfmask.release.seal import published_columns, require_verdicts
+from halfmask.release.recheck import require_verdicts
+from halfmask.release.seal import published_columns
 from halfmask.table.rows import incoming
 from halfmask.table.schema import Column, Schema
 from halfmask.table.table import Table

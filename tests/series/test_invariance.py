@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import halfmask as hm
+from halfmask.release import seal
 from halfmask.release.partition import RowPartition
-from halfmask.release.series import seal_series
 from halfmask.series import invariance
 
 ILLS = "abcd"
@@ -227,18 +227,18 @@ def test_a_value_that_changes_is_refused_or_left_out(tmp_path):
 
 @pytest.fixture
 def candidate(tmp_path, monkeypatch):
-    """The second candidate of a series, and the columns that leave."""
+    """The second candidate of a series."""
     ledger = tmp_path / "s.ledger"
     people = [(f"p{i}", i // 4, ILLS[i % 4]) for i in range(16)]
     hm.anonymize(_table(people), hm.MInvariance(4, "ill"), previous=ledger)
     caught = []
-    monkeypatch.setattr(invariance, "seal_series", lambda *given: caught.append(given))
+    monkeypatch.setattr(invariance, "seal", caught.append)
     hm.anonymize(_table(people[1:]), hm.MInvariance(4, "ill"), previous=ledger)
     return caught[0]
 
 
 def test_the_door_refuses_what_breaks_a_signature(candidate):
-    given, names = candidate
+    given = candidate
     classes, _ = given.counterfeits
     bad = {
         "fewer values": replace(given, counterfeits=(classes[:0], ())),
@@ -248,13 +248,13 @@ def test_the_door_refuses_what_breaks_a_signature(candidate):
     }
     for words, one in bad.items():
         with pytest.raises(hm.errors.InternalError, match=words):
-            seal_series(one, names)
+            seal(one)
     before = given.ledger.file.path.read_bytes()
     assert len(hm.SeriesLedger.open(given.ledger.file.path).releases) == 1
-    seal_series(given, names)
+    seal(given)
     assert given.ledger.file.path.read_bytes() != before
     with pytest.raises(hm.errors.LedgerError, match="meanwhile"):
-        seal_series(given, names)
+        seal(given)
 
 
 def test_ledgers_that_do_not_fit_are_refused(tmp_path):
@@ -298,14 +298,14 @@ def test_no_label_shows_the_value_of_an_outlier(tmp_path):
 
 
 def test_the_door_refuses_a_bound_that_one_person_holds(candidate):
-    given, names = candidate
+    given = candidate
     ages = np.arange(len(given.table))
     schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "age": "quasi"}}
     people = [(f"p{i + 1}", int(age), ILLS[(i + 1) % 4]) for i, age in enumerate(ages)]
     table = _table(people, schema)
     exact = RowPartition.of(table, given.step, {"age": True}, np.ones(len(table), dtype=np.int64))
     with pytest.raises(hm.errors.InternalError, match="show a value that too few"):
-        seal_series(replace(given, table=table, partition=exact), names)
+        seal(replace(given, table=table, partition=exact))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError
+from halfmask.release.candidate import Proof
 from halfmask.release.seal import seal
-from halfmask.release.tabulation import Proof, TableRelease
+from halfmask.release.tabulation import TableRelease
 from halfmask.tabulate import run
 
 

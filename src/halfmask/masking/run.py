@@ -21,8 +21,9 @@ from halfmask.masking.mask import (
 )
 from halfmask.models.needs import demanded, prepare, refuse_contradiction, require_models
 from halfmask.models.verdict import Model, require_whole
+from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, statement
-from halfmask.release.masked import Anatomized, MaskedCandidate, with_true_values
+from halfmask.release.masked import Anatomized, with_true_values
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import verdicts
 from halfmask.release.seal import published_columns, seal

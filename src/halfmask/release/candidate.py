@@ -17,14 +17,21 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Receipt
     from halfmask.engines.request import Request
+    from halfmask.models.m_invariance import MInvariance
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice, Watch
+    from halfmask.release.grid import Grid
+    from halfmask.release.masked import Claim
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding
+    from halfmask.release.recount import Design
+    from halfmask.release.signatures import SeriesLedger
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
     Counts = NDArray[np.int64]
+    Numbers = NDArray[np.float64]
+    Label = str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +277,118 @@ class SyntheticCandidate:
 
     def __repr__(self) -> str:
         return f"SyntheticCandidate({self.method}, {self.rows.num_rows:,} rows)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """A table like the true one for every reader: these cells differ by these amounts."""
+
+    cell: int
+    sign: int
+    cells: NDArray[np.int64]
+    amounts: Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TabulationCandidate:
+    """A table of figures before it is checked.
+
+    Attributes:
+        table: the rows.
+        design: what it shows.
+        grid: its cells.
+        values: the figures; NaN where one is withheld.
+        method: how it was protected.
+        rules: threshold, dominance, p, protection and diversity that were asked for.
+        reach: how far figures may be from the true ones; None: they are true.
+        proofs: why withheld cells cannot be found out, where the maker knows.
+        sole: whether those who contribute to a cell alone are taken to know it.
+        findings: what was found, for the controller.
+        parameters: what is needed to repeat it; public choices only.
+        notes: what a reader should know, one sentence each.
+        gap: the proven distance to the optimum.
+        demands: whether people's own demands are kept, or set aside by the controller.
+    """
+
+    table: Table
+    design: Design
+    grid: Grid
+    values: Numbers
+    method: str
+    rules: Mapping[str, Any]
+    reach: float | None = None
+    proofs: Sequence[Proof] = ()
+    sole: bool = False
+    findings: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    gap: float | None = None
+    demands: DemandsChoice = "keep"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedCandidate:
+    """Masked rows before they are checked.
+
+    Attributes:
+        table: the original rows.
+        rows: the masked rows, private columns among them.
+        source: which original row each of them was.
+        tables: what would leave beside them.
+        steps: what was done, in order, as plain values.
+        models: the promises that must hold.
+        claims: what steps claim.
+        measured: figures of what rows still tell and are good for.
+        figures: the same step by step, for the controller only.
+        parameters: what is needed to repeat it.
+        notes: what a reader should know, one sentence each.
+        demands: whether people's own demands are kept, or set aside by the controller.
+        order: a seed for the order of the rows; None: the system's secure source.
+    """
+
+    table: Table
+    rows: Table
+    source: Counts
+    tables: Mapping[str, pa.Table]
+    steps: Sequence[Mapping[str, Any]]
+    models: Sequence[Model]
+    claims: Sequence[Claim] = ()
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    figures: Sequence[Mapping[str, Any]] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    demands: DemandsChoice = "keep"
+    order: int | None = None
+
+    def __repr__(self) -> str:
+        return f"MaskedCandidate({len(self.steps)} steps, {len(self.rows):,} rows)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeriesCandidate:
+    """Classes of people and counterfeits that claim to keep everybody's signature.
+
+    Attributes:
+        table: the rows, but those that were left out.
+        invariance: the promise about the series; ``models`` the others.
+        partition: what the classes publish.
+        step: per row, its class.
+        counterfeits: the class of each counterfeit, and its value as text.
+        ledger: of the series.
+        parameters: what is needed to repeat it; public choices only.
+        notes: what a reader should know, one sentence each.
+        demands: whether people's own demands are kept, or set aside by the controller.
+        left_out: how many rows were taken out before.
+    """
+
+    table: Table
+    invariance: MInvariance
+    models: Sequence[Model]
+    partition: RowPartition
+    step: NDArray[np.int32]
+    counterfeits: tuple[NDArray[np.int32], tuple[Label, ...]]
+    ledger: SeriesLedger
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    demands: DemandsChoice = "keep"
+    left_out: int = 0

@@ -7,7 +7,6 @@ groups of Anatomy, tokens in place of identifiers), by code that the steps do no
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +22,7 @@ from halfmask.release.files import write_table
 from halfmask.release.labels import as_text
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
-from halfmask.release.recheck import verdicts
+from halfmask.release.recheck import repack, require_verdicts, secret_order, verdicts
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.table import encode
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model
-    from halfmask.release.demands import DemandsChoice
+    from halfmask.release.candidate import MaskedCandidate
     from halfmask.table.table import Table
 
     Ints = NDArray[np.int64]
@@ -205,44 +204,6 @@ class Pseudonyms:
 Claim = WildcardAnonymity | Anatomized | Pseudonyms
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MaskedCandidate:
-    """Masked rows before they are checked.
-
-    Attributes:
-        table: the original rows.
-        rows: the masked rows, private columns among them.
-        source: which original row each of them was.
-        tables: what would leave beside them.
-        steps: what was done, in order, as plain values.
-        models: the promises that must hold.
-        claims: what steps claim.
-        measured: figures of what rows still tell and are good for.
-        figures: the same step by step, for the controller only.
-        parameters: what is needed to repeat it.
-        notes: what a reader should know, one sentence each.
-        demands: whether people's own demands are kept, or set aside by the controller.
-        order: a seed for the order of the rows; None: the system's secure source.
-    """
-
-    table: Table
-    rows: Table
-    source: Ints
-    tables: Mapping[str, pa.Table]
-    steps: Sequence[Mapping[str, Any]]
-    models: Sequence[Model]
-    claims: Sequence[Claim] = ()
-    measured: Mapping[str, Any] = field(default_factory=dict)
-    figures: Sequence[Mapping[str, Any]] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    demands: DemandsChoice = "keep"
-    order: int | None = None
-
-    def __repr__(self) -> str:
-        return f"MaskedCandidate({len(self.steps)} steps, {len(self.rows):,} rows)"
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class MaskedRelease(Release):
     """Masked rows: what was done to them step by step, and what holds of them.
@@ -346,9 +307,7 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     quasi = held.arrow.select(list(held.schema.quasi))
     none = Perturbation({}, quasi, {})
     found, ids = verdicts(candidate.models, quasi, held, places, none)
-    broken = [v for v in found if not v.holds or v.rows != len(rows)]
-    if broken:
-        raise InternalError(f"The rows that would leave break {broken[0].model}.")
+    require_verdicts(found, expected=len(rows))
     for token in tokens:  # each ties the rows together that share it
         columns = {n: one for n, one in held.schema.columns.items() if n != token}
         tied = held.with_schema(replace(held.schema, person=token, columns=columns))
@@ -372,7 +331,10 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         sorted(held.schema.quasi) != sorted(seen)
     ):
         raise InternalError("A column would leave that must not; nothing leaves.")
-    published = _shuffled(rows.arrow.select(leaving), candidate.order)
+    order = secret_order(len(rows))
+    if candidate.order is not None:
+        order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
+    published = pa.table({name: repack(rows.arrow[name].take(order)) for name in leaving})
     return MaskedRelease(
         guarantee=SealedGuarantee(
             verdicts=tuple(found),
@@ -425,28 +387,6 @@ def _with_private_columns(table: Table, rows: Table, source: Ints) -> Table:
             raise InternalError("A column that says whose rows they are is gone.")
         arrow = arrow.set_column(arrow.column_names.index(name), name, true)
     return rows.with_schema(rows.schema, arrow)
-
-
-def _shuffled(rows: pa.Table, seed: int | None) -> pa.Table:
-    """The rows in an order that tells nothing, unless a seed was given."""
-    if seed is None:
-        random = np.frombuffer(secrets.token_bytes(8 * rows.num_rows), dtype=np.uint64)
-        order = np.argsort(random, kind="stable")
-    else:
-        order = np.random.default_rng(seed).permutation(rows.num_rows)
-    taken = rows.take(pa.array(order))
-    return pa.table({name: _fresh(taken[name]) for name in rows.column_names})
-
-
-def _fresh(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """One chunk; a dictionary holds the column's own values only, in ascending order."""
-    if not pa.types.is_dictionary(column.type):
-        return column.combine_chunks()
-    encoded = encode(column)
-    present = encoded.values.drop_null()
-    missing = encoded.codes == len(present)
-    indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)
-    return pa.DictionaryArray.from_arrays(indices, present)
 
 
 def _changes(

@@ -5,6 +5,7 @@ Nothing here shares code with the search or its kernels; rows are grouped by Arr
 
 from __future__ import annotations
 
+import secrets
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -520,3 +521,30 @@ def _population(recoding: Recoding, population: Table) -> tuple[list[pa.Array], 
         step = np.zeros(len(population), dtype=np.int32)
     quasi = recoding.published(population, step)
     return [as_text(column) for column in quasi.columns], int(np.count_nonzero(step < 0))
+
+
+def require_verdicts(found: Sequence[Verdict], *, expected: int) -> None:
+    """Let nothing leave that breaks a promise or was not checked on all rows."""
+    broken = [v for v in found if not v.holds or v.rows != expected]
+    if broken:
+        words = ", ".join(f"{v.model} ({v.failing_classes} classes fail)" for v in broken)
+        raise InternalError(f"The rows that would leave break {words}; nothing was released.")
+
+
+def secret_order(size: int) -> pa.Array:
+    """An order of so many rows that tells nothing of the table's."""
+    # From the system's secure source: a seed could be guessed, and the order of the table undone.
+    random = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
+    return pa.array(np.argsort(random, kind="stable"))
+
+
+def repack(column: pa.ChunkedArray) -> pa.Array:
+    """One chunk whose dictionary, if any, holds the column's own values in ascending order."""
+    if pa.types.is_dictionary(column.type):
+        encoded = encode(column)
+        present = encoded.values.drop_null()
+        missing = encoded.codes == len(present)
+        indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)
+        return pa.DictionaryArray.from_arrays(indices, present)
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)

@@ -5,7 +5,6 @@ Every check here is made by code that the makers of candidates do not share.
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
@@ -18,12 +17,14 @@ from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.release.candidate import (
     AnswerCandidate,
     Candidate,
+    MaskedCandidate,
     NoiseCandidate,
+    SeriesCandidate,
     SyntheticCandidate,
+    TabulationCandidate,
 )
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
 from halfmask.release.document import ColumnChange, column_changes, other_change
-from halfmask.release.masked import MaskedCandidate, seal_masked
 from halfmask.release.partition import (
     ClassSizes,
     Perturbation,
@@ -34,9 +35,12 @@ from halfmask.release.partition import (
 )
 from halfmask.release.pseudonyms import person_tokens, require_tied
 from halfmask.release.recheck import (
+    repack,
     require_cover,
     require_own_values,
     require_round_bounds,
+    require_verdicts,
+    secret_order,
     truth,
     verdicts,
 )
@@ -53,12 +57,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.risk.reidentification import Reidentification
-    from halfmask.models.verdict import Verdict
     from halfmask.release.masked import MaskedRelease
     from halfmask.release.recheck import CellTruth
     from halfmask.release.recoding import Recoding
     from halfmask.release.release import Answer, PrivateRelease, SyntheticRelease
-    from halfmask.release.tabulation import TableRelease, TabulationCandidate
+    from halfmask.release.series import SeriesRelease
+    from halfmask.release.tabulation import TableRelease
     from halfmask.table.table import Table
 
 
@@ -74,13 +78,16 @@ def seal(candidate: SyntheticCandidate) -> SyntheticRelease: ...
 def seal(candidate: TabulationCandidate) -> TableRelease: ...
 @overload
 def seal(candidate: MaskedCandidate) -> MaskedRelease: ...
+@overload
+def seal(candidate: SeriesCandidate) -> SeriesRelease: ...
 def seal(
     candidate: Candidate
     | AnswerCandidate
     | NoiseCandidate
     | SyntheticCandidate
     | TabulationCandidate
-    | MaskedCandidate,
+    | MaskedCandidate
+    | SeriesCandidate,
 ) -> Release:
     """Check what would leave, with code that its maker does not share, and release it.
 
@@ -89,6 +96,7 @@ def seal(
         PrivacyError: no row would leave, no promise was asked for, or noise is not secure.
         InternalError: the candidate does not keep what its maker claims, or what somebody in it
             demands; nothing leaves.
+        LedgerError: another release of the series was noted meanwhile.
     """
     if isinstance(candidate, Candidate):
         return _seal_table(candidate)
@@ -105,10 +113,16 @@ def seal(
 
         return seal_synthetic(candidate, published_columns(candidate.table))
     if isinstance(candidate, MaskedCandidate):
-        return seal_masked(candidate, published_columns(candidate.rows))
-    from halfmask.release.tabulation import TabulationCandidate, seal_tabulation
+        from halfmask.release.masked import seal_masked
 
+        return seal_masked(candidate, published_columns(candidate.rows))
+    if isinstance(candidate, SeriesCandidate):
+        from halfmask.release.series import seal_series
+
+        return seal_series(candidate, published_columns(candidate.table))
     if isinstance(candidate, TabulationCandidate):
+        from halfmask.release.tabulation import seal_tabulation
+
         return seal_tabulation(candidate)
     raise ParameterError("candidate", type(candidate).__name__, "a candidate for a release")
 
@@ -277,14 +291,6 @@ def _make_repeatable(recoding: Recoding, table: Table, step: NDArray[np.int32]) 
     return recoding
 
 
-def require_verdicts(found: Sequence[Verdict], *, expected: int) -> None:
-    """Let nothing leave that breaks a promise or was not checked on all rows."""
-    broken = [v for v in found if not v.holds or v.rows != expected]
-    if broken:
-        words = ", ".join(f"{v.model} ({v.failing_classes} classes fail)" for v in broken)
-        raise InternalError(f"The rows that would leave break {words}; nothing was released.")
-
-
 def _left_out_statement(candidate: Candidate) -> DemandsStatement | None:
     """That demands were kept, where all who state any were left out."""
     schema = candidate.table.schema
@@ -366,32 +372,18 @@ def _published_rows(
     tokens: pa.Array | None = None,
 ) -> pa.Table:
     """The columns that leave, in their order, with rows in an order that tells nothing."""
-    # From the system's secure source: a seed could be guessed, and the order of the table undone.
-    random = np.frombuffer(secrets.token_bytes(8 * len(kept)), dtype=np.uint64)
-    order = np.argsort(random, kind="stable")
+    order = secret_order(len(kept))
     columns = {
-        name: _fresh(
-            quasi[name].take(pa.array(order))
+        name: repack(
+            quasi[name].take(order)
             if name in quasi.column_names
-            else table.arrow[name].take(pa.array(kept[order]))
+            else table.arrow[name].take(pa.array(kept).take(order))
         )
         for name in names
     }
     if tokens is not None:
-        columns = {str(table.schema.person): tokens.take(pa.array(order)), **columns}
+        columns = {str(table.schema.person): tokens.take(order), **columns}
     return pa.table(columns)
-
-
-def _fresh(column: pa.ChunkedArray) -> pa.Array:
-    """One chunk whose dictionary, if any, holds the column's own values in ascending order."""
-    if pa.types.is_dictionary(column.type):
-        encoded = encode(column)
-        present = encoded.values.drop_null()
-        missing = encoded.codes == len(present)
-        indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)
-        return pa.DictionaryArray.from_arrays(indices, present)
-    array = column.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
 @dataclass(frozen=True, slots=True)

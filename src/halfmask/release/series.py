@@ -7,8 +7,7 @@ its people has in the ledger. The release is noted before it leaves.
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,61 +20,30 @@ from halfmask.models.verdict import Verdict
 from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
 from halfmask.release.labels import as_text
-from halfmask.release.partition import ClassSizes, RowPartition, column_loss, table_loss
+from halfmask.release.partition import ClassSizes, column_loss, table_loss
 from halfmask.release.recheck import (
     require_cover,
     require_own_values,
     require_round_bounds,
     require_shared_values,
+    require_verdicts,
+    secret_order,
     verdicts,
 )
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.release.signatures import SeriesLedger, digest_of, pack, terms_of, unpack
+from halfmask.release.signatures import digest_of, pack, terms_of, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.ledger import Record
-    from halfmask.models.m_invariance import MInvariance
-    from halfmask.models.verdict import Model
-    from halfmask.release.demands import DemandsChoice
-    from halfmask.table.table import Table
+    from halfmask.release.candidate import SeriesCandidate
 
     Label = str | None
     Signature = frozenset[Label]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SeriesCandidate:
-    """Classes of people and counterfeits that claim to keep everybody's signature.
-
-    Attributes:
-        table: the rows, but those that were left out.
-        invariance: the promise about the series; ``models`` the others.
-        partition: what the classes publish.
-        step: per row, its class.
-        counterfeits: the class of each counterfeit, and its value as text.
-        ledger: of the series.
-        parameters: what is needed to repeat it; public choices only.
-        notes: what a reader should know, one sentence each.
-        demands: whether people's own demands are kept, or set aside by the controller.
-        left_out: how many rows were taken out before.
-    """
-
-    table: Table
-    invariance: MInvariance
-    models: Sequence[Model]
-    partition: RowPartition
-    step: NDArray[np.int32]
-    counterfeits: tuple[NDArray[np.int32], tuple[Label, ...]]
-    ledger: SeriesLedger
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    demands: DemandsChoice = "keep"
-    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -129,9 +97,7 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     ids, values = _members(candidate, kept)
     signatures = _signatures(ids, values, candidate.invariance.m)
     found, groups = verdicts(candidate.models, quasi, table, kept, candidate.partition)
-    broken = [one.model for one in found if not one.holds or one.rows != len(kept)]
-    if broken:
-        raise InternalError(f"The rows that would leave break {', '.join(broken)}.")
+    require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, groups, candidate.models, candidate.demands)
     rows = _rows(candidate, names, quasi, kept)
     number = _note(candidate, kept, signatures, digest_of(rows))
@@ -322,8 +288,7 @@ def _rows(
     if len(fake) and first[fake].min() < 0:
         raise InternalError("A counterfeit stands in a class without people.")
     places = np.concatenate([np.arange(len(kept)), first[fake]])
-    random = np.frombuffer(secrets.token_bytes(8 * len(places)), dtype=np.uint64)
-    order = pa.array(np.argsort(random, kind="stable"))
+    order = secret_order(len(places))
     arrays = {}
     for name in names:
         if name == column:

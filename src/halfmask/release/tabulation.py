@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.release.demands import DemandsChoice
+    from halfmask.release.candidate import Proof, TabulationCandidate
     from halfmask.release.grid import Grid
     from halfmask.table.table import Table
 
@@ -36,53 +36,6 @@ if TYPE_CHECKING:
 
 _CLOSE = 1e-9
 MARK = "x"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Proof:
-    """A table like the true one for every reader: these cells differ by these amounts."""
-
-    cell: int
-    sign: int
-    cells: NDArray[np.int64]
-    amounts: Numbers
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TabulationCandidate:
-    """A table of figures before it is checked.
-
-    Attributes:
-        table: the rows.
-        design: what it shows.
-        grid: its cells.
-        values: the figures; NaN where one is withheld.
-        method: how it was protected.
-        rules: threshold, dominance, p, protection and diversity that were asked for.
-        reach: how far figures may be from the true ones; None: they are true.
-        proofs: why withheld cells cannot be found out, where the maker knows.
-        sole: whether those who contribute to a cell alone are taken to know it.
-        findings: what was found, for the controller.
-        parameters: what is needed to repeat it; public choices only.
-        notes: what a reader should know, one sentence each.
-        gap: the proven distance to the optimum.
-        demands: whether people's own demands are kept, or set aside by the controller.
-    """
-
-    table: Table
-    design: Design
-    grid: Grid
-    values: Numbers
-    method: str
-    rules: Mapping[str, Any]
-    reach: float | None = None
-    proofs: Sequence[Proof] = ()
-    sole: bool = False
-    findings: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    gap: float | None = None
-    demands: DemandsChoice = "keep"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

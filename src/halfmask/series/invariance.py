@@ -27,10 +27,10 @@ from halfmask.models.needs import prepare
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
+from halfmask.release.candidate import SeriesCandidate
 from halfmask.release.labels import Holders, Nodes, Ranges, as_text, needs_of
 from halfmask.release.partition import RowPartition
-from halfmask.release.seal import published_columns
-from halfmask.release.series import SeriesCandidate, seal_series
+from halfmask.release.seal import published_columns, seal
 from halfmask.release.signatures import SeriesLedger
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def publish(
         raise ParameterError("option", unknown[0], f"one of {', '.join(OPTIONS)} with previous=")
     invariance, others = _split_models(models)
     ledger = SeriesLedger.open(previous, options.get("key"))
-    names = _columns(table, invariance)
+    _require_columns(table, invariance)
     ledger.require(table, invariance.column)
     drop = options.get("on_infeasible") == "suppress"
     share = options.get("counterfeits", MOST)
@@ -115,7 +115,7 @@ def publish(
         demands=demands,
         left_out=len(table) - len(work.table),
     )
-    return seal_series(candidate, names)
+    return seal(candidate)
 
 
 def _without_rare(partition: RowPartition, table: Table, need: NDArray[np.int64]) -> RowPartition:
@@ -184,8 +184,8 @@ def _is_kept(model: Model, column: str) -> bool:
     return isinstance(model, KAnonymity | PersonalKAnonymity)
 
 
-def _columns(table: Table, invariance: MInvariance) -> tuple[str, ...]:
-    """The columns that leave; refuses a table that no series can be made of."""
+def _require_columns(table: Table, invariance: MInvariance) -> None:
+    """Refuse a table that no series can be made of."""
     schema = table.schema
     if schema.person is None:
         raise InputError(
@@ -210,7 +210,6 @@ def _columns(table: Table, invariance: MInvariance) -> tuple[str, ...]:
             "A series needs one row for each person: some people have none, or several. Join the "
             "rows of a person first."
         )
-    return names
 
 
 @dataclass(slots=True, eq=False)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import ParameterError, PrivacyError
+from halfmask.release.candidate import Proof, TabulationCandidate
 from halfmask.release.demands import SET_ASIDE, require_choice, statement
 from halfmask.release.recount import Design
 from halfmask.release.seal import seal
-from halfmask.release.tabulation import Proof, TabulationCandidate, refuse_distances
+from halfmask.release.tabulation import refuse_distances
 from halfmask.table.demands import people_who, resolve, with_policies
 from halfmask.table.table import require_table
 from halfmask.tabulate.attack import Problem
