@@ -37,12 +37,12 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "SampleUniques": "halfmask.models",
-    "SeriesLedger": "halfmask.release.signatures",
+    "SeriesLedger": "halfmask.release.series",
     "Schema": "halfmask.table.schema",
     "SyntheticRelease": "halfmask.release.release",
     "TCloseness": "halfmask.models",
     "Table": "halfmask.table.table",
-    "TableRelease": "halfmask.release.tabulation",
+    "TableRelease": "halfmask.release.tabulation.door",
     "Verdict": "halfmask.models",
     "anonymize": "halfmask.anonymize.run",
     "assess": "halfmask.assessment.assess",
@@ -121,8 +121,8 @@ if TYPE_CHECKING:
     from halfmask.release.release import Answer as Answer
     from halfmask.release.release import PrivateRelease as PrivateRelease
     from halfmask.release.release import SyntheticRelease as SyntheticRelease
-    from halfmask.release.signatures import SeriesLedger as SeriesLedger
-    from halfmask.release.tabulation import TableRelease as TableRelease
+    from halfmask.release.series import SeriesLedger as SeriesLedger
+    from halfmask.release.tabulation.door import TableRelease as TableRelease
     from halfmask.sample import policies as policies
     from halfmask.series.audit import audit_releases as audit_releases
     from halfmask.synthesize.run import synthesize as synthesize

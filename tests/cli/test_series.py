@@ -71,3 +71,41 @@ def test_a_series_from_the_command_line(folder, halfmask):
     )  # fmt: skip
     assert found.code == 1
     assert not (folder / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("first", ["series", "answers", "budget"])
+def test_one_file_is_the_ledger_of_answers_of_noise_and_of_a_series(first, folder, halfmask):
+    """Whichever made the file, the others keep what is theirs in it."""
+    lines = [f"p{i},{20 + i},{'abcd'[i % 4]}" for i in range(16)]
+    (folder / "may.csv").write_text("\n".join(["id,age,ill", *lines]) + "\n")
+    schema, ledger = ("--schema", "people.toml"), ("--ledger", "one.ledger")
+    exact = "SELECT COUNT(*) AS n FROM may {} GUARANTEE k = 5"
+    noisy = "SELECT COUNT(*) AS n FROM may WITH EPSILON 0.5"
+    steps = {
+        "series": ("anonymize", "may.csv", *schema, "--m-invariance", "ill=3",
+                   "--previous", "one.ledger", "-o", "may.parquet"),
+        "answers": ("query", "may.csv", exact.format(""), *schema, *ledger),
+        "budget": ("budget", "create", "one.ledger", "--grant", "1"),
+    }  # fmt: skip
+    for name in (first, *(one for one in steps if one != first)):
+        found = halfmask(*steps[name])
+        assert found.code == 0, found.err
+    spent = halfmask("query", "may.csv", noisy, *schema, *ledger)
+    assert spent.code == 0, spent.err
+    # What was answered, spent and released stands in it: each refuses what its own record forbids.
+    assert halfmask("query", "may.csv", exact.format("WHERE age > 20"), *schema, *ledger).code == 2
+    account = halfmask("budget", "show", "one.ledger", "--json").json()
+    assert (account["granted"], account["left"]) == ("epsilon = 1", "epsilon = 0.5")
+    again = halfmask(*steps["series"][:-1], "june.parquet")
+    assert again.code == 0, again.err
+    proof = halfmask("check", "--against", "may.parquet", "june.parquet", *schema,
+                     "--previous", "one.ledger")  # fmt: skip
+    assert proof.code == 0, proof.out + proof.err
+
+
+def test_a_ledger_without_a_series_proves_nothing_and_says_so(folder, halfmask):
+    assert halfmask("budget", "create", "budget.ledger", "--grant", "1").code == 0
+    found = halfmask("check", "--against", "r1.csv", "r2.csv", "--schema", "people.toml",
+                     "--previous", "budget.ledger")  # fmt: skip
+    assert found.code == 1
+    assert "keeps no series of releases" in found.err

@@ -12,7 +12,7 @@ import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.candidate import Proof
 from halfmask.release.seal import seal
-from halfmask.release.tabulation import TableRelease
+from halfmask.release.tabulation.door import TableRelease
 from halfmask.tabulate import run
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.release.grid import Axis, Grid
+from halfmask.release.tabulation.cells import Axis, Grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

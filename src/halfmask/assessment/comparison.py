@@ -50,7 +50,7 @@ from halfmask.metrics.utility.tables import class_mean_error, class_utility, mom
 from halfmask.metrics.weighted import weighted_mean
 from halfmask.release.record import recorded_risk
 from halfmask.report.words import percent_text
-from halfmask.series.compared import differencing_audited
+from halfmask.series.audit import audit_differencing
 from halfmask.table.classes import classes_of
 from halfmask.table.document import Result
 from halfmask.table.schema import Column, Schema
@@ -139,7 +139,7 @@ class Comparing:
     @cached_property
     def differencing(self) -> Differencing | None:
         """What both releases tell together."""
-        return None if self.earlier is None else differencing_audited(self.sides, self.earlier)
+        return None if self.earlier is None else audit_differencing(self.sides, self.earlier)
 
     @cached_property
     def linkage(self) -> Linkage:

@@ -23,7 +23,7 @@ from halfmask.cli.options import (
 from halfmask.errors import ParameterError, PrivacyError
 
 if TYPE_CHECKING:
-    from halfmask.release.tabulation import TableRelease
+    from halfmask.release.tabulation.door import TableRelease
     from halfmask.tabulate.audit import TableAudit
 
 _METHOD_OPTIONS = {
@@ -200,7 +200,7 @@ def _least(text: str) -> tuple[str, int]:
 
 
 def _formed(release: Any, form: str) -> Any:
-    from halfmask.release.tabulation import crossed
+    from halfmask.release.tabulation.door import crossed
 
     rows = release.to_arrow()
     if form == "long":

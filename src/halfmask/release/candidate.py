@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from halfmask.models.m_invariance import MInvariance
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice, Watch
-    from halfmask.release.grid import Grid
     from halfmask.release.masked import Claim
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding
-    from halfmask.release.recount import Design
-    from halfmask.release.signatures import SeriesLedger
+    from halfmask.release.series import SeriesLedger
+    from halfmask.release.tabulation.cells import Grid
+    from halfmask.release.tabulation.recount import Design
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 

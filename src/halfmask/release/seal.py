@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from halfmask.release.recoding import Recoding
     from halfmask.release.release import Answer, PrivateRelease, SyntheticRelease
     from halfmask.release.series import SeriesRelease
-    from halfmask.release.tabulation import TableRelease
+    from halfmask.release.tabulation.door import TableRelease
     from halfmask.table.table import Table
 
 
@@ -121,7 +121,7 @@ def seal(
 
         return seal_series(candidate, published_columns(candidate.table))
     if isinstance(candidate, TabulationCandidate):
-        from halfmask.release.tabulation import seal_tabulation
+        from halfmask.release.tabulation.door import seal_tabulation
 
         return seal_tabulation(candidate)
     raise ParameterError("candidate", type(candidate).__name__, "a candidate for a release")

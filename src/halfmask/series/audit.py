@@ -28,10 +28,11 @@ import numpy as np
 
 from halfmask.engines.read import read
 from halfmask.errors import InputError
+from halfmask.metrics.risk.differencing import differencing, with_audit
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
 from halfmask.metrics.weighted import joint, tally
 from halfmask.release.document import AS_IT_WAS
-from halfmask.release.signatures import SeriesLedger
+from halfmask.release.series import SeriesLedger
 from halfmask.series.cuts import CutsFound, find_cuts
 from halfmask.series.regions import Regions, hold_same_rows, regions_of
 from halfmask.table.document import Result
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.differencing import Differencing
+    from halfmask.metrics.sides import Sides
     from halfmask.series.regions import ValueRows
 
 Outcome = Literal["revealed", "nothing", "not known"]
@@ -207,6 +210,11 @@ def _with_ledger(
     found: SeriesAudit, ledger: SeriesLedger, tables: Sequence[Table], schema: Schema
 ) -> SeriesAudit:
     """The same where a ledger may prove what cannot be told from outside."""
+    if not ledger.releases and ledger.file.path.exists():
+        raise InputError(
+            f"The ledger {ledger.file.path.name!r} keeps no series of releases: give one that "
+            "anonymize made with previous=."
+        )
     if not ledger.proves([one.arrow for one in tables]):
         note = "The ledger proves nothing here: it does not know these rows, or signatures changed."
         return replace(found, reasons=(*found.reasons, note))
@@ -472,3 +480,22 @@ def _many(number: int, one: str, several: str) -> str:
 def _listed(numbers: Sequence[int]) -> str:
     *first, last = map(str, numbers)
     return f"{', '.join(first)} and {last}"
+
+
+def audit_differencing(release: Sides, earlier: Sides) -> Differencing:
+    """What a release and an earlier one tell together; nothing is trusted that is not known."""
+    found = differencing(release, earlier)
+    original = release.original_tuples
+    schema = original.table.schema
+    secret = [n for n in schema.sensitive if n in release.columns and n in earlier.columns]
+    if found.alone.value is None or not secret:
+        return found
+    kept = {n: c for n, c in schema.columns.items() if c.role != "sensitive" or n in secret}
+    both = (earlier.released_tuples, release.released_tuples)
+    audit = audit_tuples(both, replace(schema, columns=kept), original)
+    certain = {name: number or 0 for name, number in audit.certain.items()}
+    for one in audit.witnesses:
+        if one.kind != "intersection":
+            certain[one.column] = certain.get(one.column, 0) + one.certain
+    words = tuple(one.sentence for one in audit.witnesses) or (audit.sentence, *audit.reasons)
+    return with_audit(found, audit.outcome, words, certain)

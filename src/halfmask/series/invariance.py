@@ -31,7 +31,7 @@ from halfmask.release.candidate import SeriesCandidate
 from halfmask.release.labels import Holders, Nodes, Ranges, as_text, needs_of
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns, seal
-from halfmask.release.signatures import SeriesLedger
+from halfmask.release.series import SeriesLedger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

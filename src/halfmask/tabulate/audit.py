@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.release.feasibility import View, find_intervals
 from halfmask.release.files import report_kind, whole_file, write_table
-from halfmask.release.grid import MISSING, TOTAL, Grid, tree_axis
-from halfmask.release.tabulation import MARK, TableRelease
+from halfmask.release.tabulation.cells import MISSING, TOTAL, Grid, View, find_intervals, tree_axis
+from halfmask.release.tabulation.door import MARK, TableRelease
 from halfmask.table.document import Result
 from halfmask.table.names import told
 from halfmask.table.rows import raw_rows
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.release.grid import Axis
+    from halfmask.release.tabulation.cells import Axis
 
     Numbers = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.release.grid import MISSING, TOTAL, Axis, Grid
+from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, Grid
 from halfmask.table.hierarchy import canonical
 from halfmask.table.names import told
 

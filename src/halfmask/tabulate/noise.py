@@ -24,8 +24,8 @@ from halfmask.dp.personal import IGNORED, levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows
 from halfmask.errors import InputError, ParameterError
 from halfmask.release.candidate import NoiseCandidate
-from halfmask.release.grid import MISSING, TOTAL, Axis, Grid
 from halfmask.release.seal import seal
+from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, Grid
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from halfmask.errors import ParameterError, PrivacyError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.release.grid import Grid
+    from halfmask.release.tabulation.cells import Grid
 
     Numbers = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ import numpy as np
 from halfmask.errors import ParameterError, PrivacyError
 from halfmask.release.candidate import Proof, TabulationCandidate
 from halfmask.release.demands import SET_ASIDE, require_choice, statement
-from halfmask.release.recount import Design
 from halfmask.release.seal import seal
-from halfmask.release.tabulation import refuse_distances
+from halfmask.release.tabulation.door import refuse_distances
+from halfmask.release.tabulation.recount import Design
 from halfmask.table.demands import people_who, resolve, with_policies
 from halfmask.table.table import require_table
 from halfmask.tabulate.attack import Problem
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.release.release import PrivateRelease
-    from halfmask.release.tabulation import TableRelease
+    from halfmask.release.tabulation.door import TableRelease
     from halfmask.table.table import Table
 
     Numbers = NDArray[np.float64]

@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import PrivacyError
-from halfmask.tabulate.attack import Attack
-from halfmask.tabulate.moves import Move, ProductMoves
+from halfmask.tabulate.attack import Attack, Move, ProductMoves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.release.grid import Grid
+    from halfmask.release.tabulation.cells import Grid
     from halfmask.tabulate.attack import Flags, Hole, Numbers, Problem, Target
 
 _NONE = 1e-9

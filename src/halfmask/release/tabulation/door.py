@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.demands import SET_ASIDE, order_notes, statement
-from halfmask.release.feasibility import Program, View
 from halfmask.release.files import write_table
-from halfmask.release.recount import Design, Recount, demanded, recount
 from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.release.tabulation.cells import Program, View
+from halfmask.release.tabulation.recount import Design, Recount, demanded, recount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.release.candidate import Proof, TabulationCandidate
-    from halfmask.release.grid import Grid
+    from halfmask.release.tabulation.cells import Grid
     from halfmask.table.table import Table
 
     Numbers = NDArray[np.float64]

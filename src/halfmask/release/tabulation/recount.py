@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError
-from halfmask.release.grid import MISSING, TOTAL, Grid
+from halfmask.release.tabulation.cells import MISSING, TOTAL, Grid
 from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The door for tables of figures: their cells, what the door counts again, what must not leave."""
