@@ -28,7 +28,7 @@ from halfmask.coclustering.hierarchy import hierarchy, simplify
 from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.seal import seal
-from halfmask.release.synthetic import measure
+from halfmask.release.synthetic import measure_synthetic
 from halfmask.table.hierarchies.parse import settled
 
 coclustering = import_module("halfmask.anonymize.coclustering")
@@ -251,7 +251,7 @@ def main() -> None:
     for wanted in (parts.max(), 15, 5, 2):
         level = int(np.flatnonzero(parts <= wanted)[0])
         rows = generator(levels.at(level), found.melted.offsets).draw(len(train), random)
-        shared = measure(as_table(truth), as_table(rows))
+        shared = measure_synthetic(as_table(truth), as_table(rows))
         report["risk"].append(  # type: ignore[attr-defined]
             {
                 "groups": int(parts[level]),

@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from halfmask.masking.mask import Mask, known_masks, metavar
+from halfmask.masking.mask import MaskStep, known_masks, metavar
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "mask.md"
 TITLE = "## The masks\n"
@@ -24,7 +24,7 @@ def table() -> str:
     return INTRO + "".join(map(_line, known_masks()))
 
 
-def _line(mask: type[Mask]) -> str:
+def _line(mask: type[MaskStep]) -> str:
     stated = []
     for one in inspect.signature(mask).parameters.values():
         default = "" if one.default is one.empty else "=" + repr(one.default).replace("'", '"')

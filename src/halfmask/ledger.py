@@ -46,7 +46,7 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LedgerRecord:
     """What happened, and when.
 
     Attributes:
@@ -74,11 +74,11 @@ class Record:
 class Change:
     """One exclusive turn with the file: what it holds, and more records behind that."""
 
-    records: list[Record]
+    records: list[LedgerRecord]
     _cursor: sqlite3.Cursor
     _seal: Callable[[str, tuple[object, ...]], str]
 
-    def of(self, *kinds: str) -> list[Record]:
+    def of(self, *kinds: str) -> list[LedgerRecord]:
         """The records of some kinds."""
         return [record for record in self.records if record.kind in kinds]
 
@@ -86,7 +86,7 @@ class Change:
         """Seal one more record."""
         before = self.records[-1].seal if self.records else ""
         row = (len(self.records) + 1, now(), kind, json.dumps(body, sort_keys=True))
-        record = Record(*row, self._seal(before, row))
+        record = LedgerRecord(*row, self._seal(before, row))
         self._cursor.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (*row, record.seal))
         self._cursor.execute("DELETE FROM head")
         end = self._seal(record.seal, (record.serial,))
@@ -141,7 +141,7 @@ class LedgerFile:
             end = self._seal("", (0,))
             cursor.execute("INSERT INTO head VALUES (?)", (end,))
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[LedgerRecord]:
         """All that the file holds, after its seals were checked."""
         with self._transaction(write=False) as cursor:
             return self._read(cursor)
@@ -162,13 +162,13 @@ class LedgerFile:
             return hmac.new(self.key, text, hashlib.sha256).hexdigest()
         return hashlib.sha256(text).hexdigest()
 
-    def _read(self, cursor: sqlite3.Cursor) -> list[Record]:
+    def _read(self, cursor: sqlite3.Cursor) -> list[LedgerRecord]:
         self._require_ledger(cursor)
         rows = cursor.execute("SELECT serial, at, kind, body, seal FROM entries ORDER BY serial")
-        records: list[Record] = []
+        records: list[LedgerRecord] = []
         before = ""
         for place, row in enumerate(rows.fetchall(), 1):
-            record = Record(*row)
+            record = LedgerRecord(*row)
             if record.serial != place or record.seal != self._seal(before, row[:-1]):
                 self._damaged(place)
             records.append(record)

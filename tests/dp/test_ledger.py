@@ -13,7 +13,7 @@ import pytest
 import halfmask
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Approximate, Concentrated, Pure, total
-from halfmask.dp.ledger import BudgetLedger, identity
+from halfmask.dp.ledger import BudgetLedger, table_identity
 from halfmask.errors import (
     BudgetExceededError,
     InputError,
@@ -259,9 +259,9 @@ def test_more_is_granted_with_a_reason_and_nothing_is_forgotten(tmp_path: Path) 
 
 def test_a_ledger_keeps_to_its_table(tmp_path: Path) -> None:
     ledger = BudgetLedger.create(tmp_path / "x", Pure(3))
-    people, others = identity(["id", "age"], "id"), identity(["id", "age", "pay"], "id")
-    assert people == identity(["age", "id"], "id")
-    assert len({people, others, identity(["id", "age"], None)}) == 3
+    people, others = table_identity(["id", "age"], "id"), table_identity(["id", "age", "pay"], "id")
+    assert people == table_identity(["age", "id"], "id")
+    assert len({people, others, table_identity(["id", "age"], None)}) == 3
     ledger.spend(Pure(1), "x", table=people)
     with pytest.raises(LedgerError, match=r"another table .* `halfmask budget bind x TABLE"):
         ledger.spend(Pure(1), "x", table=others)

@@ -20,17 +20,17 @@ from typing import ClassVar
 
 import pyarrow.compute as pc
 
-from halfmask.masking.mask import Mask, Outcome, Words, one_column, register
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, one_column, register_mask
 from halfmask.models.verdict import whole_number
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Reverse(Mask):
+class Reverse(MaskStep):
     """Turn texts around."""
 
     name: ClassVar[str] = "reverse"
-    words: ClassVar[Words] = Words("Texts are turned around.", "Hardly anybody.", "Readers.")
+    words: ClassVar[MaskWords] = MaskWords("Texts are turned around.", "Nobody.", "Readers.")
 
     column: str = field(metadata=one_column())
     times: int = field(default=1, metadata=whole_number(1))

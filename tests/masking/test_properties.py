@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.masking.anatomy import dealt_groups
+from halfmask.masking.anatomy import deal_groups
 from halfmask.masking.pram import invariant_matrix
 
 M = hm.masks
@@ -148,9 +148,9 @@ def test_groups_of_anatomy_hold_each_value_once(values, l):  # noqa: E741
     codes = np.array(values)
     if len(codes) // l < 1 or np.bincount(codes).max() > len(codes) // l:
         with pytest.raises(hm.errors.UnsatisfiableError, match="smaller l"):
-            dealt_groups(codes, l, np.random.default_rng(1))
+            deal_groups(codes, l, np.random.default_rng(1))
         return
-    groups = dealt_groups(codes, l, np.random.default_rng(1))
+    groups = deal_groups(codes, l, np.random.default_rng(1))
     assert max(Counter(zip(groups.tolist(), values, strict=True)).values()) == 1
     assert min(Counter(groups.tolist()).values()) >= l
 

@@ -14,7 +14,7 @@ from halfmask.errors import InternalError, PrivacyError, UnsatisfiableError
 from halfmask.masking.run import read_like
 from halfmask.release import seal
 from halfmask.release.candidate import MaskedCandidate
-from halfmask.release.masked import Pseudonyms
+from halfmask.release.masked import PseudonymClaim
 
 M = hm.masks
 KEY = b"sixteen bytes ok"
@@ -140,7 +140,7 @@ def candidate(**more):
 def test_the_door_holds_what_is_claimed():
     assert len(seal(candidate(measured={"linked": {"value": None}}))) == 2
     with pytest.raises(InternalError, match="would leave as it was"):
-        seal(candidate(claims=[Pseudonyms("id")]))
+        seal(candidate(claims=[PseudonymClaim("id")]))
     with pytest.raises(InternalError, match="break k-anonymity"):
         seal(candidate(models=(hm.KAnonymity(2),)))
     with pytest.raises(InternalError, match="not those of the table"):

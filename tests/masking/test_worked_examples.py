@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.masking.anatomy import estimated
+from halfmask.masking.anatomy import estimate_from_groups
 
 AGE = [22, 22, 22, 45, 63, 40, 35, 35, 32]
 SALARY = [4, 5, 6, 7, 12, 9, 8, 10, 11]
@@ -32,7 +32,7 @@ def test_anatomy_estimates_counts_from_its_two_tables():
     age = np.array(AGE)
 
     def ask(marked):
-        return estimated(GROUP, beside, "ill", "aids", marked, "group")
+        return estimate_from_groups(GROUP, beside, "ill", "aids", marked, "group")
 
     assert ask(age >= 35) == pytest.approx(2.0)
     assert ask(age == 35) == pytest.approx(0.8)

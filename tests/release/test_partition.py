@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InternalError
 from halfmask.release import Candidate, RowPartition, seal
-from halfmask.release.labels import Nodes, Ranges, needs_of
+from halfmask.release.labels import Nodes, Ranges, required_sharing
 
 PEOPLE = pa.table(
     {
@@ -35,7 +35,7 @@ IDS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2], dtype=np.int32)
 
 def candidate(table: hm.Table, ids: np.ndarray = IDS, **more: object) -> Candidate:
     models = (hm.KAnonymity(3),)
-    made = RowPartition.of(table, ids, ORDERED, needs_of(table, models))
+    made = RowPartition.of(table, ids, ORDERED, required_sharing(table, models))
     return Candidate(table=table, models=models, recoding=made, step=ids, method="test", **more)
 
 
@@ -79,7 +79,7 @@ def test_a_missing_value_shares_only_the_whole_with_others():
 @pytest.mark.parametrize("name", ["zip", "age", "sex"])
 def test_a_label_that_does_not_cover_its_value_never_leaves(name):
     table = hm.Table(PEOPLE, SCHEMA)
-    right = RowPartition.of(table, IDS, ORDERED, needs_of(table, (hm.KAnonymity(3),)))
+    right = RowPartition.of(table, IDS, ORDERED, required_sharing(table, (hm.KAnonymity(3),)))
     labels = right.labels[name]
     if isinstance(labels, Ranges):
         wrong = Ranges(labels.low, np.maximum(labels.high - 1, labels.low))
@@ -100,7 +100,7 @@ def test_a_bound_that_too_few_people_hold_never_leaves():
 @pytest.mark.parametrize("name", ["zip", "age"])
 def test_a_label_of_another_class_never_leaves(name):
     table = hm.Table(PEOPLE, SCHEMA)
-    right = RowPartition.of(table, IDS, ORDERED, needs_of(table, (hm.KAnonymity(3),)))
+    right = RowPartition.of(table, IDS, ORDERED, required_sharing(table, (hm.KAnonymity(3),)))
     labels = right.labels[name]
     if isinstance(labels, Ranges):
         wrong = Ranges(np.roll(labels.low, 1), np.roll(labels.high, 1))

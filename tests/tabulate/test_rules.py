@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
 from halfmask.tabulate.cube import count, ladders
-from halfmask.tabulate.rules import Rules, dominance_pairs, find_sensitive
+from halfmask.tabulate.rules import SensitivityRules, dominance_pairs, find_sensitive
 
 FOOTBALL = {
     "age": [35, 32, 20, 27, 32, 32],
@@ -28,7 +28,7 @@ def cube_of(amounts, **more):
 
 
 def sensitive(amounts, **rules):
-    return find_sensitive(cube_of(amounts, most=5), Rules(**rules))
+    return find_sensitive(cube_of(amounts, most=5), SensitivityRules(**rules))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.release.tabulation.cells import Axis, Grid
+from halfmask.release.tabulation.cells import Axis, CellGrid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ def with_totals(leaves: np.ndarray) -> np.ndarray:
     return full
 
 
-def grid_of(shape: Sequence[int]) -> Grid:
-    return Grid(tuple(flat_axis("abc"[i], size) for i, size in enumerate(shape)))
+def grid_of(shape: Sequence[int]) -> CellGrid:
+    return CellGrid(tuple(flat_axis("abc"[i], size) for i, size in enumerate(shape)))
 
 
 def all_tables(published: np.ndarray, least: int) -> Iterator[np.ndarray]:

@@ -28,7 +28,7 @@ from halfmask.models.needs import (
 )
 from halfmask.models.verdict import Model, require_number, require_whole
 from halfmask.release.candidate import Attempt, Candidate
-from halfmask.release.demands import refuse_diversity, statement
+from halfmask.release.demands import refuse_diversity, state_demands
 from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
@@ -129,7 +129,7 @@ def anonymize(
         require_models(models)
     table = with_policies(require_table(table), policies)
     refuse_contradiction(models, demands)
-    statement(table, demands)  # refuses before the search what the door would refuse after it
+    state_demands(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = demanded(table, models)
     if previous is not None and pseudonym is not None:
@@ -249,11 +249,11 @@ def _continue(
     given: dict[str, Any],
 ) -> Release:
     """The next release of a series."""
-    from halfmask.series.invariance import publish  # loads the ledger and the door of series
+    from halfmask.series.invariance import publish_series  # loads the ledger and the door of series
 
     if named not in ((AUTO, None), ("m-invariance", None)):
         raise ParameterError("method", named[0], "none with previous=, and no metric")
-    return publish(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
+    return publish_series(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
 
 
 def _perturb(

@@ -55,7 +55,7 @@ from halfmask.models.needs import (
     refuse_contradiction,
     statistics,
 )
-from halfmask.release.demands import order_notes, statement
+from halfmask.release.demands import order_notes, state_demands
 from halfmask.release.partition import RowPartition, table_loss
 from halfmask.table.classes import classes_of, distinct
 from halfmask.table.hierarchies.parse import settled
@@ -443,7 +443,7 @@ def frontier(
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
     require_people(held, how.risk)
     held = sort_tuples(held)
-    own = statement(held, demands)
+    own = state_demands(held, demands)
     if demands == "keep":
         wanted = [
             [replace(one, models=demanded(held.table, one.models)) for one in chain]

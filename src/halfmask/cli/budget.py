@@ -163,11 +163,11 @@ def raise_grant(ledger: str, to: str, as_json: bool, **given: Any) -> None:
 @as_json
 def bind_table(ledger: str, file: str, as_json: bool, **given: Any) -> None:
     """Say that LEDGER keeps the budget of FILE from now on, whose columns changed."""
-    from halfmask.dp.ledger import BudgetLedger, identity
+    from halfmask.dp.ledger import BudgetLedger, table_identity
 
     table = load(file, given)
     opened = BudgetLedger.open(ledger, key=given["key"])
-    opened.bind(identity(table.arrow.column_names, table.schema.person), given["reason"])
+    opened.bind(table_identity(table.arrow.column_names, table.schema.person), given["reason"])
     _show(opened.account(), as_json=as_json)
 
 

@@ -190,13 +190,13 @@ def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, A
 
 def record_standing(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a release file says of itself, and whether its rows are those that were released."""
-    from halfmask.release.record import unchanged
+    from halfmask.release.record import matches_record
 
     if not facts:
         return {}
     promises = [dict(one) for one in facts.get("promises", ())]
     found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
-    same = unchanged(file, facts)
+    same = matches_record(file, facts)
     return found if same is None else {**found, "unchanged": same}
 
 

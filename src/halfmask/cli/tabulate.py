@@ -200,14 +200,14 @@ def _least(text: str) -> tuple[str, int]:
 
 
 def _formed(release: Any, form: str) -> Any:
-    from halfmask.release.tabulation.door import crossed
+    from halfmask.release.tabulation.door import cross_table
 
     rows = release.to_arrow()
     if form == "long":
         return rows
     by = release.parameters["by"]
     value = next(name for name in rows.column_names if name not in by)
-    return crossed(rows, by, value)
+    return cross_table(rows, by, value)
 
 
 def _write(release: Any, path: str, form: str) -> None:

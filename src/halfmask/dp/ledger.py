@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from halfmask.ledger import Record
+    from halfmask.ledger import LedgerRecord
 
 _READ_AT = Fraction(1, 10**6)  # the delta at which rho is told as somebody's epsilon
 
@@ -300,7 +300,7 @@ class BudgetLedger:
     def _file(self) -> LedgerFile:
         return LedgerFile(self.path, self.key)
 
-    def _account(self, records: Sequence[Record]) -> Account:
+    def _account(self, records: Sequence[LedgerRecord]) -> Account:
         found = [record for record in records if record.kind in (GRANT, RAISE, BIND, SPEND)]
         if not found:
             self._file.fail(
@@ -343,7 +343,7 @@ def cost_at(spending: Spending, level: Fraction, upper: Fraction | None) -> Frac
     return max((spending.levels[old] for old in reached), default=Fraction(0))
 
 
-def identity(columns: Iterable[str], person: str | None) -> str:
+def table_identity(columns: Iterable[str], person: str | None) -> str:
     """What a ledger knows its table by: the names of its columns and whose rows they are.
 
     Rows may come and go. Names of columns are public, so that their digest is no secret.
@@ -359,7 +359,7 @@ def _epsilon(amount: Budget) -> Fraction:
     return Fraction(str(epsilon_of(amount, _READ_AT)))
 
 
-def _account(records: Sequence[Record]) -> Account:
+def _account(records: Sequence[LedgerRecord]) -> Account:
     first = records[0].body
     table = first["table"]
     grants: list[BudgetGrant] = []

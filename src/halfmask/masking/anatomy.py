@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, UnsatisfiableError
-from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import whole_number
-from halfmask.release.masked import Anatomized
+from halfmask.release.masked import AnatomyClaim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 GROUP = "group"
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Anatomy(Mask):
+class Anatomy(MaskStep):
     """Publish ``column`` apart, by groups with at least ``l`` different values.
 
     The rows leave without it and with their ``group``; ``release.tables[column]`` holds the values
@@ -50,7 +50,7 @@ class Anatomy(Mask):
     """
 
     name: ClassVar[str] = "anatomy"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Sensitive values leave in a table of their own, joined by groups only.",
         "Being surer than 1 in l of a person's sensitive value.",
         "That a person is in the table: quasi-identifiers leave as they are.",
@@ -72,7 +72,7 @@ class Anatomy(Mask):
     def apply(self, rows: Rows) -> Outcome:
         """Deal the rows into groups."""
         encoded = rows.table.encode(self.column)
-        group = dealt_groups(encoded.codes.astype(np.int64), self.l, rows.random)
+        group = deal_groups(encoded.codes.astype(np.int64), self.l, rows.random)
         pairs = pa.table({"group": group, "code": encoded.codes})
         counted = pairs.group_by(["group", "code"]).aggregate([([], "count_all")])
         # Sorted, so that the order of a group's values tells nothing of the rows.
@@ -90,12 +90,12 @@ class Anatomy(Mask):
             {self.group: pa.array(group)},
             removed=(self.column,),
             tables={self.column: beside},
-            claims=(Anatomized(self.l, self.column, self.group),),
+            claims=(AnatomyClaim(self.l, self.column, self.group),),
             facts={"groups": len(sizes), "smallest": int(sizes.min())},
         )
 
 
-def dealt_groups(codes: Ints, l: int, random: np.random.Generator) -> Ints:  # noqa: E741
+def deal_groups(codes: Ints, l: int, random: np.random.Generator) -> Ints:  # noqa: E741
     """A group for each row, in which no value occurs twice and which has at least ``l`` rows.
 
     Rows sorted by value are dealt to the groups in turn: a value that is held by no more rows than
@@ -137,10 +137,10 @@ def estimate_count(
     marked = np.asarray(matching, dtype=bool)
     if marked.shape != (rows.num_rows,):
         raise InputError("matching says for each row of the release whether it matches.")
-    return estimated(rows[group].to_numpy(), beside, column, value, marked, group)
+    return estimate_from_groups(rows[group].to_numpy(), beside, column, value, marked, group)
 
 
-def estimated(
+def estimate_from_groups(
     groups: Ints, beside: pa.Table, column: str, value: Any, marked: NDArray[np.bool_], group: str
 ) -> float:
     """The estimate from the groups of rows and the table of sensitive values."""

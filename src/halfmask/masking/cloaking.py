@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, UnsatisfiableError
-from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.masking.numbers import numbers_in
 from halfmask.models.verdict import whole_number
 from halfmask.release.masked import WildcardAnonymity
@@ -38,9 +38,9 @@ CELL = "cell"
 _LOW, _SPAN = -180.0, 360.0
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Cloak(Mask):
+class Cloak(MaskStep):
     """Replace coordinates by the middle of a cell that at least ``k`` people share.
 
     People's own k of the schema is kept where it is higher. The cells leave beside the rows as
@@ -49,7 +49,7 @@ class Cloak(Mask):
     """
 
     name: ClassVar[str] = "cloak"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Coordinates become the middle of a cell that enough people share.",
         "Finding a person by the place: at least k people are shown at it.",
         "Following somebody over several tables, and what all people of a cell share.",

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register, some_columns
+from halfmask.masking.mask import (
+    MaskStep,
+    MaskWords,
+    Outcome,
+    anything,
+    one_column,
+    register_mask,
+    some_columns,
+)
 from halfmask.masking.numbers import bound_as_number, numbers_in
 from halfmask.models.verdict import number, word
 
@@ -26,9 +34,9 @@ if TYPE_CHECKING:
 _REPLACE = {"threshold": "the threshold", "mean": "the mean of those coded", "missing": "nothing"}
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class TopCode(Mask):
+class TopCode(MaskStep):
     """Give the highest values one common value.
 
     With ``share``, so many of the people (0 to 1), counting everybody once, get the value of the
@@ -43,7 +51,7 @@ class TopCode(Mask):
     """
 
     name: ClassVar[str] = "top-code"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Values above a threshold take one common value.",
         "People who stand out by the highest values.",
         "Everybody below the threshold, and whoever stands out by several columns together.",
@@ -63,13 +71,13 @@ class TopCode(Mask):
         return _coded(self, rows, sign=1.0)
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class BottomCode(Mask):
+class BottomCode(MaskStep):
     """Give the lowest values one common value; as ``TopCode`` from below."""
 
     name: ClassVar[str] = "bottom-code"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Values below a threshold take one common value.",
         "People who stand out by the lowest values.",
         "Everybody above the threshold, and whoever stands out by several columns together.",
@@ -177,9 +185,9 @@ _HOW = {
 }
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Round(Mask):
+class Round(MaskStep):
     """Replace numbers by multiples of ``base``.
 
     Example:
@@ -191,7 +199,7 @@ class Round(Mask):
     """
 
     name: ClassVar[str] = "round"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Numbers become multiples of a base.",
         "Matching people by exact figures.",
         "High and low values, which stand out however they are rounded.",

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from halfmask.masking.mask import Mask, Outcome, Words, anything, register, secret, some_columns
+from halfmask.masking.mask import (
+    MaskStep,
+    MaskWords,
+    Outcome,
+    anything,
+    register_mask,
+    secret,
+    some_columns,
+)
 from halfmask.masking.numbers import moments_in
 from halfmask.models.verdict import whole_number
-from halfmask.release.pseudonyms import key_bytes, keyed
+from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +36,9 @@ if TYPE_CHECKING:
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class DateShift(Mask):
+class DateShift(MaskStep):
     """Move all dates of a person by the same random number of at most ``days`` days.
 
     Without a person column every row moves for itself, all its dates together. With ``key`` (or
@@ -38,7 +46,7 @@ class DateShift(Mask):
     """
 
     name: ClassVar[str] = "date-shift"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "All dates of a person move by the same random number of days.",
         "Matching people by an exact date.",
         "How much time lies between a person's dates, seasons, and dates that all people share.",
@@ -73,7 +81,7 @@ class DateShift(Mask):
         person = rows.table.schema.person
         assert person is not None  # noqa: S101 - faults looked
         values = rows.table.encode(person).values
-        texts = keyed(key_bytes(self.key, self.key_file), "date-shift", values)
+        texts = keyed_tokens(key_bytes(self.key, self.key_file), "date-shift", values)
         found = np.array([int(text[:15], 16) % (2 * self.days) for text in texts], dtype=np.int64)
         assert len(found) == people  # noqa: S101 - one code a person
         return found

@@ -40,7 +40,7 @@ _HOLDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class MaskWords:
     """A mask for a reader who is no specialist.
 
     Attributes:
@@ -127,7 +127,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-class Mask:
+class MaskStep:
     """One step that changes rows; every mask is a frozen dataclass that inherits from this.
 
     Attributes:
@@ -138,10 +138,10 @@ class Mask:
     __slots__ = ()
 
     name: ClassVar[str]
-    words: ClassVar[Words]
+    words: ClassVar[MaskWords]
 
     def __post_init__(self) -> None:
-        for one, parameter in parameters(type(self)):
+        for one, parameter in mask_parameters(type(self)):
             value = getattr(self, one.name)
             if parameter.kind == "columns" and value is not None:
                 value = (value,) if isinstance(value, str) else tuple(value)
@@ -165,7 +165,7 @@ class Mask:
 
     def _named(self, *, changed: bool) -> tuple[str, ...]:
         found: list[str] = []
-        for one, parameter in parameters(type(self)):
+        for one, parameter in mask_parameters(type(self)):
             value = getattr(self, one.name)
             if value is not None and one.metadata.get("changed") is changed:
                 found += [value] if parameter.kind == "column" else list(value)
@@ -198,7 +198,7 @@ class Mask:
         """The parameters that are not columns and are stated."""
         return {
             one.name: getattr(self, one.name)
-            for one, parameter in parameters(type(self))
+            for one, parameter in mask_parameters(type(self))
             if "changed" not in one.metadata
             and not one.metadata.get("secret")
             and isinstance(getattr(self, one.name), int | float | str)
@@ -207,28 +207,28 @@ class Mask:
     def to_dict(self) -> dict[str, Any]:
         """The mask and its parameters, to repeat it; secrets are left out."""
         facts: dict[str, Any] = {"mask": self.name}
-        for one, _ in parameters(type(self)):
+        for one, _ in mask_parameters(type(self)):
             if not one.metadata.get("secret"):
                 value = getattr(self, one.name)
                 facts[one.name] = list(value) if isinstance(value, tuple) else value
         return facts
 
 
-def parameters(mask: type[Mask]) -> tuple[tuple[Field[Any], Parameter], ...]:
+def mask_parameters(mask: type[MaskStep]) -> tuple[tuple[Field[Any], Parameter], ...]:
     """The fields of a mask that carry a parameter."""
     stated = [(one, one.metadata.get("parameter")) for one in fields(mask)]  # type: ignore[arg-type]
     return tuple((one, parameter) for one, parameter in stated if parameter is not None)
 
 
-_Kind = TypeVar("_Kind", bound=type[Mask])
-_REGISTER: dict[str, type[Mask]] = {}
+_Kind = TypeVar("_Kind", bound=type[MaskStep])
+_REGISTER: dict[str, type[MaskStep]] = {}
 _HOMES = (  # in the order that the reference lists them
     "coding", "noise", "swapping", "pram", "microaggregation", "suppression", "sampling",
     "anatomy", "dates", "cloaking", "pseudonyms",
 )  # fmt: skip
 
 
-def register(mask: _Kind) -> _Kind:
+def register_mask(mask: _Kind) -> _Kind:
     """Make a mask known to command line, schema file, report and reference."""
     known = _REGISTER.setdefault(mask.name, mask)
     if (known.__module__, known.__qualname__) != (mask.__module__, mask.__qualname__):
@@ -236,7 +236,7 @@ def register(mask: _Kind) -> _Kind:
     return mask
 
 
-def known_masks() -> tuple[type[Mask], ...]:
+def known_masks() -> tuple[type[MaskStep], ...]:
     """Every mask: those of this package and of others that name theirs under halfmask.masks."""
     _load()
     places = {f"halfmask.masking.{home}": place for place, home in enumerate(_HOMES)}
@@ -253,11 +253,11 @@ def _load() -> None:
         entry.load()
 
 
-def metavar(mask: type[Mask]) -> str:
+def metavar(mask: type[MaskStep]) -> str:
     """The way to write it, such as ``top-code COLUMN [share=NUMBER]``."""
     parts = [mask.name]
-    places = [one for one, p in parameters(mask) if p.kind in ("column", "columns")]
-    for one, parameter in parameters(mask):
+    places = [one for one, p in mask_parameters(mask) if p.kind in ("column", "columns")]
+    for one, parameter in mask_parameters(mask):
         if places and one is places[0]:
             word = "COLUMN" if parameter.kind == "column" else "COLUMN..."
             parts.append(word if _is_required(one) else f"[{word}]")
@@ -278,7 +278,7 @@ def _is_required(one: Field[Any]) -> bool:
     return one.default is MISSING and one.default_factory is MISSING
 
 
-def read_step(text: str) -> Mask:
+def read_step(text: str) -> MaskStep:
     """The mask that a text states, such as ``top-code income share=0.01``.
 
     Names of columns with blanks stand in quotes.
@@ -297,7 +297,7 @@ def read_step(text: str) -> Mask:
             'A step is a mask and its columns, such as "round income base=100".'
         ) from None
     mask = _mask_named(first)
-    named = {one.name: (one, parameter) for one, parameter in parameters(mask)}
+    named = {one.name: (one, parameter) for one, parameter in mask_parameters(mask)}
     stated: dict[str, Any] = {}
     places: list[str] = []
     for word in words:
@@ -314,7 +314,7 @@ def read_step(text: str) -> Mask:
     return _made(mask, stated)
 
 
-def _placed(mask: type[Mask], places: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
+def _placed(mask: type[MaskStep], places: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that stand behind the name of a mask."""
     for key, (_, parameter) in named.items():
         if parameter.kind == "columns":
@@ -326,7 +326,7 @@ def _placed(mask: type[Mask], places: list[str], named: Mapping[str, Any]) -> di
     raise InputError(f"{mask.name} takes no column: write {metavar(mask)}.")
 
 
-def _value(mask: type[Mask], key: str, parameter: Parameter, text: str) -> Any:
+def _value(mask: type[MaskStep], key: str, parameter: Parameter, text: str) -> Any:
     if parameter.kind == "columns":
         return tuple(part for part in text.split(",") if part)
     if parameter.kind in ("number", "whole", "any"):
@@ -340,11 +340,11 @@ def _value(mask: type[Mask], key: str, parameter: Parameter, text: str) -> Any:
     return text
 
 
-def step_from_dict(given: Mapping[str, Any]) -> Mask:
+def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
     """The mask that ``to_dict`` wrote, or an entry of ``[mask]`` in a schema file."""
     rest = dict(given)
     mask = _mask_named(rest.pop("mask", None))
-    known = {one.name for one, _ in parameters(mask)}
+    known = {one.name for one, _ in mask_parameters(mask)}
     unknown = [name for name in rest if name.replace("-", "_") not in known]
     if unknown:
         raise InputError(
@@ -357,24 +357,24 @@ def _tupled(value: Any) -> Any:
     return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
 
 
-def read_steps(given: Sequence[Any]) -> tuple[Mask, ...]:
+def read_steps(given: Sequence[Any]) -> tuple[MaskStep, ...]:
     """Masks as they are stated: themselves, their texts or their mappings."""
     out = []
     for one in given:
-        if isinstance(one, Mask):
+        if isinstance(one, MaskStep):
             out.append(one)
         elif isinstance(one, str):
             out.append(read_step(one))
         elif isinstance(one, dict):
             out.append(step_from_dict(one))
-        elif isinstance(one, type) and issubclass(one, Mask):
+        elif isinstance(one, type) and issubclass(one, MaskStep):
             raise ParameterError("steps", one.__name__, "it its parameters, as TopCode('income')")
         else:
             raise ParameterError("steps", type(one).__name__, "masks, such as hm.masks.TopCode")
     return tuple(out)
 
 
-def _mask_named(name: object) -> type[Mask]:
+def _mask_named(name: object) -> type[MaskStep]:
     known_masks()
     found = _REGISTER.get(name) if isinstance(name, str) else None
     if found is None:
@@ -384,16 +384,16 @@ def _mask_named(name: object) -> type[Mask]:
     return found
 
 
-def _made(mask: type[Mask], stated: Mapping[str, Any]) -> Mask:
+def _made(mask: type[MaskStep], stated: Mapping[str, Any]) -> MaskStep:
     absent = [
-        one.name for one, _ in parameters(mask) if _is_required(one) and one.name not in stated
+        one.name for one, _ in mask_parameters(mask) if _is_required(one) and one.name not in stated
     ]
     if absent:
         raise InputError(f"{mask.name} needs {' and '.join(absent)}: write {metavar(mask)}.")
     return mask(**stated)
 
 
-def require_fit(mask: Mask, table: Table) -> None:
+def require_fit(mask: MaskStep, table: Table) -> None:
     """Refuse a mask whose columns are not there, never leave or hold something else.
 
     Raises:
@@ -413,7 +413,7 @@ def require_fit(mask: Mask, table: Table) -> None:
         raise SchemaError(*faults)
 
 
-def _private(mask: Mask, table: Table) -> list[str]:
+def _private(mask: MaskStep, table: Table) -> list[str]:
     if getattr(mask, "identifiers", False):
         return []
     return [
@@ -424,9 +424,9 @@ def _private(mask: Mask, table: Table) -> list[str]:
     ]
 
 
-def _kinds(mask: Mask, table: Table) -> list[str]:
+def _kinds(mask: MaskStep, table: Table) -> list[str]:
     found: list[str] = []
-    for one, parameter in parameters(type(mask)):
+    for one, parameter in mask_parameters(type(mask)):
         takes, value = one.metadata.get("takes", "anything"), getattr(mask, one.name)
         if takes == "anything" or value is None:
             continue

@@ -8,7 +8,7 @@ from halfmask.masking.anatomy import Anatomy, estimate_count
 from halfmask.masking.cloaking import Cloak
 from halfmask.masking.coding import BottomCode, Round, TopCode
 from halfmask.masking.dates import DateShift
-from halfmask.masking.mask import Mask, known_masks, read_step
+from halfmask.masking.mask import MaskStep, known_masks, read_step
 from halfmask.masking.microaggregation import Microaggregate
 from halfmask.masking.noise import Noise
 from halfmask.masking.pram import Pram
@@ -23,7 +23,7 @@ __all__ = [
     "Cloak",
     "DateShift",
     "LocalSuppression",
-    "Mask",
+    "MaskStep",
     "Massc",
     "Microaggregate",
     "Noise",

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.masking.mask import Mask, Outcome, Words, register, some_columns
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number, word
 from halfmask.table.demands import resolve, shown
@@ -45,9 +45,9 @@ _PASSES, _FEW = 15, 3
 _ROOM = 1 << 26  # places that the search may keep
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Microaggregate(Mask):
+class Microaggregate(MaskStep):
     """Replace values by the mean (or median) of groups of at least ``k`` people.
 
     Several columns are grouped together. People's own k of the schema is kept where it is higher.
@@ -61,7 +61,7 @@ class Microaggregate(Mask):
     """
 
     name: ClassVar[str] = "microaggregate"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Values become the mean or median of a group of people.",
         "Telling people apart by these columns: at least k share what is shown.",
         "Other columns, and what all people of a group have in common.",

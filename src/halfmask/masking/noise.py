@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.masking.mask import Mask, Outcome, Words, register, some_columns
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.masking.numbers import numbers_in
 from halfmask.models.verdict import number, word
 
@@ -36,16 +36,16 @@ _KEEP = {"nothing": "nothing", "moments": "mean and variance"}
 _FAR = 3.0  # deviations, by the median and the median deviation, from which a row lies far out
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Noise(Mask):
+class Noise(MaskStep):
     """Add noise whose deviation is ``level`` times that of the column.
 
     Whole numbers stay whole. The noise is statistical, not that of differential privacy.
     """
 
     name: ClassVar[str] = "noise"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Numbers are moved by random amounts.",
         "Matching people by exact figures, and reading a figure to the digit.",
         "Rows far out, which stay far out; noise is averaged away where rows repeat.",

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import number, word
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ _SPREAD = {
 }
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Pram(Mask):
+class Pram(MaskStep):
     """Keep a value with probability ``keep``, else change it for another.
 
     ``spread`` says for which: by an invariant matrix (one value that most people hold is kept more
@@ -52,7 +52,7 @@ class Pram(Mask):
     """
 
     name: ClassVar[str] = "pram"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Values change for others with stated probabilities.",
         "Being sure of a person's value, and matching people by it.",
         "What is true of most: a value is still the likeliest one for its row.",

@@ -14,9 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError
-from halfmask.masking.mask import Mask, Outcome, Words, anything, one_column, register, secret
-from halfmask.release.masked import Pseudonyms
-from halfmask.release.pseudonyms import key_bytes, keyed
+from halfmask.masking.mask import (
+    MaskStep,
+    MaskWords,
+    Outcome,
+    anything,
+    one_column,
+    register_mask,
+    secret,
+)
+from halfmask.release.masked import PseudonymClaim
+from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 
 if TYPE_CHECKING:
     from halfmask.masking.mask import Rows
@@ -25,9 +33,9 @@ if TYPE_CHECKING:
 _FEW = 50  # values of a column that is no identifier, below which tokens are told by their counts
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Pseudonym(Mask):
+class Pseudonym(MaskStep):
     """Replace identifiers by tokens that need the ``key`` to be made again.
 
     The same value gets the same token under the same key. Tokens leave labelled as pseudonyms:
@@ -44,7 +52,7 @@ class Pseudonym(Mask):
 
     name: ClassVar[str] = "pseudonym"
     identifiers: ClassVar[bool] = True
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Identifiers become tokens by a keyed hash.",
         "Reading a name or number of a person, for whoever lacks the key.",
         "Almost everything: the rows are not anonymous, those of one person stay together.",
@@ -82,13 +90,15 @@ class Pseudonym(Mask):
         """Replace the values."""
         encoded = rows.table.encode(self.column)
         held = encoded.values.drop_null()
-        tokens = pa.array(keyed(key_bytes(self.key, self.key_file), self.column, held), pa.string())
+        tokens = pa.array(
+            keyed_tokens(key_bytes(self.key, self.key_file), self.column, held), pa.string()
+        )
         missing = encoded.codes >= len(held)
         codes = pa.array(np.where(missing, 0, encoded.codes), mask=missing)
         taken = tokens.take(codes) if len(held) else pa.nulls(len(codes), pa.string())
         return Outcome(
             {self.column: taken},
-            claims=(Pseudonyms(self.column),),
+            claims=(PseudonymClaim(self.column),),
             notes=(
                 f"Column '{self.column}' holds pseudonyms: these rows are not anonymous. Whoever "
                 "has the key can find everybody.",

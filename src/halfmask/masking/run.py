@@ -22,10 +22,10 @@ from halfmask.masking.mask import (
 from halfmask.models.needs import demanded, prepare, refuse_contradiction, require_models
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
-from halfmask.release.demands import SET_ASIDE, statement
-from halfmask.release.masked import Anatomized, with_true_values
+from halfmask.release.demands import SET_ASIDE, state_demands
+from halfmask.release.masked import AnatomyClaim, with_true_values
 from halfmask.release.partition import Perturbation
-from halfmask.release.recheck import verdicts
+from halfmask.release.recheck import recheck_models
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.table import require_table
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Mask, Outcome
+    from halfmask.masking.mask import MaskStep, Outcome
     from halfmask.models.verdict import Verdict
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.masked import MaskedRelease
@@ -47,7 +47,7 @@ FORMAT = "halfmask.masked/"
 
 def mask(
     table: Table,
-    *steps: Mask | str,
+    *steps: MaskStep | str,
     models: Model | Sequence[Model] = (),
     seed: int | None = None,
     policies: object = None,
@@ -92,7 +92,7 @@ def mask(
     if promises:
         require_models(promises)
     refuse_contradiction(promises, demands)
-    statement(table, demands)  # refuses before the work what the door would refuse after it
+    state_demands(table, demands)  # refuses before the work what the door would refuse after it
     published_columns(table)
     if not len(table):
         raise InputError("The table has no rows: there is nobody to protect.")
@@ -136,10 +136,10 @@ class _Done:
         self.claims: list[Any] = []
         self.notes: list[str] = []
 
-    def add(self, one: Mask, outcome: Outcome) -> None:
+    def add(self, one: MaskStep, outcome: Outcome) -> None:
         """Take over what a step made."""
         before = self.rows
-        groups = [one.group for one in outcome.claims if isinstance(one, Anatomized)]
+        groups = [one.group for one in outcome.claims if isinstance(one, AnatomyClaim)]
         after = with_columns(before, outcome.columns, outcome.removed, groups)
         public, private = step_figures(before, after, list(outcome.columns))
         if outcome.keep is not None:
@@ -164,7 +164,7 @@ class _Done:
         self.figures.append({"mask": one.name, **private})
 
 
-def _applied(table: Table, steps: Sequence[Mask], random: np.random.Generator) -> _Done:
+def _applied(table: Table, steps: Sequence[MaskStep], random: np.random.Generator) -> _Done:
     done = _Done(table)
     for one in steps:
         require_fit(one, done.rows)
@@ -202,7 +202,7 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
         ready = prepare(one, models)
         quasi = ready.arrow.select(list(ready.schema.quasi))
         places = np.arange(len(ready))
-        found = verdicts(models, quasi, ready, places, Perturbation({}, quasi, {}))[0]
+        found = recheck_models(models, quasi, ready, places, Perturbation({}, quasi, {}))[0]
         if not all(verdict.holds for verdict in found):
             break
     broken = [one for one in found if not one.holds]
@@ -210,7 +210,7 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
         return
     names = ", ".join(f"{v.model} ({v.failing_rows:,} rows)" for v in broken)
     advice = ["add local-suppression or microaggregate with a larger k, or use anonymize"]
-    stated = statement(rows, "keep") if own else None
+    stated = state_demands(rows, "keep") if own else None
     if stated is not None and any(v in broken for v in found[len(found) - own :]):
         advice.append(
             f"{stated.people:,} people state demands of their own, which these rows do not keep: "
@@ -235,7 +235,7 @@ def _notes(models: Sequence[Model], seed: int | None) -> list[str]:
     return notes
 
 
-def read_like(path: str | PathLike[str]) -> tuple[Mask, ...]:
+def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     """The steps of an earlier release, from its JSON report.
 
     Raises:

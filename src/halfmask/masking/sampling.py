@@ -16,7 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import PrivacyError
-from halfmask.masking.mask import Mask, Outcome, Words, anything, register, some_columns
+from halfmask.masking.mask import (
+    MaskStep,
+    MaskWords,
+    Outcome,
+    anything,
+    register_mask,
+    some_columns,
+)
 from halfmask.masking.swapping import group_ids
 from halfmask.models.verdict import number, whole_number
 
@@ -33,9 +40,9 @@ if TYPE_CHECKING:
 WEIGHT = "weight"
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Sample(Mask):
+class Sample(MaskStep):
     """Let a random ``share`` of the people leave, with how many each stands for.
 
     ``by`` names columns in whose classes the share is drawn apart. The new column ``weight`` (or
@@ -43,7 +50,7 @@ class Sample(Mask):
     """
 
     name: ClassVar[str] = "sample"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "A random share of the people leaves, with weights.",
         "Being sure that a person is in the table: somebody alone in it may not be alone.",
         "People who are known to be in the sample, and those who are rare everywhere.",
@@ -63,7 +70,7 @@ class Sample(Mask):
         classes = group_ids(rows.table, self.by)
         stratum = np.zeros(people, np.int64)
         stratum[owner] = classes  # somebody in several classes counts in the last
-        chosen, weight = drawn(
+        chosen, weight = draw_strata(
             stratum, np.full(classes.max(initial=0) + 1, self.share), rows.random
         )
         keep = np.flatnonzero(chosen[owner])
@@ -83,7 +90,7 @@ def weight_faults(table: Table, weight: str, by: Sequence[str]) -> list[str]:
     return []
 
 
-def drawn(
+def draw_strata(
     stratum: Ints, shares: NDArray[np.float64], random: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Who is drawn from each stratum, at least one person, and how many each stands for."""
@@ -98,9 +105,9 @@ def drawn(
     return chosen, weight
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Massc(Mask):
+class Massc(MaskStep):
     """Substitute, subsample and calibrate by strata of risk.
 
     People whom fewer than ``k`` share the quasi-identifiers stand in a stratum of their own, those
@@ -111,7 +118,7 @@ class Massc(Mask):
     """
 
     name: ClassVar[str] = "massc"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "By strata of risk, values are substituted, people left out and weights calibrated.",
         "Being sure that a person is in the table, or that a row is as it was.",
         "People whose row was neither substituted nor left out.",
@@ -137,7 +144,7 @@ class Massc(Mask):
         np.maximum.at(stratum, owner, risk)  # somebody with several rows is as rare as the rarest
         taken = self._donors(rows, risk)
         new = {n: rows.table.arrow[n].take(pa.array(taken)) for n in names}
-        chosen, weight = drawn(stratum, np.full(3, float(self.sample)), rows.random)
+        chosen, weight = draw_strata(stratum, np.full(3, float(self.sample)), rows.random)
         kept = np.flatnonzero(chosen[owner])
         if not len(kept):
             raise PrivacyError("massc: nobody would leave: sample a larger share.")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.masking.mask import Mask, Outcome, Words, register, some_columns
+from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.models.verdict import whole_number, word
 from halfmask.release.masked import WildcardAnonymity
 
@@ -39,9 +39,9 @@ _BOUND = 60_000_000  # rows times sets of columns up to which a bound is counted
 _SECONDS = 20.0
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class LocalSuppression(Mask):
+class LocalSuppression(MaskStep):
     """Blank as few cells as possible so that everybody shares their row with ``k`` people.
 
     ``columns`` default to the quasi-identifiers. Columns in ``importance`` are blanked last, the
@@ -58,7 +58,7 @@ class LocalSuppression(Mask):
     """
 
     name: ClassVar[str] = "local-suppression"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Single cells are blanked until nobody stands out.",
         "Finding a person by these columns: at least k people share them.",
         "What all who share a row have in common; and by the reading 'any', a row that matches "
@@ -97,7 +97,7 @@ class LocalSuppression(Mask):
         empty = np.array([one.codes >= len(one.values.drop_null()) for one in encoded]).T
         alone = people == len(rows)
         cost = _costs(names, self.importance)
-        task = Task(codes, empty, None if alone else owner, self.k, cost, rows.random)
+        task = SuppressionTask(codes, empty, None if alone else owner, self.k, cost, rows.random)
         blank, gap, bound = _solved(task, self.reading)
         # A cell that was missing before shows nothing more or less.
         blank &= ~empty
@@ -128,7 +128,7 @@ class LocalSuppression(Mask):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class SuppressionTask:
     """What is to be solved: codes, what is missing, whose rows, k and the cost of each column."""
 
     codes: Ints
@@ -153,7 +153,7 @@ def _without(column: pa.ChunkedArray, gone: Bools) -> pa.ChunkedArray:
     return pc.if_else(pa.array(gone), pa.scalar(None, column.type), column)
 
 
-def _solved(task: Task, reading: str) -> tuple[Bools, float | None, float | None]:
+def _solved(task: SuppressionTask, reading: str) -> tuple[Bools, float | None, float | None]:
     """The cells to blank, the proven gap, and the least total cost that is possible."""
     ids = _Ids(task)
     short = np.flatnonzero(ids.people(None, 0) < task.k)
@@ -179,7 +179,7 @@ def _solved(task: Task, reading: str) -> tuple[Bools, float | None, float | None
 class _Ids:
     """Numbers that rows share which agree on all columns but a set of them."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: SuppressionTask) -> None:
         self.task = task
         draw = np.random.default_rng(0x5EED)
         tables = [
@@ -214,7 +214,7 @@ class _Ids:
         return self.task.owner[rows]
 
 
-def _missing(task: Task, column: int) -> int:
+def _missing(task: SuppressionTask, column: int) -> int:
     """The code of the missing value of a column; -1 where it has none."""
     gone = np.flatnonzero(task.empty[:, column])
     return int(task.codes[gone[0], column]) if len(gone) else -1
@@ -241,7 +241,7 @@ def _sets(cost: Floats) -> tuple[Ints, Floats]:
     return every[order], np.asarray(price, dtype=np.float64)
 
 
-def _by_sets(task: Task, ids: _Ids, short: Ints) -> Bools:
+def _by_sets(task: SuppressionTask, ids: _Ids, short: Ints) -> Bools:
     """Blank sets of columns, the cheapest first and among these the one that serves most rows."""
     blank = np.zeros(task.codes.shape, dtype=bool)
     order, price = _sets(task.cost)
@@ -263,11 +263,11 @@ def _by_sets(task: Task, ids: _Ids, short: Ints) -> Bools:
     return blank
 
 
-def _columns(chosen: int, task: Task) -> Bools:
+def _columns(chosen: int, task: SuppressionTask) -> Bools:
     return np.array([bool(chosen >> c & 1) for c in range(task.codes.shape[1])])
 
 
-def _fill_up(task: Task, ids: _Ids, blank: Bools, left: Ints) -> None:
+def _fill_up(task: SuppressionTask, ids: _Ids, blank: Bools, left: Ints) -> None:
     """Blank the last rows altogether, with as many others as they lack to be k people."""
     blank[left] = True
     owner = np.arange(len(task.codes)) if task.owner is None else task.owner
@@ -291,7 +291,7 @@ def _fill_up(task: Task, ids: _Ids, blank: Bools, left: Ints) -> None:
         return
 
 
-def _bound(task: Task, ids: _Ids, short: Ints) -> float | None:
+def _bound(task: SuppressionTask, ids: _Ids, short: Ints) -> float | None:
     """The least any solution costs: each row must blank a set under which k people agree."""
     order, price = _sets(task.cost)
     if len(task.codes) * len(order) > _BOUND:
@@ -308,12 +308,12 @@ def _bound(task: Task, ids: _Ids, short: Ints) -> float | None:
     return float(np.maximum(least, 0.0).sum())
 
 
-def _free(task: Task, chosen: int) -> Floats:
+def _free(task: SuppressionTask, chosen: int) -> Floats:
     """What a set costs less where its cells were missing already; at most, for a bound."""
     return (task.empty * task.cost).sum(axis=1) if chosen else np.zeros(len(task.codes))
 
 
-def _optimum(task: Task) -> Bools | None:
+def _optimum(task: SuppressionTask) -> Bools | None:
     """The least that must be blanked, proven; None where time runs out."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_matrix
@@ -364,7 +364,7 @@ def _optimum(task: Task) -> Bools | None:
     return blank
 
 
-def _any(task: Task, short: Ints) -> Bools | None:
+def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     """The cells to blank where a blank matches anything; None where there are too many rows."""
     from halfmask.kernels.suppression import count_matches, restore_cells, suppress_cells
 

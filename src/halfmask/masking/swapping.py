@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from halfmask.masking.mask import Mask, Outcome, Words, one_column, register, some_columns
+from halfmask.masking.mask import (
+    MaskStep,
+    MaskWords,
+    Outcome,
+    one_column,
+    register_mask,
+    some_columns,
+)
 from halfmask.masking.numbers import numbers_in
 from halfmask.models.verdict import number, whole_number
 from halfmask.table.values import is_number
@@ -34,9 +41,9 @@ _WIDE = 64  # window from which partners are drawn, not counted
 _TRIES = 16
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class RankSwap(Mask):
+class RankSwap(MaskStep):
     """Swap each value with one whose rank is at most ``within`` (a share of the rows) away.
 
     Example:
@@ -48,7 +55,7 @@ class RankSwap(Mask):
     """
 
     name: ClassVar[str] = "rank-swap"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Values change places with values of nearby rank.",
         "Telling a person's exact value, and matching people by it.",
         "That a person's value is near the one shown; the highest stay near the highest.",
@@ -80,9 +87,9 @@ class RankSwap(Mask):
         return rows.table.arrow[name].take(pa.array(taken))
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class RecordSwap(Mask):
+class RecordSwap(MaskStep):
     """Swap the areas of alike households, those first who stand out in their area.
 
     ``columns`` are the areas from coarse to fine; they move together. A household stands out where
@@ -93,7 +100,7 @@ class RecordSwap(Mask):
     """
 
     name: ClassVar[str] = "record-swap"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Alike households in different areas change places.",
         "Finding people who are rare in their area, since nobody knows whether a row stayed.",
         "People who are rare everywhere, and what is said of them besides their area.",
@@ -220,9 +227,9 @@ def group_ids(table: Table, names: Any) -> Ints:
     return ids
 
 
-@register
+@register_mask
 @dataclass(frozen=True, slots=True)
-class Shuffle(Mask):
+class Shuffle(MaskStep):
     """Shuffle the values of numeric columns, keeping how they go with others.
 
     ``given`` are the columns whose dependence is kept (default: all other columns of numbers that
@@ -231,7 +238,7 @@ class Shuffle(Mask):
     """
 
     name: ClassVar[str] = "shuffle"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[MaskWords] = MaskWords(
         "Values are dealt out anew, by what other columns let expect.",
         "Telling a person's own value: the one shown depends on the other columns only.",
         "What the other columns let expect of a person, and values that are rare in themselves.",

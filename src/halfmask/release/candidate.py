@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding
     from halfmask.release.series import SeriesLedger
-    from halfmask.release.tabulation.cells import Grid
-    from halfmask.release.tabulation.recount import Design
+    from halfmask.release.tabulation.cells import CellGrid
+    from halfmask.release.tabulation.recount import TableDesign
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
@@ -311,8 +311,8 @@ class TabulationCandidate:
     """
 
     table: Table
-    design: Design
-    grid: Grid
+    design: TableDesign
+    grid: CellGrid
     values: Numbers
     method: str
     rules: Mapping[str, Any]

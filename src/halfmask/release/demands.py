@@ -153,7 +153,7 @@ def enforce_demands(
         PrivacyError: somebody demands noise, and nothing here is noisy.
         InternalError: a demand is not met; nothing leaves.
     """
-    found = statement(table, choice)
+    found = state_demands(table, choice)
     if found is None or choice == "ignore":
         return found
     classes = int(ids.max(initial=-1)) + 1
@@ -182,7 +182,7 @@ def enforce_group_demands(
         PrivacyError: somebody demands an l, a t or noise, which such groups cannot give.
         InternalError: a demand is not met; nothing leaves.
     """
-    found = statement(table, choice)
+    found = state_demands(table, choice)
     if found is None or choice == "ignore":
         return found
     refuse_diversity(table, DRAWN, INSTEAD)
@@ -218,7 +218,7 @@ def require_choice(choice: object) -> None:
         raise ParameterError("demands", choice, "'keep' or 'ignore'")
 
 
-def statement(rows: Table | Tuples, choice: DemandsChoice) -> DemandsStatement | None:
+def state_demands(rows: Table | Tuples, choice: DemandsChoice) -> DemandsStatement | None:
     """How many people state what.
 
     Raises:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError
 from halfmask.release.files import write_table
-from halfmask.release.labels import as_text
+from halfmask.release.labels import encode_labels
 from halfmask.release.partition import label_texts
 from halfmask.release.seal import published_columns
 from halfmask.table.table import require_table
@@ -81,8 +81,8 @@ def _names(recoding: Recoding) -> list[str]:
 
 
 def _values(recoding: Recoding, table: Table, name: str) -> pa.Table:
-    known = reachable(recoding, table, name)
-    columns = {"value": as_text(table.encode(name).values).filter(pa.array(known))}
+    known = reachable_values(recoding, table, name)
+    columns = {"value": encode_labels(table.encode(name).values).filter(pa.array(known))}
     for level in sorted({step.levels[name] for step in recoding.steps}):
         level_map, labels = label_texts(table, name, level)
         head = "label" if recoding.full_domain else f"level {level}"
@@ -105,7 +105,7 @@ def _classes(recoding: Recoding) -> pa.Table:
     return pa.table([steps, *labels], names=["step", *recoding.columns])
 
 
-def reachable(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
+def reachable_values(recoding: Recoding, table: Table, name: str) -> NDArray[np.bool_]:
     """Which values of a column have a label in some published class."""
     position = list(recoding.columns).index(name)
     found = np.zeros(len(table.encode(name).values), dtype=np.bool_)
@@ -229,7 +229,7 @@ class _Mapping:
             for label in labels:
                 numbers.setdefault(label, len(numbers))
             levels[level] = ([labels[code] for code in level_map], numbers)
-        known = reachable(recoding, table, column).tolist()
+        known = reachable_values(recoding, table, column).tolist()
         return cls(table, column, position, levels, known)
 
     @property

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Label = str | None
 
 
-def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def encode_labels(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values as they are written in text, dictionary-encoded; the missing value stays missing."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -43,7 +43,7 @@ def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
-def needs_of(table: Table, models: Sequence[Model]) -> NDArray[np.int64]:
+def required_sharing(table: Table, models: Sequence[Model]) -> NDArray[np.int64]:
     """Per row, how many people its values must be shared with to be shown.
 
     As many as the models ask for; where nobody states an own demand, at least two.
@@ -112,14 +112,14 @@ class Bounds:
     ends: NDArray[np.float64]
 
 
-def bounds_of(table: Table, name: str, held: Holders) -> Bounds:
+def range_bounds(table: Table, name: str, held: Holders) -> Bounds:
     """The bounds of a column whose values ``held`` tells."""
     values = table.encode(name).values.drop_null()
     declared = table.schema.columns[name].step if name in table.schema.columns else None
     rare, size = held.rare[: len(values)], len(values)
     kind = values.type
     if is_text(kind) or table.schema.columns[name].kind == "ordinal" or not size:
-        return _of_values(as_text(values).to_pylist(), held)
+        return _of_values(encode_labels(values).to_pylist(), held)
     if pa.types.is_date32(kind):
         days = values.cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64)
         return _of_days(days, held, declared)
@@ -130,7 +130,7 @@ def bounds_of(table: Table, name: str, held: Holders) -> Bounds:
         return _of_days(days, held, declared, days * 86_400_000_000 != micros)
     numbers, places, write = _numbers(values)
     if numbers is None:
-        return _of_values(as_text(values).to_pylist(), held)
+        return _of_values(encode_labels(values).to_pylist(), held)
     step = _declared_step(declared) or _found_step(numbers, held, size)
     whole = places == 0 and bool((numbers == np.floor(numbers)).all()) and step == int(step)
     return _on_grid(numbers, rare, step, write, whole=whole)
@@ -340,7 +340,7 @@ class Ranges:
 
     def labels(self, table: Table, name: str) -> tuple[NDArray[np.int64], list[Label]]:
         """Per class the number of its label, and the labels as text."""
-        texts = as_text(table.encode(name).values).to_pylist()
+        texts = encode_labels(table.encode(name).values).to_pylist()
         lows, highs = (texts, texts) if self.bounds is None else (self.bounds.low, self.bounds.high)
         sign, size = separator(texts), len(texts)
         pairs, numbers = np.unique(
@@ -413,7 +413,10 @@ class Nodes:
 
     def labels(self, table: Table, name: str) -> tuple[NDArray[np.int64], list[Label]]:
         """Per class the number of its label, and the labels as text."""
-        hierarchy, values = table.hierarchy(name), as_text(table.encode(name).values).to_pylist()
+        hierarchy, values = (
+            table.hierarchy(name),
+            encode_labels(table.encode(name).values).to_pylist(),
+        )
         out: list[Label] = [TOP]
         numbers = np.zeros(len(self.level), dtype=np.int64)
         for level in range(hierarchy.height + 1):
@@ -454,10 +457,10 @@ class Atoms:
     texts: list[str]
 
 
-def atoms_of(table: Table, name: str, held: Holders) -> Atoms | None:
+def label_atoms(table: Table, name: str, held: Holders) -> Atoms | None:
     """The atoms of a column; None where sets could not be read: a value holds their sign."""
     hierarchy = table.hierarchy(name)
-    values = as_text(table.encode(name).values).to_pylist()
+    values = encode_labels(table.encode(name).values).to_pylist()
     own = {text for text in values if text is not None}
     if any(SIGN in text or text == MISSING for text in own):
         return None
@@ -551,7 +554,7 @@ def _set_label(
     """The label of a class that holds these values: text, values covered, leaves, whether one."""
     everything = np.arange(hierarchy.maps.shape[1])
     if len(held) == 1:
-        text = as_text(table.encode(name).values.take(pa.array(held))).to_pylist()[0]
+        text = encode_labels(table.encode(name).values.take(pa.array(held))).to_pylist()[0]
         return text, held, 1, True
     common, covered, leaves = TOP, everything, hierarchy.size
     for level in range(hierarchy.height, 0, -1):
@@ -598,10 +601,10 @@ def label_classes(
     for name, kind in kinds.items():
         held = None if need is None or kind == "node" else Holders.of(table, name, kept, need)
         if kind == "range":
-            bounds = None if held is None else bounds_of(table, name, held)
+            bounds = None if held is None else range_bounds(table, name, held)
             out[name] = _ranges(table, name, rows, starts, bounds)
             continue
-        atoms = None if held is None else atoms_of(table, name, held)
+        atoms = None if held is None else label_atoms(table, name, held)
         if kind == "set" and atoms is not None:
             out[name] = Sets.of(table, name, atoms, rows, starts)
         else:

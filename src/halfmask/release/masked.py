@@ -19,10 +19,10 @@ from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange
 from halfmask.release.files import write_table
-from halfmask.release.labels import as_text
+from halfmask.release.labels import encode_labels
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
-from halfmask.release.recheck import repack, require_verdicts, secret_order, verdicts
+from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.table import encode
 
@@ -146,7 +146,7 @@ def _matches(block: Ints, blank: NDArray[np.bool_], short: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Anatomized:
+class AnatomyClaim:
     """Claims that a sensitive column leaves apart, by groups of at least ``l`` values."""
 
     l: int  # noqa: E741 - the literature's name
@@ -183,7 +183,7 @@ class Anatomized:
 
 
 @dataclass(frozen=True, slots=True)
-class Pseudonyms:
+class PseudonymClaim:
     """Claims that a column that identifies leaves as tokens, none of them one of its values."""
 
     column: str
@@ -196,12 +196,12 @@ class Pseudonyms:
     def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand that no value is told."""
         tokens = pc.drop_null(pc.unique(rows.arrow[self.column]))
-        told = pc.unique(as_text(original.arrow[self.column]).cast(pa.string()))
+        told = pc.unique(encode_labels(original.arrow[self.column]).cast(pa.string()))
         if not pa.types.is_string(tokens.type) or pc.any(pc.is_in(tokens, value_set=told)).as_py():
             raise InternalError(f"Column {self.column!r} would leave as it was; nothing leaves.")
 
 
-Claim = WildcardAnonymity | Anatomized | Pseudonyms
+Claim = WildcardAnonymity | AnatomyClaim | PseudonymClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -233,7 +233,7 @@ class MaskedRelease(Release):
         """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them."""
         write_table(self.to_arrow(), path)
         for name, table in self.tables.items():
-            write_table(table, beside(path, name))
+            write_table(table, companion_path(path, name))
 
     def _summary(self) -> str:
         names = ", ".join(str(step["mask"]) for step in self.steps)
@@ -277,7 +277,7 @@ class MaskedRelease(Release):
         return rendered("masked.html", document=self.to_dict(), plots={})
 
 
-def beside(path: str | PathLike[str], name: str) -> Path:
+def companion_path(path: str | PathLike[str], name: str) -> Path:
     """Where a table is written that leaves beside the rows."""
     file = Path(path)
     safe = "".join(one if one.isalnum() or one in "-_" else "_" for one in name)
@@ -294,7 +294,7 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     table, rows, source = candidate.table, candidate.rows, candidate.source
     if not len(rows):
         raise PrivacyError("No row would leave: mask less.")
-    tokens = [c.column for c in candidate.claims if isinstance(c, Pseudonyms)]
+    tokens = [c.column for c in candidate.claims if isinstance(c, PseudonymClaim)]
     if len(source) != len(rows) or len(np.unique(source)) != len(source):
         raise InternalError("The masked rows are not those of the table.")
     held = _with_private_columns(table, rows, source)
@@ -306,25 +306,25 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     places = np.arange(len(rows))
     quasi = held.arrow.select(list(held.schema.quasi))
     none = Perturbation({}, quasi, {})
-    found, ids = verdicts(candidate.models, quasi, held, places, none)
+    found, ids = recheck_models(candidate.models, quasi, held, places, none)
     require_verdicts(found, expected=len(rows))
     for token in tokens:  # each ties the rows together that share it
         columns = {n: one for n, one in held.schema.columns.items() if n != token}
         tied = held.with_schema(replace(held.schema, person=token, columns=columns))
         whose = tied.encode(token).codes
-        more, ids = verdicts(candidate.models, quasi, tied, places, none, tied=whose)
+        more, ids = recheck_models(candidate.models, quasi, tied, places, none, tied=whose)
         require_tied(more)
     own = enforce_demands(held, places, ids, candidate.models, candidate.demands)
     true = with_true_values(table, held, source, candidate.models)
-    if not all(v.holds for v in verdicts(candidate.models, quasi, true, places, none)[0]):
+    if not all(v.holds for v in recheck_models(candidate.models, quasi, true, places, none)[0]):
         raise InternalError("A promise holds only because a step moved the values it speaks of.")
     enforce_demands(true, places, ids, candidate.models, candidate.demands)
     for claim in candidate.claims:
         claim.hold(rows, candidate.tables, table)
-        if isinstance(claim, Anatomized) and candidate.demands == "keep" and own is not None:
+        if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and own is not None:
             refuse_diversity(table, "Anatomy", "anonymize")
     leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
-    groups = [c.group for c in candidate.claims if isinstance(c, Anatomized)]
+    groups = [c.group for c in candidate.claims if isinstance(c, AnatomyClaim)]
     seen = [n for n in table.schema.quasi if n in rows.arrow.column_names]
     seen += [n for n in leaving if n not in table.arrow.column_names and n not in groups]
     if any(n in table.schema.private and n not in tokens for n in leaving) or (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.release.labels import ClassLabels, Label, as_text, label_classes
+from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
 from halfmask.table.hierarchy import TOP
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32],
         return np.zeros(len(hierarchy.maps[0]), dtype=np.int32), [TOP]
     if level == 0:
         values = table.encode(name).values
-        return np.arange(len(values), dtype=np.int32), as_text(values).to_pylist()
+        return np.arange(len(values), dtype=np.int32), encode_labels(values).to_pylist()
     labels: list[Any] = hierarchy.labels[level]
     return hierarchy.maps[level], [None if label is None else str(label) for label in labels]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.models.needs import demand_keys
-from halfmask.release.labels import Ranges, Sets, as_text
+from halfmask.release.labels import Ranges, Sets, encode_labels
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
 from halfmask.release.pseudonyms import tied_classes
 from halfmask.table.classes import Classes, Histogram, people_by_demand, value_facts
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _ID = "id"
 
 
-def verdicts(
+def recheck_models(
     models: Sequence[Model],
     quasi: pa.Table,
     table: Table,
@@ -60,7 +60,7 @@ def verdicts(
         recoding: how a population table is generalized alongside.
         tied: whose row each is, where something that leaves ties the rows of a person together.
     """
-    labels = [as_text(column) for column in quasi.columns]
+    labels = [encode_labels(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
     if tied is not None:
         if any(model.population is not None for model in models):
@@ -70,7 +70,7 @@ def verdicts(
         alone = tied_classes(alone[0], tied)
     found = []
     for model in models:
-        classes, _ = regroup(labels, table, kept, model, recoding, alone)
+        classes, _ = count_published(labels, table, kept, model, recoding, alone)
         found.append(model.check(classes))
         if found[-1].holds:
             _require_known_values(model, table, kept, alone[0])
@@ -105,7 +105,7 @@ def _require_known_values(
         )
 
 
-def regroup(
+def count_published(
     labels: list[pa.Array],
     table: Table,
     kept: NDArray[np.int64],
@@ -171,12 +171,14 @@ def require_cover(
     """
     if isinstance(recoding, RowPartition):
         for name in recoding.columns:
-            _require_cover(table, name, as_text(quasi[name]), table.encode(name).codes[step >= 0])
+            _require_cover(
+                table, name, encode_labels(quasi[name]), table.encode(name).codes[step >= 0]
+            )
         return
     kept = np.flatnonzero(step >= 0)
     for name in recoding.columns:
         levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)
-        labels = as_text(quasi[name])
+        labels = encode_labels(quasi[name])
         pairs = pa.table(
             {
                 "value": table.encode(name).codes[kept],
@@ -203,7 +205,7 @@ def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.
     pairs = pa.table({"value": codes, "label": labels})
     seen = pairs.group_by(pairs.column_names).aggregate([])
     encoded = table.encode(name).values
-    values: list[Label] = as_text(encoded).to_pylist()
+    values: list[Label] = encode_labels(encoded).to_pylist()
     hierarchy, known = table.hierarchy(name), places(values)
     read: dict[str, tuple[int, int] | None] = {}
     wrong = 0
@@ -267,9 +269,11 @@ def require_round_bounds(
         InternalError: a bound or a member of a set shows such a value; nothing leaves.
     """
     for name in recoding.columns:
-        texts = {text for text in as_text(quasi[name]).unique().to_pylist() if text is not None}
+        texts = {
+            text for text in encode_labels(quasi[name]).unique().to_pylist() if text is not None
+        }
         kind = table.encode(name).values.type
-        values = {text for text in as_text(table.encode(name).values).to_pylist() if text}
+        values = {text for text in encode_labels(table.encode(name).values).to_pylist() if text}
         inside = {text for text in texts if text not in values and text != TOP}
         if not inside or recoding.labels[name].levels(table, name) is not None:
             continue
@@ -303,7 +307,9 @@ def require_shared_values(
         InternalError: a cell shows such a value; nothing leaves.
     """
     for name in quasi.column_names:
-        texts = {MISSING if t is None else t for t in as_text(quasi[name]).unique().to_pylist()}
+        texts = {
+            MISSING if t is None else t for t in encode_labels(quasi[name]).unique().to_pylist()
+        }
         if texts & _too_few(table, name, kept, models, floor):
             raise InternalError(f"Column {name!r}: cells show a value that too few people hold.")
 
@@ -324,7 +330,7 @@ def _too_few(
     rows = pa.table({"value": table.encode(name).codes[kept], "who": who, "need": need})
     held = rows.group_by("value").aggregate([("who", "count_distinct"), ("need", "max")])
     few = held.filter(pc.less(held["who_count_distinct"], held["need_max"]))["value"]
-    texts = as_text(table.encode(name).values).take(few).to_pylist()
+    texts = encode_labels(table.encode(name).values).take(few).to_pylist()
     return {MISSING if text is None else text for text in texts}
 
 
@@ -360,7 +366,7 @@ def require_own_values(
         encoded = table.encode(name)
         held = [encoded.values.take(pa.array(np.unique(encoded.codes[kept])))]
         held += [population.encode(name).values for population in populations]
-        texts = as_text(quasi[name]).unique().to_pylist()
+        texts = encode_labels(quasi[name]).unique().to_pylist()
         shown = {text for text in texts if text is not None}
         if sets:
             shown = {piece for text in shown for piece in text.split(SIGN)} - {MISSING}
@@ -385,7 +391,9 @@ def _named(hierarchy: Hierarchy) -> set[str]:
 def _shown(rule: HierarchyBuilder | None, labels: set[str], held: Sequence[pa.Array]) -> set[str]:
     """Those of ``labels`` that show ``held`` values only, as they are written; no rule: ranges."""
     bare = {canonical(value) for one in held for value in one.to_pylist() if value is not None}
-    known = bare | {text for one in held for text in as_text(one).to_pylist() if text is not None}
+    known = bare | {
+        text for one in held for text in encode_labels(one).to_pylist() if text is not None
+    }
     top = getattr(rule, "top", True)
     plain = {TOP, *([top] if isinstance(top, str) else []), *known}
     if rule is None or (isinstance(rule, Ordered) and not rule.order):
@@ -427,7 +435,7 @@ class CellTruth:
     true_classes: int
 
 
-def truth(
+def cell_truth(
     given: Perturbation, table: Table, kept: NDArray[np.int64], ids: NDArray[Any], name: str
 ) -> CellTruth:
     """Count the true cells of a column, from what each label means; ``ids``: each row's class.
@@ -520,7 +528,7 @@ def _population(recoding: Recoding, population: Table) -> tuple[list[pa.Array], 
     if recoding.full_domain:
         step = np.zeros(len(population), dtype=np.int32)
     quasi = recoding.published(population, step)
-    return [as_text(column) for column in quasi.columns], int(np.count_nonzero(step < 0))
+    return [encode_labels(column) for column in quasi.columns], int(np.count_nonzero(step < 0))
 
 
 def require_verdicts(found: Sequence[Verdict], *, expected: int) -> None:

@@ -23,11 +23,11 @@ from halfmask.models.feasibility import leave_out_unmet
 from halfmask.models.needs import demanded, refuse_contradiction, require_models
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import Candidate
-from halfmask.release.demands import statement
+from halfmask.release.demands import state_demands
 from halfmask.release.files import private_file
-from halfmask.release.labels import Label, as_text
+from halfmask.release.labels import Label, encode_labels
 from halfmask.release.partition import as_type, label_texts
-from halfmask.release.recheck import regroup, verdicts
+from halfmask.release.recheck import count_published, recheck_models
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies import Csv
@@ -180,7 +180,7 @@ class Recoding:
 
     def with_classes(self, table: Table, step: NDArray[np.int32]) -> Recoding:
         """State the published classes of every step, as ``step`` assigns the rows of ``table``."""
-        labels = [as_text(column) for column in self.published(table, step).columns]
+        labels = [encode_labels(column) for column in self.published(table, step).columns]
         names = [str(i) for i in range(len(labels))]
         taken = pa.array(step[step >= 0], type=pa.int32())
         named = pa.table([*labels, taken], names=[*names, "step"])
@@ -205,7 +205,7 @@ class Recoding:
             models: the promises; what people demand for themselves is kept beside them.
             settings: ``suppression``, ``policies`` and ``demands``, as for ``anonymize``.
         """
-        return apply(self, table, *models, **settings)
+        return apply_recoding(self, table, *models, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the recoding as JSON."""
@@ -291,7 +291,7 @@ def _none_last(labels: tuple[Label, ...]) -> tuple[tuple[bool, str], ...]:
     return tuple((label is None, label or "") for label in labels)
 
 
-def apply(
+def apply_recoding(
     recoding: Recoding,
     table: Table,
     *models: Model,
@@ -314,7 +314,7 @@ def apply(
     if models:
         require_models(models)
     refuse_contradiction(models, demands)
-    statement(table, demands)
+    state_demands(table, demands)
     if demands == "keep":
         models = demanded(table, models)
     if not models:
@@ -387,9 +387,9 @@ def _failing(
     failing = np.zeros(len(table), dtype=np.bool_)
     if not len(kept):
         return failing
-    labels = [as_text(column) for column in recoding.published(table, step).columns]
+    labels = [encode_labels(column) for column in recoding.published(table, step).columns]
     for model in models:
-        classes, ids = regroup(labels, table, kept, model, recoding)
+        classes, ids = count_published(labels, table, kept, model, recoding)
         failing[kept] |= ~model.passes(classes)[ids]
     return failing
 
@@ -411,7 +411,7 @@ def _too_many(
     kept = np.flatnonzero(step >= 0)
     found: list[Verdict] = []
     if len(kept):
-        found, _ = verdicts(models, recoding.published(table, step), table, kept, recoding)
+        found, _ = recheck_models(models, recoding.published(table, step), table, kept, recoding)
     return UnsatisfiableError(
         f"{suppressed:,} of {everybody:,} new rows would have to be suppressed.",
         verdicts=found,

@@ -63,7 +63,7 @@ def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class FileRecord:
     """What stands in the file.
 
     Attributes:
@@ -83,7 +83,7 @@ class Record:
         models: Sequence[Model],
         columns: Sequence[ColumnChange],
         more: Mapping[str, Any],
-    ) -> Record:
+    ) -> FileRecord:
         """The record of a release: ``more`` are further facts of its document."""
         facts = {
             "format": FORMAT,
@@ -156,7 +156,7 @@ def _numbers(array: pa.Array, kind: str) -> bytes:
     return bytes(filled.to_numpy(zero_copy_only=False).astype(kind).tobytes())
 
 
-def write_release(rows: pa.Table, path: str | PathLike[str], record: Record) -> None:
+def write_release(rows: pa.Table, path: str | PathLike[str], record: FileRecord) -> None:
     """Write released rows with what they say of themselves, in the file or beside it.
 
     Raises:
@@ -188,7 +188,7 @@ def require_free(path: str | PathLike[str]) -> None:
         )
 
 
-def unchanged(path: str | PathLike[str], facts: Mapping[str, Any]) -> bool | None:
+def matches_record(path: str | PathLike[str], facts: Mapping[str, Any]) -> bool | None:
     """Whether the rows are those that were released; None where the record holds no hash."""
     if "sha256" in facts:
         return bool(file_digest(path) == facts["sha256"])
@@ -221,7 +221,7 @@ def recorded_risk(
         return None
     if (least is not None and smallest > least) or not mean - _NEAR <= risk <= highest + _NEAR:
         return None
-    if not unchanged(facts[FILE], facts):
+    if not matches_record(facts[FILE], facts):
         return None
     return RecordedRisk(smallest, float(highest), float(risk))
 

@@ -218,7 +218,7 @@ class Release:
         if self.schema is None:
             write_table(self.to_arrow(), path)
             return
-        from halfmask.release.record import Record, write_release
+        from halfmask.release.record import FileRecord, write_release
 
         facts = {
             "made_with": f"halfmask {self.versions.get('halfmask', 'unknown')}",
@@ -228,7 +228,7 @@ class Release:
             "loss": self.loss,
             **({} if self.risk is None else risk_figures(self.risk)),
         }
-        record = Record.of(self.schema, self.models, self.columns, facts)
+        record = FileRecord.of(self.schema, self.models, self.columns, facts)
         write_release(self.to_arrow(), path, record)
 
     def to_dict(self) -> dict[str, Any]:
@@ -403,12 +403,12 @@ class Answer(Release):
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the rows; whom they cover stands in the file, or beside a text file."""
-        from halfmask.release.record import ABOUT_ANSWER, Record, write_release
+        from halfmask.release.record import ABOUT_ANSWER, FileRecord, write_release
         from halfmask.table.schema import Schema
 
         facts = {"format": "halfmask.answer/1", "sql": self.sql, "people": self.people,
                  "coverage": list(self.coverage)}  # fmt: skip
-        write_release(self.to_arrow(), path, Record(Schema(), facts, ABOUT_ANSWER))
+        write_release(self.to_arrow(), path, FileRecord(Schema(), facts, ABOUT_ANSWER))
 
     def _summary(self) -> str:
         used = ", ".join(f"level {x.level}: {x.rows}" for x in self.chain if x.rows)

@@ -35,14 +35,14 @@ from halfmask.release.partition import (
 )
 from halfmask.release.pseudonyms import person_tokens, require_tied
 from halfmask.release.recheck import (
+    cell_truth,
+    recheck_models,
     repack,
     require_cover,
     require_own_values,
     require_round_bounds,
     require_verdicts,
     secret_order,
-    truth,
-    verdicts,
 )
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
@@ -176,13 +176,13 @@ def _seal_table(candidate: Candidate) -> Release:
     require_own_values(recoding, table, quasi, kept, candidate.models)
     if isinstance(recoding, RowPartition):
         require_round_bounds(recoding, table, quasi, kept, candidate.models)
-    found, ids = verdicts(candidate.models, quasi, table, kept, recoding)
+    found, ids = recheck_models(candidate.models, quasi, table, kept, recoding)
     require_verdicts(found, expected=len(kept))
     tokens = None
     if candidate.pseudonym is not None:
         tokens = person_tokens(table, candidate.pseudonym, kept)
         whose = table.encode(str(table.schema.person)).codes[kept]
-        found, ids = verdicts(candidate.models, quasi, table, kept, recoding, tied=whose)
+        found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, tied=whose)
         require_tied(found)
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
     own = own or _left_out_statement(candidate)
@@ -401,7 +401,7 @@ def _perturbation_facts(
 ) -> _ColumnFacts:
     """What false labels do to the cells of each column, and how many cells are true."""
     table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
-    cells = {name: truth(given, table, kept, ids, name) for name in table.schema.quasi}
+    cells = {name: cell_truth(given, table, kept, ids, name) for name in table.schema.quasi}
     every = cells.values()
     true = sum(cell.true for cell in every) / sum(cell.rows for cell in every)
     whole = sum(cell.true_classes for cell in every) / sum(cell.classes for cell in every)

@@ -30,16 +30,16 @@ from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.models.verdict import Verdict
 from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
-from halfmask.release.labels import as_text
+from halfmask.release.labels import encode_labels
 from halfmask.release.partition import ClassSizes, column_loss, table_loss
 from halfmask.release.recheck import (
+    recheck_models,
     require_cover,
     require_own_values,
     require_round_bounds,
     require_shared_values,
     require_verdicts,
     secret_order,
-    verdicts,
 )
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.ledger import Change, Record
+    from halfmask.ledger import Change, LedgerRecord
     from halfmask.release.candidate import SeriesCandidate
     from halfmask.table.table import Table
 
@@ -208,7 +208,7 @@ class SeriesLedger:
         body = {name: held for name, held in record.items() if name != "terms"}
         change.append(RELEASE, body)
 
-    def _take(self, records: Sequence[Record]) -> None:
+    def _take(self, records: Sequence[LedgerRecord]) -> None:
         for record in records:
             body = record.body if record.kind in (SERIES, RELEASE) else {}
             if record.kind == SERIES:
@@ -216,8 +216,10 @@ class SeriesLedger:
             elif record.kind == RELEASE:
                 self.values += body["values"]
                 self.signatures += [tuple(one) for one in body["signatures"]]
-                people = unpack(body["people"], "<u8").astype(np.uint64)
-                signature, classes = (unpack(body[n], "<u4") for n in ("signature", "class"))
+                people = decode_numbers(body["people"], "<u8").astype(np.uint64)
+                signature, classes = (
+                    decode_numbers(body[n], "<u4") for n in ("signature", "class")
+                )
                 held = (body["rows"], body["counterfeits"], body["digest"])
                 self.releases.append(ReleasedPeople(people, signature, classes, *held))
                 self.seal = record.seal
@@ -248,12 +250,12 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def pack(numbers: NDArray[Any], kind: str) -> str:
+def encode_numbers(numbers: NDArray[Any], kind: str) -> str:
     """Numbers as text."""
     return base64.b64encode(zlib.compress(numbers.astype(kind).tobytes(), 6)).decode()
 
 
-def unpack(text: str, kind: str) -> NDArray[Any]:
+def decode_numbers(text: str, kind: str) -> NDArray[Any]:
     """What ``pack`` gave."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
 
@@ -317,7 +319,7 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     require_shared_values(table, quasi, kept, candidate.models, floor)
     ids, values = _members(candidate, kept)
     signatures = _signatures(ids, values, candidate.invariance.m)
-    found, groups = verdicts(candidate.models, quasi, table, kept, candidate.partition)
+    found, groups = recheck_models(candidate.models, quasi, table, kept, candidate.partition)
     require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, groups, candidate.models, candidate.demands)
     rows = _rows(candidate, names, quasi, kept)
@@ -383,7 +385,7 @@ def _members(
     table, (fake, texts) = candidate.table, candidate.counterfeits
     if len(fake) != len(texts) or (len(fake) and fake.max() >= len(candidate.partition)):
         raise InternalError("The counterfeits do not match the classes.")
-    own = as_text(table.arrow[candidate.invariance.column]).cast(pa.string())
+    own = encode_labels(table.arrow[candidate.invariance.column]).cast(pa.string())
     values = pa.concat_arrays([own.take(pa.array(kept)), pa.array(list(texts), pa.string())])
     return np.concatenate([candidate.step[kept], fake]).astype(np.int64), values
 
@@ -448,9 +450,9 @@ def _note(
                 "terms": terms_of(table, candidate.invariance.column),
                 "values": list(dict.fromkeys(fresh)),
                 "signatures": [sorted(place[value] for value in one) for one in more],
-                "people": pack(hashes[order], "<u8"),
-                "signature": pack(of_class[classes[order]], "<u4"),
-                "class": pack(classes[order], "<u4"),
+                "people": encode_numbers(hashes[order], "<u8"),
+                "signature": encode_numbers(of_class[classes[order]], "<u4"),
+                "class": encode_numbers(classes[order], "<u4"),
                 "rows": len(kept) + len(candidate.counterfeits[0]),
                 "counterfeits": len(candidate.counterfeits[0]),
                 "digest": digest,
@@ -459,7 +461,7 @@ def _note(
         return len(records) + 1
 
 
-def _read(records: Sequence[Record]) -> tuple[list[Label], list[Signature]]:
+def _read(records: Sequence[LedgerRecord]) -> tuple[list[Label], list[Signature]]:
     """The values and the signatures of all releases before."""
     values: list[Label] = []
     known: list[Signature] = []
@@ -471,7 +473,7 @@ def _read(records: Sequence[Record]) -> tuple[list[Label], list[Signature]]:
 
 
 def _require_invariant(
-    records: Sequence[Record],
+    records: Sequence[LedgerRecord],
     known: list[Signature],
     hashes: NDArray[np.uint64],
     signatures: list[Signature],
@@ -485,8 +487,8 @@ def _require_invariant(
         body = record.body
         before = pa.table(
             {
-                "person": unpack(body["people"], "<u8").astype(np.uint64),
-                "before": unpack(body["signature"], "<u4").astype(np.int64),
+                "person": decode_numbers(body["people"], "<u8").astype(np.uint64),
+                "before": decode_numbers(body["signature"], "<u4").astype(np.int64),
             }
         )
         both = now.join(before, "person", join_type="inner")

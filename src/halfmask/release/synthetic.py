@@ -116,7 +116,7 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     if len(groups) != len(table):
         raise InternalError("The groups are not those of the original rows.")
     own = enforce_group_demands(table, groups, candidate.demands)
-    found = measure(*_sides(candidate), seed=candidate.seed)
+    found = measure_synthetic(*_sides(candidate), seed=candidate.seed)
     notes = list(candidate.notes)
     if candidate.control is None:
         notes.append(
@@ -296,7 +296,7 @@ def _into_intervals(values: pa.ChunkedArray, labels: Sequence[str]) -> pa.Array:
     return pa.array(out, pa.string(), mask=np.asarray(values.is_null()))
 
 
-def measure(
+def measure_synthetic(
     original: Table, released: Table, control: Table | None = None, *, seed: int = 0
 ) -> dict[str, Any]:
     """Measure what synthetic rows still tell about people, on the rows that leave, as plain values.

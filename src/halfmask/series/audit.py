@@ -33,7 +33,7 @@ from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
 from halfmask.metrics.weighted import joint, tally
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.series import SeriesLedger
-from halfmask.series.cuts import CutsFound, find_cuts
+from halfmask.series.cuts import CutFindings, find_cuts
 from halfmask.series.regions import Regions, hold_same_rows, regions_of
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import canonical
@@ -311,7 +311,7 @@ def _same(found: Regions, told: int | None) -> SeriesAudit:
 def _audit(
     found: Regions,
     witnesses: Sequence[Witness],
-    cuts: CutsFound | None,
+    cuts: CutFindings | None,
     reasons: list[str],
     told: tuple[Mapping[str, int | None], Mapping[str, int | None]],
 ) -> SeriesAudit:
@@ -364,7 +364,7 @@ def _doubts(found: Regions) -> list[str]:
     return reasons
 
 
-def _differences(column: str, cuts: CutsFound) -> list[Witness]:
+def _differences(column: str, cuts: CutFindings) -> list[Witness]:
     one = next(found for found in cuts.columns if found.name == column)
     kinds: tuple[Literal["arrival", "departure"], ...] = ("arrival", "departure")
     return [

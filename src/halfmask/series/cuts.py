@@ -34,7 +34,7 @@ class ColumnDifferences:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CutsFound:
+class CutFindings:
     """The cuts of all releases together.
 
     Attributes:
@@ -72,7 +72,7 @@ def components(count: int, pairs: NDArray[np.int32]) -> tuple[NDArray[np.int64],
     return of.astype(np.int64), int(number)
 
 
-def find_cuts(found: Regions, pairs: NDArray[np.int32], classes: Regions) -> CutsFound:
+def find_cuts(found: Regions, pairs: NDArray[np.int32], classes: Regions) -> CutFindings:
     """The cuts of all releases, what changes between each two of them, and what is proven.
 
     ``classes`` are those that the releases publish, where ``found`` does not look at some columns.
@@ -91,7 +91,7 @@ def find_cuts(found: Regions, pairs: NDArray[np.int32], classes: Regions) -> Cut
                           alone=False)  # fmt: skip
     if not found.values:
         proven[:] = False
-    return CutsFound(of_box, count, proven, revealed, tuple(columns))
+    return CutFindings(of_box, count, proven, revealed, tuple(columns))
 
 
 def _least(values: ValueRows, releases: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

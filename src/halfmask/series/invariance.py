@@ -28,7 +28,7 @@ from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import SeriesCandidate
-from halfmask.release.labels import Holders, Nodes, Ranges, as_text, needs_of
+from halfmask.release.labels import Holders, Nodes, Ranges, encode_labels, required_sharing
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.series import SeriesLedger
@@ -49,7 +49,7 @@ OPTIONS = ("counterfeits", "on_infeasible", "key")
 MOST = 0.1  # counterfeits per row, unless more are allowed
 
 
-def publish(
+def publish_series(
     table: Table,
     models: Sequence[Model],
     previous: str | PathLike[str] | SeriesLedger,
@@ -143,7 +143,7 @@ def _shared_levels(labels: Nodes, table: Table, name: str, held: Holders) -> NDA
     """The levels of classes, higher where they publish a value that too few people hold."""
     hierarchy, level = table.hierarchy(name), labels.level.copy()
     open_ = (level == 0) & held.rare[labels.value]
-    texts = as_text(table.encode(name).values).to_pylist()
+    texts = encode_labels(table.encode(name).values).to_pylist()
     rare = {text for text, few in zip(texts, held.rare.tolist(), strict=True) if few}
     for one in range(1, hierarchy.height + 1):
         level[open_] = one
@@ -261,7 +261,7 @@ class _Work:
                 "people, or the person column is written otherwise."
             )
         encoded = table.encode(invariance.column)
-        texts: list[str | None] = as_text(encoded.values).cast("string").to_pylist()
+        texts: list[str | None] = encode_labels(encoded.values).cast("string").to_pylist()
         place = {text: number for number, text in enumerate(texts)}
         for text in ledger.values:
             if text not in place:
@@ -322,7 +322,7 @@ class _Work:
     @property
     def shown(self) -> NDArray[np.int64]:
         """Per row, how many people must hold its values for a label to show them; m or more."""
-        return np.maximum(needs_of(self.table, self.models[1]), self.m)
+        return np.maximum(required_sharing(self.table, self.models[1]), self.m)
 
     def too_few_values(self, values: int, size: int) -> str:
         """Why no class of ``size`` values can be made, and whose wish it was."""

@@ -23,7 +23,7 @@ from halfmask.coclustering.prepare import cocluster_melted, is_number, melt_colu
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import SyntheticCandidate
-from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, statement
+from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, state_demands
 from halfmask.release.seal import published_columns, seal
 from halfmask.synthesize.columns import RARE, shared_parts, support
 from halfmask.table.demands import people_who, resolve, shown, with_policies
@@ -220,7 +220,7 @@ def _least_people(table: Table, k: object, demands: DemandsChoice) -> tuple[int,
     owner = _owners(table)
     people = len(table) if owner is None else int(owner.max(initial=-1)) + 1
     own = np.array([np.nan])
-    if statement(table, demands) is not None and demands == "keep":
+    if state_demands(table, demands) is not None and demands == "keep":
         refuse_diversity(table, DRAWN, INSTEAD)
         own = resolve(table, "k", shown(table.schema, "k"))
     if k is None and not np.isnan(own).all():

@@ -32,7 +32,7 @@ from halfmask.dp.budget import (
     require_modest,
 )
 from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
-from halfmask.dp.ledger import identity
+from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
     IGNORED,
     NOBODY,
@@ -195,7 +195,7 @@ class _PersonalCosts:
     def scope(self, table: Table) -> SpendingScope:
         """What the accountant must know."""
         own = table.schema.person is not None
-        name = identity(table.arrow.column_names, table.schema.person)
+        name = table_identity(table.arrow.column_names, table.schema.person)
         if self.levels is None:
             return SpendingScope(table=name, by_person=own)
         levels = self.levels.epsilons

@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.release.tabulation.cells import Axis, Grid
+    from halfmask.release.tabulation.cells import Axis, CellGrid
 
     Numbers = NDArray[np.float64]
     Flags = NDArray[np.bool_]
@@ -71,11 +71,13 @@ class Problem:
         """How many cells there are."""
         return len(self.weight)
 
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[ProtectionTarget]:
         """All that must be protected."""
-        found = [Target(int(p), 1, float(self.rise[p])) for p in np.flatnonzero(self.rise > 0)]
+        found = [
+            ProtectionTarget(int(p), 1, float(self.rise[p])) for p in np.flatnonzero(self.rise > 0)
+        ]
         return found + [
-            Target(int(p), -1, float(self.fall[p])) for p in np.flatnonzero(self.fall > 0)
+            ProtectionTarget(int(p), -1, float(self.fall[p])) for p in np.flatnonzero(self.fall > 0)
         ]
 
     def movable(self, cell: int) -> Flags:
@@ -89,7 +91,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProtectionTarget:
     """One cell, a direction, and how far it must be able to move."""
 
     cell: int
@@ -108,7 +110,7 @@ class Hole:
         proven: whether it is a hole for sure; else the program took too long to tell.
     """
 
-    target: Target
+    target: ProtectionTarget
     reached: float
     prices: Numbers | None
     proven: bool = True
@@ -123,7 +125,11 @@ class Attack:
     _views: dict[int, _View] = field(default_factory=dict)
 
     def holes(
-        self, targets: list[Target], moves: dict[Target, Move], *, every: bool = True
+        self,
+        targets: list[ProtectionTarget],
+        moves: dict[ProtectionTarget, Move],
+        *,
+        every: bool = True,
     ) -> list[Hole]:
         """Everything (or the first) that is not protected; ``moves`` gets proofs of what is."""
         found: list[Hole] = []
@@ -163,7 +169,7 @@ class _View:
             problem, cells, lines, part[lines], {int(c): i for i, c in enumerate(cells.tolist())}
         )
 
-    def reach(self, target: Target) -> tuple[Move | None, Hole | None]:
+    def reach(self, target: ProtectionTarget) -> tuple[Move | None, Hole | None]:
         """A move that reaches the target, or how far the cell can move instead."""
         cost, low, high = self._bounds()
         at = self.place[target.cell]
@@ -185,7 +191,7 @@ class _View:
         return Move(self.cells[changed], move[changed]), None
 
     @staticmethod
-    def _reaches(reached: float, target: Target) -> bool:
+    def _reaches(reached: float, target: ProtectionTarget) -> bool:
         return reached >= target.amount - _NEAR * max(1.0, target.amount)
 
     def _bounds(self) -> tuple[Numbers, Numbers, Numbers]:
@@ -297,7 +303,7 @@ def _padded(moves: list[dict[int, int]]) -> tuple[Cells, Cells]:
 class ProductMoves:
     """For every cell, the cheapest product of one move per column."""
 
-    grid: Grid
+    grid: CellGrid
     problem: Problem
     random: np.random.Generator
     _axes: list[AxisMoves] = field(init=False)
@@ -305,7 +311,7 @@ class ProductMoves:
     def __post_init__(self) -> None:
         self._axes = [AxisMoves(axis) for axis in self.grid.axes]
 
-    def cheapest(self, target: Target, price: Numbers) -> Move | None:
+    def cheapest(self, target: ProtectionTarget, price: Numbers) -> Move | None:
         """The move that reaches the target at the least price of its cells; None: there is none.
 
         Args:

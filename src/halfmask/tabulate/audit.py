@@ -20,7 +20,14 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.release.files import report_kind, whole_file, write_table
-from halfmask.release.tabulation.cells import MISSING, TOTAL, Grid, View, find_intervals, tree_axis
+from halfmask.release.tabulation.cells import (
+    MISSING,
+    TOTAL,
+    CellGrid,
+    ReaderView,
+    find_intervals,
+    tree_axis,
+)
 from halfmask.release.tabulation.door import MARK, TableRelease
 from halfmask.table.document import Result
 from halfmask.table.names import told
@@ -189,7 +196,7 @@ def audit_table(
     if threshold is not None and threshold < 1:
         raise ParameterError("threshold", threshold, "at least 1")
     read = [_read(one, by, value, total) for one in published]
-    grid = Grid(_axes(read, _parts(parts, published), total))
+    grid = CellGrid(_axes(read, _parts(parts, published), total))
     values, shown = _merged(read, grid, total)
     if least is None:
         ours = [one for one in published if isinstance(one, TableRelease)]
@@ -201,9 +208,9 @@ def audit_table(
         raise ParameterError(
             "cells", unknown, f"at most {MOST:,} without a figure: audit fewer columns at a time"
         )
-    view = View.of(grid, values, least=0.0, whole=counts)
+    view = ReaderView.of(grid, values, least=0.0, whole=counts)
     low = np.where(shown & np.isnan(values), max(least, 0.0), view.low)
-    view = View(grid, low, view.high, counts)
+    view = ReaderView(grid, low, view.high, counts)
     found = find_intervals(view, seconds=seconds)
     named = _named(grid, found.cells)
     intervals = tuple(
@@ -255,7 +262,7 @@ def _all_shown(release: TableRelease) -> bool:
     return counts and release.statement["empty_cells"] == "published"
 
 
-def _named(grid: Grid, cells: NDArray[np.int64]) -> list[dict[str, str]]:
+def _named(grid: CellGrid, cells: NDArray[np.int64]) -> list[dict[str, str]]:
     columns = {name: labels.to_pylist() for name, labels in grid.named(cells).items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -419,7 +426,7 @@ def _axes(read: list[_Read], parts: dict[str, dict[str, Any]], total: str) -> tu
     return tuple(found)
 
 
-def _merged(read: list[_Read], grid: Grid, total: str) -> tuple[Numbers, NDArray[np.bool_]]:
+def _merged(read: list[_Read], grid: CellGrid, total: str) -> tuple[Numbers, NDArray[np.bool_]]:
     """The figures of all tables as one, and which cells any of them has a line for."""
     values = np.full(grid.size, np.nan)
     shown = np.zeros(grid.size, dtype=bool)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, Grid
+from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, CellGrid
 from halfmask.table.hierarchy import canonical
 from halfmask.table.names import told
 
@@ -60,7 +60,7 @@ class Cube:
         negative: whether any contribution is below 0.
     """
 
-    grid: Grid
+    grid: CellGrid
     values: Numbers
     people: Counts
     rows: Counts
@@ -196,7 +196,7 @@ def count(
     """
     if of not in ("people", "rows"):
         raise ParameterError("count", of, "'people' or 'rows'")
-    grid = Grid(tuple(step.axis for step in steps))
+    grid = CellGrid(tuple(step.axis for step in steps))
     given = np.ones(len(table)) if amount is None else numbers(table, amount)
     kept = np.flatnonzero(~np.isnan(given))
     person = _persons(table)[kept]
@@ -273,7 +273,7 @@ class _Totals:
             self.largest[place, where[at]] = own[at]
 
 
-def _require_one_cell(grid: Grid, out: _Totals, person: Counts) -> None:
+def _require_one_cell(grid: CellGrid, out: _Totals, person: Counts) -> None:
     if not len(grid.relations.indptr) - 1:
         return
     if np.abs(grid.relations @ out.people.astype(np.float64)).any():

@@ -19,13 +19,13 @@ import pyarrow as pa
 from halfmask.dp.accountant import Accountant, SpendingScope, whose_rows
 from halfmask.dp.budget import budget, declared_domains, given_domains, require_modest
 from halfmask.dp.domain import Bins, public_domains, require_fitting
-from halfmask.dp.ledger import identity
+from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import IGNORED, levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows
 from halfmask.errors import InputError, ParameterError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
-from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, Grid
+from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, CellGrid
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def tabulate_privately(
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in by}
     known = public_domains(list(by), {**stated, **given_domains(options.domains, list(by))})
     require_fitting(known)
-    grid = Grid(tuple(_axis(name, known[name], margins=margins) for name in by))
+    grid = CellGrid(tuple(_axis(name, known[name], margins=margins) for name in by))
     read, allowance, notes = _paid_rows(table, options, demands)
     leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))
     values = _with_margins(leaves, grid) if margins else leaves.ravel()
@@ -106,7 +106,7 @@ def _paid_rows(
         costs = levels.costs(promise.epsilon, options.accountant)
         levels.require_somebody(costs)
     paid = None if levels is None else dict(zip(levels.epsilons, costs, strict=True))
-    name = identity(table.arrow.column_names, table.schema.person)
+    name = table_identity(table.arrow.column_names, table.schema.person)
     allowance = (options.accountant or Accountant(promise)).allow(
         promise,
         "tabulate",
@@ -217,7 +217,7 @@ def _nearest(
     return found.reshape(shape)
 
 
-def _with_margins(leaves: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+def _with_margins(leaves: NDArray[np.int64], grid: CellGrid) -> NDArray[np.int64]:
     """The finest cells with their sums behind them, as the grid numbers them."""
     full = leaves
     for side in range(len(grid.axes)):

@@ -20,7 +20,7 @@ from halfmask.errors import ParameterError, PrivacyError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.release.tabulation.cells import Grid
+    from halfmask.release.tabulation.cells import CellGrid
 
     Numbers = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def require_base(base: object) -> int:
 
 
 def round_controlled(
-    grid: Grid, values: Numbers, base: int, *, time_limit: float = 60.0
+    grid: CellGrid, values: Numbers, base: int, *, time_limit: float = 60.0
 ) -> tuple[Numbers, bool]:
     """Figures rounded so that all sums hold, and whether multiples of the base stayed.
 
@@ -55,7 +55,7 @@ def round_controlled(
 
 
 def _solve(
-    grid: Grid,
+    grid: CellGrid,
     values: Numbers,
     base: int,
     coins: NDArray[np.bool_],

@@ -30,7 +30,7 @@ _CLOSE = 1e-9  # sums of fractions differ in the last digit: what is close count
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SensitivityRules:
     """What the controller asks of every cell that is shown.
 
     Attributes:
@@ -42,7 +42,7 @@ class Rules:
         diversity: sensitive column to the least number of its values; people's own l add to it.
 
     Example:
-        >>> Rules(threshold=3, p=10).asked
+        >>> SensitivityRules(threshold=3, p=10).asked
         True
     """
 
@@ -123,7 +123,9 @@ class Sensitive:
         return found
 
 
-def find_sensitive(cube: Cube, rules: Rules, diversity: Sequence[Flags] = ()) -> Sensitive:
+def find_sensitive(
+    cube: Cube, rules: SensitivityRules, diversity: Sequence[Flags] = ()
+) -> Sensitive:
     """The cells of ``cube`` that break ``rules``; ``diversity`` are those that break an l.
 
     Raises:

@@ -14,10 +14,10 @@ import numpy as np
 
 from halfmask.errors import ParameterError, PrivacyError
 from halfmask.release.candidate import Proof, TabulationCandidate
-from halfmask.release.demands import SET_ASIDE, require_choice, statement
+from halfmask.release.demands import SET_ASIDE, require_choice, state_demands
 from halfmask.release.seal import seal
 from halfmask.release.tabulation.door import refuse_distances
-from halfmask.release.tabulation.recount import Design
+from halfmask.release.tabulation.recount import TableDesign
 from halfmask.table.demands import people_who, resolve, with_policies
 from halfmask.table.table import require_table
 from halfmask.tabulate.attack import Problem
@@ -25,7 +25,7 @@ from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
 from halfmask.tabulate.cube import Cube, Ladder, count, ladders
 from halfmask.tabulate.noise import NoiseOptions, tabulate_privately
 from halfmask.tabulate.rounding import require_base, round_controlled, round_randomly
-from halfmask.tabulate.rules import Rules, Sensitive, dominance_pairs, find_sensitive
+from halfmask.tabulate.rules import Sensitive, SensitivityRules, dominance_pairs, find_sensitive
 from halfmask.tabulate.suppression import suppress
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def tabulate(
     require_choice(demands)
     columns = (by,) if isinstance(by, str) else tuple(by)
     table = with_policies(table, policies)
-    rules = Rules(threshold, dominance_pairs(dominance), p, protection, dict(l or {}))
+    rules = SensitivityRules(threshold, dominance_pairs(dominance), p, protection, dict(l or {}))
     if method not in METHODS and method != "dp":
         raise ParameterError("method", method, f"{', '.join(METHODS)} or dp")
     steps = ladders(table, columns, levels or {}, margins=margins)
@@ -116,7 +116,7 @@ def tabulate(
         )
     make = METHODS[method]
     _require_options(list(inspect.signature(make).parameters)[1:], options)
-    design = Design(columns, _levels(table, columns, levels or {}), margins, sum, count)
+    design = TableDesign(columns, _levels(table, columns, levels or {}), margins, sum, count)
     task = _task(table, steps, design, rules, demands)
     if method != "suppress":
         _require_counts(task)
@@ -145,14 +145,14 @@ def _require_options(taken: Iterable[str], options: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class TabulationTask:
     """What a method gets: the rows counted, and what must hold of the result."""
 
     table: Table
     steps: tuple[Ladder, ...]
-    design: Design
+    design: TableDesign
     cube: Cube
-    rules: Rules
+    rules: SensitivityRules
     sensitive: Sensitive
     demands: str
     stated: bool
@@ -189,13 +189,17 @@ class Task:
 
 
 def _task(
-    table: Table, steps: tuple[Ladder, ...], design: Design, rules: Rules, demands: str
-) -> Task:
+    table: Table,
+    steps: tuple[Ladder, ...],
+    design: TableDesign,
+    rules: SensitivityRules,
+    demands: str,
+) -> TabulationTask:
     """Count, and find what must not be shown by the rules and by people's own demands."""
     for name in rules.diversity:
         if name not in design.touched or name not in table.schema.sensitive:
             raise ParameterError("l", name, "a sensitive column that is shown or summed")
-    own = statement(table, demands)  # type: ignore[arg-type]
+    own = state_demands(table, demands)  # type: ignore[arg-type]
     stated = own is not None and demands == "keep"
     if stated:
         refuse_distances(table, design)
@@ -208,7 +212,7 @@ def _task(
     if k is not None:
         _refuse_too_many(table, cube, k)
     broken = _narrow(table, steps, design, rules, cube, stated=stated)
-    return Task(
+    return TabulationTask(
         table, steps, design, cube, rules, find_sensitive(cube, rules, broken), demands, stated
     )
 
@@ -227,8 +231,8 @@ def _refuse_too_many(table: Table, cube: Cube, k: Numbers) -> None:
 def _narrow(
     table: Table,
     steps: tuple[Ladder, ...],
-    design: Design,
-    rules: Rules,
+    design: TableDesign,
+    rules: SensitivityRules,
     cube: Cube,
     *,
     stated: bool,
@@ -304,8 +308,12 @@ def _few_values(
     return flat
 
 
-def suppress_cells(
-    task: Task, *, time_limit: float = 60.0, cost: str = "values", sole: bool | None = None
+def withhold_cells(
+    task: TabulationTask,
+    *,
+    time_limit: float = 60.0,
+    cost: str = "values",
+    sole: bool | None = None,
 ) -> TabulationCandidate:
     """Withhold what a rule forbids, and what would give that away.
 
@@ -366,7 +374,7 @@ def _in_narrow(sensitive: Sensitive) -> Flags:
     return sensitive.reasons.get("diversity", none)
 
 
-def _findings(task: Task, primary: Flags, withheld: Flags, gap: float) -> dict[str, Any]:
+def _findings(task: TabulationTask, primary: Flags, withheld: Flags, gap: float) -> dict[str, Any]:
     """What the controller alone may see."""
     cube = task.cube
     leaves = np.ones(cube.grid.size, dtype=bool)
@@ -387,14 +395,16 @@ def _findings(task: Task, primary: Flags, withheld: Flags, gap: float) -> dict[s
     }
 
 
-def _require_counts(task: Task) -> None:
+def _require_counts(task: TabulationTask) -> None:
     if task.design.amount is not None:
         raise ParameterError("sum", task.design.amount, "no sum: this method is for counts")
     if task.rules.shares:
         raise ParameterError("dominance", "(given)", "method='suppress' with dominance or p")
 
 
-def round_cells(task: Task, *, base: int = 5, time_limit: float = 60.0) -> TabulationCandidate:
+def round_cells(
+    task: TabulationTask, *, base: int = 5, time_limit: float = 60.0
+) -> TabulationCandidate:
     """Round all figures to multiples of ``base`` so that they still add up."""
     values, restricted = round_controlled(
         task.cube.grid, task.cube.values, require_base(base), time_limit=time_limit
@@ -412,7 +422,7 @@ def round_cells(task: Task, *, base: int = 5, time_limit: float = 60.0) -> Tabul
     )
 
 
-def round_cells_randomly(task: Task, *, base: int = 5) -> TabulationCandidate:
+def round_cells_randomly(task: TabulationTask, *, base: int = 5) -> TabulationCandidate:
     """Round every figure by itself; totals do not add up."""
     values = round_randomly(task.cube.values, require_base(base))
     return task.candidate(
@@ -428,7 +438,7 @@ def round_cells_randomly(task: Task, *, base: int = 5) -> TabulationCandidate:
 
 
 def perturb_cells(
-    task: Task,
+    task: TabulationTask,
     *,
     variance: float = 2.0,
     maximum: int = 5,
@@ -464,7 +474,7 @@ def _keys(table: Table, column: str | None, secret: object) -> tuple[Any, bool]:
     return record_keys(table, column=column, secret=secret)
 
 
-def _cell_key_sums(task: Task, keys: Any) -> Any:
+def _cell_key_sums(task: TabulationTask, keys: Any) -> Any:
     """The key of every cell; of somebody with several rows in it the key counts once."""
     table, size = task.table, task.cube.grid.size
     out = np.zeros(size, np.uint64)
@@ -482,7 +492,7 @@ def _cell_key_sums(task: Task, keys: Any) -> Any:
 
 
 METHODS: dict[str, Callable[..., TabulationCandidate]] = {
-    "suppress": suppress_cells,
+    "suppress": withhold_cells,
     "round": round_cells,
     "random-round": round_cells_randomly,
     "cell-key": perturb_cells,

@@ -26,8 +26,8 @@ from halfmask.tabulate.attack import Attack, Move, ProductMoves
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.release.tabulation.cells import Grid
-    from halfmask.tabulate.attack import Flags, Hole, Numbers, Problem, Target
+    from halfmask.release.tabulation.cells import CellGrid
+    from halfmask.tabulate.attack import Flags, Hole, Numbers, Problem, ProtectionTarget
 
 _NONE = 1e-9
 _CLOSE = 1e-6
@@ -48,7 +48,7 @@ class Pattern:
     withheld: Flags
     cost: float
     bound: float
-    moves: dict[Target, Move]
+    moves: dict[ProtectionTarget, Move]
 
     def with_bound(self, bound: float) -> Pattern:
         """The same pattern where more is known of all others."""
@@ -61,14 +61,14 @@ class Pattern:
         return 0.0 if apart <= _CLOSE * max(1.0, self.cost) else apart / self.cost
 
 
-def suppress(grid: Grid, problem: Problem, *, time_limit: float = 60.0) -> Pattern:
+def suppress(grid: CellGrid, problem: Problem, *, time_limit: float = 60.0) -> Pattern:
     """The cheapest safe pattern that is found within ``time_limit`` seconds, with its bound.
 
     Raises:
         PrivacyError: even a table without any figure would not protect everybody.
     """
     clock = Clock(time.monotonic(), time_limit)
-    cuts = Cuts(problem)
+    cuts = PatternCuts(problem)
     targets = problem.targets()
     for target in targets:
         cuts.add_sums(target)
@@ -94,7 +94,7 @@ def _publish_needless(problem: Problem, best: Pattern, clock: Clock, *, until: f
         withheld[cell] = False
         again = [target for target, move in moves.items() if cell in move.cells]
         again += [target for target in problem.targets() if target not in moves]
-        found: dict[Target, Move] = {}
+        found: dict[ProtectionTarget, Move] = {}
         if Attack(problem, withheld).holes(again, found, every=False):
             withheld[cell] = True
             continue
@@ -105,7 +105,7 @@ def _publish_needless(problem: Problem, best: Pattern, clock: Clock, *, until: f
     return best
 
 
-def _to_the_optimum(problem: Problem, cuts: Cuts, best: Pattern, clock: Clock) -> Pattern:
+def _to_the_optimum(problem: Problem, cuts: PatternCuts, best: Pattern, clock: Clock) -> Pattern:
     """Solve, look for holes, add what they prove, until the cheapest of all is safe."""
     targets, bound = problem.targets(), best.bound
     while best.gap > 0 and clock.left > 0:
@@ -114,7 +114,7 @@ def _to_the_optimum(problem: Problem, cuts: Cuts, best: Pattern, clock: Clock) -
         best = best.with_bound(bound)
         if cuts.add_bridges(wanted.astype(np.float64)):
             continue
-        moves: dict[Target, Move] = {}
+        moves: dict[ProtectionTarget, Move] = {}
         holes = Attack(problem, wanted).holes(targets, moves)
         cost = float(problem.weight[wanted].sum())
         if not holes:
@@ -144,11 +144,11 @@ class Clock:
 class _Search:
     """Patterns in which each target has a product of moves; what several use is withheld once."""
 
-    grid: Grid
+    grid: CellGrid
     problem: Problem
-    targets: list[Target]
+    targets: list[ProtectionTarget]
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    _moves: dict[Target, Move] = field(default_factory=dict)
+    _moves: dict[ProtectionTarget, Move] = field(default_factory=dict)
     _used: NDArray[np.int64] = field(init=False)
     _products: ProductMoves = field(init=False)
 
@@ -188,7 +188,7 @@ class _Search:
             return best
         return Pattern(self._withheld(), cost, best.bound, dict(self._moves))
 
-    def _neighbors(self, listed: list[Target]) -> list[Target]:
+    def _neighbors(self, listed: list[ProtectionTarget]) -> list[ProtectionTarget]:
         """A target and others that share most with it, in a random order."""
         size = int(self._random.integers(2, 12))
         start = listed[int(self._random.integers(len(listed)))]
@@ -199,7 +199,9 @@ class _Search:
         found = list(dict.fromkeys([start, *(shared[i] for i in picked)]))
         return [found[i] for i in self._random.permutation(len(found)).tolist()]
 
-    def _insert(self, targets: list[Target], discount: Numbers | None = None) -> list[Target]:
+    def _insert(
+        self, targets: list[ProtectionTarget], discount: Numbers | None = None
+    ) -> list[ProtectionTarget]:
         """Give each target the cheapest move there is now; those that have none."""
         alone = []
         for target in targets:
@@ -227,7 +229,10 @@ def _price(problem: Problem, used: NDArray[np.int64]) -> Numbers:
 
 
 def _by_programs(
-    problem: Problem, withheld: Flags, alone: list[Target], moves: dict[Target, Move]
+    problem: Problem,
+    withheld: Flags,
+    alone: list[ProtectionTarget],
+    moves: dict[ProtectionTarget, Move],
 ) -> Flags:
     """Protect what no product of moves protects by the cheapest move of all, one by one."""
     from scipy.optimize import linprog
@@ -265,7 +270,7 @@ def _by_programs(
 
 
 @dataclass(eq=False)
-class Cuts:
+class PatternCuts:
     """Inequalities that every safe pattern satisfies: of each, enough must be withheld."""
 
     problem: Problem
@@ -275,7 +280,7 @@ class Cuts:
     _bridges: set[tuple[int, int]] = field(default_factory=set)
     _lines: Any = None
 
-    def add_sums(self, target: Target) -> None:
+    def add_sums(self, target: ProtectionTarget) -> None:
         """What moves inside one sum must be made up by other cells of it."""
         relations, problem = self.problem.relations, self.problem
         if self._lines is None:

@@ -24,7 +24,7 @@ from halfmask.anonymize.partition.widths import kinds_of
 from halfmask.errors import ParameterError
 from halfmask.metrics.partition import diameter_loss
 from halfmask.release.candidate import Candidate
-from halfmask.release.labels import needs_of
+from halfmask.release.labels import required_sharing
 from halfmask.release.partition import RowPartition, column_loss, table_loss
 from halfmask.table.tuples import ones
 
@@ -137,7 +137,7 @@ def _label(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[RowPartition, N
         task.table,
         step,
         {name: kind == "range" for name, kind in kinds.items()},
-        needs_of(task.table, task.models),
+        required_sharing(task.table, task.models),
         sets="set" in kinds.values(),
     )
     if all(model.monotone for model in task.models):

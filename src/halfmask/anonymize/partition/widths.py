@@ -16,7 +16,7 @@ from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
 from halfmask.metrics.space import depth_first
 from halfmask.models.needs import statistics
-from halfmask.release.labels import Holders, atoms_of, bounds_of, needs_of
+from halfmask.release.labels import Holders, label_atoms, range_bounds, required_sharing
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def widths_of(task: PartitionTask) -> Widths:
     from halfmask.kernels.labels import Widths
 
     table, rows = task.table, task.rows
-    need = needs_of(table, task.models)
+    need = required_sharing(table, task.models)
     every = np.arange(len(table))
     total = float(task.space.weights.sum()) or 1.0
     build = _Columns(len(rows))
@@ -60,7 +60,7 @@ def widths_of(task: PartitionTask) -> Widths:
         codes = table.encode(name).codes[rows]
         held = Holders.of(table, name, every, need)
         if kind == "range":
-            bounds = bounds_of(table, name, held)
+            bounds = range_bounds(table, name, held)
             lacks = [
                 low is None or high is None
                 for low, high in zip(bounds.low, bounds.high, strict=True)
@@ -72,7 +72,7 @@ def widths_of(task: PartitionTask) -> Widths:
             build.line(codes, begins, ends, weight)
             continue
         hierarchy = table.hierarchy(name)
-        atoms = atoms_of(table, name, held) if kind == "set" else None
+        atoms = label_atoms(table, name, held) if kind == "set" else None
         words = -(-hierarchy.maps.shape[1] // 64)
         if atoms is not None and words <= _WORDS:
             build.sets(codes, (hierarchy, atoms), weight)

@@ -20,14 +20,14 @@ import numpy as np
 
 from halfmask.errors import LedgerError, ParameterError
 from halfmask.ledger import ANSWER, SALT, LedgerFile
-from halfmask.query.history.differences import AnswerProfiles, atoms_of, isolates
+from halfmask.query.history.differences import AnswerProfiles, answer_atoms, isolates
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
 
-    from halfmask.ledger import Record
+    from halfmask.ledger import LedgerRecord
     from halfmask.query.history.support import Kind, Numbering, Profile, Support, Trace
     from halfmask.query.planning.elements import Plan
     from halfmask.query.run import PreparedQuery, Session
@@ -423,7 +423,7 @@ class _Comparison:
         k = max(e.k for e in (*involved, self.new))
         if len(sides) == 1 and _tells_same(self.mine, sides[0]):
             return
-        atoms = atoms_of([*sides, self.mine], self.numbers.who, demand)
+        atoms = answer_atoms([*sides, self.mine], self.numbers.who, demand)
         found = None if atoms is None else isolates(atoms, demand, len(sides))
         if found or (found is None and give_up):
             # How far a demand is above the guarantees is nobody's to know.
@@ -527,7 +527,7 @@ def _extended(who: NDArray[np.int32], size: int) -> NDArray[np.int32]:
     return np.concatenate([who, np.arange(len(who), size, dtype=np.int32)])
 
 
-def _ends(answers: list[Record]) -> tuple[int, str]:
+def _ends(answers: list[LedgerRecord]) -> tuple[int, str]:
     """How many answers there are, and the seal of the last."""
     return len(answers), answers[-1].seal if answers else ""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from halfmask.dp.accountant import SpendingScope as Spender
 from halfmask.dp.accountant import unit
 from halfmask.dp.budget import Approximate, Pure, budget
-from halfmask.dp.ledger import identity
+from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
     IGNORED,
     NOBODY,
@@ -99,7 +99,7 @@ class Audience:
     def spender(self, source: AskedTable, part: tuple[str, ...] | None) -> Spender:
         """What the accountant must know."""
         own = source.person is not None
-        name = identity(source.columns, source.person)
+        name = table_identity(source.columns, source.person)
         if self.levels is None:
             return Spender(part=part, table=name, by_person=own)
         paid = dict(zip(self.levels.epsilons, self.costs, strict=True))

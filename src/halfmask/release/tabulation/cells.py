@@ -67,12 +67,12 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """All cells of a table of figures, numbered with the last column fastest.
 
     Example:
         >>> sex = Axis("sex", ("f", "m", "Total"), ((2, (0, 1)),))
-        >>> Grid((sex,)).relations.toarray().tolist()
+        >>> CellGrid((sex,)).relations.toarray().tolist()
         [[1.0, 1.0, -1.0]]
     """
 
@@ -190,7 +190,7 @@ def _refuse_circles(column: str, divisions: Mapping[str, list[list[str]]]) -> No
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class ReaderView:
     """What a reader knows of every cell before adding and subtracting.
 
     Attributes:
@@ -200,13 +200,15 @@ class View:
         whole: whether figures are whole numbers.
     """
 
-    grid: Grid
+    grid: CellGrid
     low: Numbers
     high: Numbers
     whole: bool
 
     @classmethod
-    def of(cls, grid: Grid, values: Numbers, *, least: float = 0.0, whole: bool = True) -> View:
+    def of(
+        cls, grid: CellGrid, values: Numbers, *, least: float = 0.0, whole: bool = True
+    ) -> ReaderView:
         """The view of figures that are published as they are; NaN: withheld, at least ``least``."""
         hidden = np.isnan(values)
         return cls(grid, np.where(hidden, least, values), np.where(hidden, np.inf, values), whole)
@@ -218,7 +220,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class CellBounds:
     """The least and the most that some cells can be.
 
     Attributes:
@@ -234,7 +236,7 @@ class Intervals:
     proven: Flags
 
 
-def require_sums(view: View) -> None:
+def require_sums(view: ReaderView) -> None:
     """Refuse figures that do not add up to their published totals; says how many sums fail."""
     relations = view.grid.relations
     if not relations.shape[0]:
@@ -261,7 +263,9 @@ def _finite(matrix: Any, values: Numbers) -> Numbers:
     return np.where(endless, np.inf, found)
 
 
-def find_intervals(view: View, cells: Cells | None = None, *, seconds: float = 600.0) -> Intervals:
+def find_intervals(
+    view: ReaderView, cells: Cells | None = None, *, seconds: float = 600.0
+) -> CellBounds:
     """The least and the most that cells can be, for all that are unknown or for ``cells``.
 
     Raises:
@@ -284,10 +288,10 @@ def find_intervals(view: View, cells: Cells | None = None, *, seconds: float = 6
             proven[at] = sure and also
     fixed = np.isnan(low)
     low[fixed], high[fixed] = view.low[chosen[fixed]], view.high[chosen[fixed]]
-    return Intervals(chosen, low, high, proven)
+    return CellBounds(chosen, low, high, proven)
 
 
-def _components(view: View) -> list[Cells]:
+def _components(view: ReaderView) -> list[Cells]:
     """Unknown cells that sums bind to each other, together."""
     from scipy.sparse.csgraph import connected_components
 
@@ -313,7 +317,7 @@ class Program:
     whole: bool
 
     @classmethod
-    def of(cls, view: View, cells: Cells) -> Program:
+    def of(cls, view: ReaderView, cells: Cells) -> Program:
         """The conditions on ``cells``; all others are known."""
         relations = view.grid.relations
         part = relations[:, cells]

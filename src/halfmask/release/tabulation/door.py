@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError, PrivacyError
-from halfmask.release.demands import SET_ASIDE, order_notes, statement
+from halfmask.release.demands import SET_ASIDE, order_notes, state_demands
 from halfmask.release.files import write_table
 from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.release.tabulation.cells import Program, View
-from halfmask.release.tabulation.recount import Design, Recount, demanded, recount
+from halfmask.release.tabulation.cells import Program, ReaderView
+from halfmask.release.tabulation.recount import Recount, TableDesign, recount, strictest_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.release.candidate import Proof, TabulationCandidate
-    from halfmask.release.tabulation.cells import Grid
+    from halfmask.release.tabulation.cells import CellGrid
     from halfmask.table.table import Table
 
     Numbers = NDArray[np.float64]
@@ -54,7 +54,7 @@ class TableRelease(Release):
     kind: ClassVar[str] = "tabulation"
     _made_by: ClassVar[str] = "A table of figures is made by checking rows: call halfmask.tabulate."
 
-    grid: Grid
+    grid: CellGrid
     value: str
     withheld: int
     controller: Mapping[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class TableRelease(Release):
 
     def to_crossed(self) -> pa.Table:
         """The table with one row per category of all columns but the last, which stands across."""
-        return crossed(self._arrow, self.by, self.value)
+        return cross_table(self._arrow, self.by, self.value)
 
     def write(self, path: str | PathLike[str], form: str = "long") -> None:
         """Write the table, ``"long"`` or ``"crossed"``, to a file whose suffix says the kind."""
@@ -118,7 +118,7 @@ class TableRelease(Release):
         )
 
 
-def crossed(rows: pa.Table, by: Sequence[str], value: str) -> pa.Table:
+def cross_table(rows: pa.Table, by: Sequence[str], value: str) -> pa.Table:
     """Long rows with the labels of the last column across."""
     *down, across = by
     heads = rows[across].unique().to_pylist()
@@ -150,7 +150,7 @@ def seal_tabulation(candidate: TabulationCandidate) -> TableRelease:
         InternalError: a figure would leave that must not, or one could be found out.
     """
     table, design, grid = candidate.table, candidate.design, candidate.grid
-    own = statement(table, candidate.demands)
+    own = state_demands(table, candidate.demands)
     kept = own is not None and candidate.demands == "keep"
     _refuse_columns(table, design)
     if kept:
@@ -171,18 +171,18 @@ def seal_tabulation(candidate: TabulationCandidate) -> TableRelease:
     return _release(candidate, own, empty=not found.narrow.any())
 
 
-def _refuse_columns(table: Table, design: Design) -> None:
+def _refuse_columns(table: Table, design: TableDesign) -> None:
     private = set(table.schema.private)
     for name in design.touched:
         if name in private or name not in table.schema.columns:
             raise InternalError(f"Column '{name}' would leave, and must not.")
 
 
-def refuse_distances(table: Table, design: Design) -> None:
+def refuse_distances(table: Table, design: TableDesign) -> None:
     """Refuse where somebody demands a t of a sensitive column, which no table of figures keeps."""
     if not any(name in table.schema.sensitive for name in design.touched):
         return
-    asked = demanded(table, "t", design.touched).to_numpy(zero_copy_only=False)
+    asked = strictest_demand(table, "t", design.touched).to_numpy(zero_copy_only=False)
     count = _people(table, asked < 1)
     if count:
         raise PrivacyError(
@@ -257,17 +257,17 @@ def _hold_true(candidate: TabulationCandidate, found: Recount) -> None:
             _hold_program(view, found.values, cell, sign * float(need[cell]), known)
 
 
-def _view(candidate: TabulationCandidate, found: Recount, *, whole: bool) -> View:
+def _view(candidate: TabulationCandidate, found: Recount, *, whole: bool) -> ReaderView:
     """What a reader knows: whoever sees that empty cells are shown knows that others are not."""
     hidden = ~np.isfinite(candidate.values)
     least = 0.0
     low = np.where(hidden, np.where(found.narrow, 0.0, 1.0) if whole else least, candidate.values)
     if not whole and found.negative:
         low = np.where(hidden, -np.inf, candidate.values)
-    return View(candidate.grid, low, np.where(hidden, np.inf, candidate.values), whole)
+    return ReaderView(candidate.grid, low, np.where(hidden, np.inf, candidate.values), whole)
 
 
-def _proves(proof: Proof, view: View, true: Numbers, need: float, known: Flags) -> bool:
+def _proves(proof: Proof, view: ReaderView, true: Numbers, need: float, known: Flags) -> bool:
     """Whether a proof is one: it keeps all that the reader knows, and moves the cell enough."""
     cells, amounts = proof.cells, proof.amounts
     if len(np.unique(cells)) != len(cells) or known[cells].any():
@@ -286,11 +286,11 @@ def _proves(proof: Proof, view: View, true: Numbers, need: float, known: Flags) 
     return bool(change[proof.cell] * proof.sign >= need * (1 - 1e-9))
 
 
-def _hold_program(view: View, true: Numbers, cell: int, need: float, known: Flags) -> None:
+def _hold_program(view: ReaderView, true: Numbers, cell: int, need: float, known: Flags) -> None:
     """Look for such a table by a program; nothing leaves where there is none."""
     low, high = np.where(known, true, view.low), np.where(known, true, view.high)
     low[cell], high[cell] = view.low[cell], view.high[cell]
-    program = Program.of(View(view.grid, low, high, view.whole), np.flatnonzero(low < high))
+    program = Program.of(ReaderView(view.grid, low, high, view.whole), np.flatnonzero(low < high))
     if not (low < high)[cell]:
         raise InternalError("A withheld cell is known to those who contribute to others.")
     reached, proven = program.extreme(cell, -1 if need > 0 else 1)
@@ -323,7 +323,7 @@ def _hold_near(candidate: TabulationCandidate, found: Recount) -> None:
     if not len(small):
         return
     low = np.maximum(values - reach, 0.0)
-    view = View(candidate.grid, low, values + reach, whole=True)
+    view = ReaderView(candidate.grid, low, values + reach, whole=True)
     additive = not sums.any()
     rest = _unhidden(view, found, small, least, values if additive else found.values)
     program = Program.of(view, np.arange(candidate.grid.size)) if len(rest) else None
@@ -341,7 +341,7 @@ def _hold_near(candidate: TabulationCandidate, found: Recount) -> None:
 
 
 def _unhidden(
-    view: View, found: Recount, small: NDArray[np.int64], least: Numbers, start: Numbers
+    view: ReaderView, found: Recount, small: NDArray[np.int64], least: Numbers, start: Numbers
 ) -> NDArray[np.int64]:
     """Cells that one more person in a part of them, and in all its totals, does not hide."""
     slack = view.high - start
@@ -355,7 +355,7 @@ def _unhidden(
     return np.array(left, dtype=np.int64)
 
 
-def _above(grid: Grid) -> Any:
+def _above(grid: CellGrid) -> Any:
     """For a cell, a finest cell inside it and everything that contains that one."""
     chains: list[dict[int, set[int]]] = []
     firsts: list[dict[int, int]] = []

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError
-from halfmask.release.tabulation.cells import MISSING, TOTAL, Grid
+from halfmask.release.tabulation.cells import MISSING, TOTAL, CellGrid
 from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class TableDesign:
     """What a table of figures shows.
 
     Attributes:
@@ -92,8 +92,8 @@ class Recount:
 
 def recount(
     table: Table,
-    design: Design,
-    grid: Grid,
+    design: TableDesign,
+    grid: CellGrid,
     diversity: Mapping[str, int],
     *,
     demands: bool,
@@ -131,11 +131,11 @@ def recount(
     return Recount(values, people, k, shares, narrow, bool((shares[2] < 0).any()))
 
 
-def _heads(design: Design) -> bool:
+def _heads(design: TableDesign) -> bool:
     return design.amount is None and design.count == "people"
 
 
-def _shown(design: Design, name: str) -> tuple[int | None, ...]:
+def _shown(design: TableDesign, name: str) -> tuple[int | None, ...]:
     return (*design.levels[name], *((None,) if design.margins else ()))
 
 
@@ -148,7 +148,7 @@ def _merged(lines: list[tuple[Counts, Counts, Numbers]]) -> tuple[Counts, Counts
     return cell[order], person[order], own[order]
 
 
-def _rows(table: Table, design: Design, *, demands: bool) -> pa.Table:
+def _rows(table: Table, design: TableDesign, *, demands: bool) -> pa.Table:
     """Person, amount and demands of the rows that contribute."""
     person = table.schema.person
     number: Any = np.arange(len(table))
@@ -162,13 +162,13 @@ def _rows(table: Table, design: Design, *, demands: bool) -> pa.Table:
     columns = {"row": np.arange(len(table)), "person": number, "amount": amount}
     for demand in ("k", "l"):
         none = pa.nulls(len(table), pa.float64())
-        columns[demand] = demanded(table, demand, design.touched) if demands else none
+        columns[demand] = strictest_demand(table, demand, design.touched) if demands else none
     kept = pa.table(columns)
     return kept.filter(pc.is_valid(kept["amount"])) if design.amount is not None else kept
 
 
 def _cells(
-    table: Table, rows: pa.Table, design: Design, grid: Grid, chosen: Sequence[int | None]
+    table: Table, rows: pa.Table, design: TableDesign, grid: CellGrid, chosen: Sequence[int | None]
 ) -> Counts:
     labels = {
         name: _labels(table, name, level).take(rows["row"])
@@ -190,7 +190,7 @@ def _labels(table: Table, name: str, level: int | None) -> pa.Array:
 
 
 def _known(
-    labels: pa.Table, table: Table, design: Design, chosen: Sequence[int | None]
+    labels: pa.Table, table: Table, design: TableDesign, chosen: Sequence[int | None]
 ) -> pa.Table:
     """Labels that only repeat a finer one, which the grid names once, as the finer one."""
     for side, (name, level) in enumerate(zip(design.by, chosen, strict=True)):
@@ -220,8 +220,8 @@ def _known(
 
 def _narrow(
     rows: pa.Table,
-    design: Design,
-    grid: Grid,
+    design: TableDesign,
+    grid: CellGrid,
     diversity: Mapping[str, int],
     chosen: Sequence[int | None],
 ) -> Flags:
@@ -258,7 +258,7 @@ def _narrow(
     return found
 
 
-def demanded(table: Table, demand: str, touched: Sequence[str]) -> pa.Array:
+def strictest_demand(table: Table, demand: str, touched: Sequence[str]) -> pa.Array:
     """Per row, the strictest that any source says of its person where ``touched`` are shown."""
     parts = list(_stated(table, demand, touched))
     pick = pc.max_element_wise if demand in ("k", "l") else pc.min_element_wise
