@@ -103,6 +103,28 @@ def test_one_file_is_the_ledger_of_answers_of_noise_and_of_a_series(first, folde
     assert proof.code == 0, proof.out + proof.err
 
 
+def test_a_series_in_a_ledger_with_a_key_needs_the_key(folder, halfmask):
+    (folder / "key").write_bytes(b"sixteen bytes or more")
+    lines = [f"p{i},{20 + i},{'abcd'[i % 4]}" for i in range(16)]
+    (folder / "may.csv").write_text("\n".join(["id,age,ill", *lines]) + "\n")
+    made = halfmask("budget", "create", "one.ledger", "--grant", "1", "--key", "key")
+    assert made.code == 0, made.err
+    words = ("anonymize", "may.csv", "--schema", "people.toml", "--m-invariance", "ill=3",
+             "--previous", "one.ledger", "-o", "may.parquet")  # fmt: skip
+    found = halfmask(*words)
+    assert found.code != 0
+    assert "sealed with another key" in found.err
+    assert not (folder / "may.parquet").exists()
+    key = ("--ledger-key", "key")
+    assert halfmask(*words, *key).code == 0
+    assert halfmask(*words[:-1], "june.parquet", *key).code == 0
+    check = ("check", "--against", "may.parquet", "june.parquet", "--schema", "people.toml")
+    assert halfmask(*check, "--previous", "one.ledger", *key).code == 0
+    lone = halfmask(*check, *key)
+    assert lone.code == 1
+    assert "name its file, --previous" in lone.err
+
+
 def test_a_ledger_without_a_series_proves_nothing_and_says_so(folder, halfmask):
     assert halfmask("budget", "create", "budget.ledger", "--grant", "1").code == 0
     found = halfmask("check", "--against", "r1.csv", "r2.csv", "--schema", "people.toml",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.run import CoClustering
     from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
+    from halfmask.release.series import SeriesLedger
     from halfmask.table.schema import Schema
 
 
@@ -64,6 +65,11 @@ class CheckCommand(PromiseCommand):
         return found
 
 
+_series_key = click.option(
+    "--ledger-key", type=click.Path(), help="The secret file that --previous is sealed with."
+)
+
+
 @click.command("check", cls=CheckCommand)
 @source
 @POPULATION
@@ -73,6 +79,7 @@ class CheckCommand(PromiseCommand):
               help="What these releases reveal together, in their order.")  # fmt: skip
 @click.option("--previous", type=click.Path(), metavar="LEDGER",
               help="With --against, the ledger of the series, which may prove more.")  # fmt: skip
+@_series_key
 @engine_options
 @as_json
 def check_command(file: str | None, as_json: bool, **given: Any) -> int:
@@ -128,6 +135,17 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     return 0 if holds else PrivacyError.exit_code
 
 
+def _series_ledger(given: dict[str, Any]) -> SeriesLedger | None:
+    """The ledger of --previous, opened with its key."""
+    from halfmask.release.series import SeriesLedger
+
+    if given["previous"]:
+        return SeriesLedger.open(given["previous"], given["ledger_key"])
+    if given["ledger_key"]:
+        raise click.UsageError("--ledger-key is the secret of a ledger: name its file, --previous.")
+    return None
+
+
 def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) -> int:
     """Print what releases reveal together."""
     from halfmask.engines.read import read
@@ -146,8 +164,8 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
         tables[0] = with_roles(first.with_schema(declared), given)
         held = tables[0].schema if given["schema"] else None
     with show.working("Looking at the releases together"):
-        more = {"people": people, "previous": given["previous"]}
-        found = audit_releases(*tables, schema=held, **more)
+        ledger = _series_ledger(given)
+        found = audit_releases(*tables, schema=held, people=people, previous=ledger)
     if json_too:
         show.document("check", found.to_dict())
     else:
@@ -473,7 +491,7 @@ def _attempts(release: Release) -> list[tuple[Any, ...]]:
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "previous", "counterfeits", "score", "cut", "block", "classes", "bins",
+    "on_infeasible", "counterfeits", "score", "cut", "block", "classes", "bins",
     "intervals", "link", "pseudonym",
 )  # fmt: skip
 
@@ -522,6 +540,7 @@ _SETTINGS = (
     metavar="LEDGER",
     help="The next release of a series, with --m-invariance; its ledger.",
 )
+@_series_key
 @click.option(
     "--counterfeits",
     type=float,
@@ -547,6 +566,8 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+    if (ledger := _series_ledger(given)) is not None:
+        settings["previous"] = ledger
     if given["recoding"] and "method" not in settings:
         settings["method"] = "optimal"  # a recoding of new rows is wanted
     with show.working("Searching the recoding that loses least"):
