@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import runpy
 import sys
@@ -304,3 +305,16 @@ def test_dates_of_a_person_keep_their_distance(people):
         low, high = (whole[c].cast(pa.int32()).to_numpy() for c in ("day_min", "day_max"))
         spans.append(sorted((high - low).tolist()))
     assert spans[0] == spans[1]
+
+
+def test_cells_of_a_cloak_become_a_map():
+    places = hm.read(
+        {"lat": [48.1, 48.1, 48.1], "lon": [-1.6, -1.6, -1.6]}, {"lat": "quasi", "lon": "quasi"}
+    )
+    cells = hm.mask(places, M.Cloak("lat", "lon", k=2)).tables["cells"]
+    found = json.loads(M.geojson(cells))
+    ((ring,),) = (one["geometry"]["coordinates"] for one in found["features"])
+    assert found["type"] == "FeatureCollection"
+    assert min(x for x, _ in ring) <= -1.6 <= max(x for x, _ in ring)
+    assert min(y for _, y in ring) <= 48.1 <= max(y for _, y in ring)
+    assert ring[0] == ring[-1]

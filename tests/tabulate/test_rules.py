@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
-from halfmask.tabulate.cube import count, ladders
+from halfmask.tabulate.cube import count_cube, ladders
 from halfmask.tabulate.rules import SensitivityRules, dominance_pairs, find_sensitive
 
 FOOTBALL = {
@@ -24,7 +24,7 @@ FOOTBALL = {
 def cube_of(amounts, **more):
     rows = {"g": ["x"] * len(amounts), "v": amounts}
     table = hm.read(rows, schema={"columns": {"g": "quasi", "v": "other"}})
-    return count(table, ladders(table, ["g"], {}, margins=False), amount="v", **more)
+    return count_cube(table, ladders(table, ["g"], {}, margins=False), amount="v", **more)
 
 
 def sensitive(amounts, **rules):
@@ -202,7 +202,7 @@ def test_largest_contributions_are_of_people():
         "columns": {"who": "identifier", "g": "quasi", "v": "other"},
     }
     table = hm.read(rows, schema=schema)
-    cube = count(table, ladders(table, ["g"], {}, margins=False), amount="v", most=3)
+    cube = count_cube(table, ladders(table, ["g"], {}, margins=False), amount="v", most=3)
     assert cube.largest[:, 0].tolist() == [11, 7, 1]
     assert np.array_equal(cube.people, [3])
 

@@ -199,7 +199,7 @@ class BudgetLedger:
             path: a new file, which only its owner can read, or a ledger of answers.
             granted: what may be spent in all.
             name: what the controller calls the table.
-            table: its identity (``identity``); without one the first use binds the ledger.
+            table: its identity (``table_identity``); without one the first use binds the ledger.
             partition: a column of which every person has one value, known to be so without looking
                 at the rows: answers about disjoint values cost the largest of them.
             key: a file that holds a secret; without it the same file is needed at each use.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halfmask.masking.anatomy import Anatomy, estimate_count
-from halfmask.masking.cloaking import Cloak
+from halfmask.masking.cloaking import Cloak, geojson
 from halfmask.masking.coding import BottomCode, Round, TopCode
 from halfmask.masking.dates import DateShift
 from halfmask.masking.mask import MaskStep, known_masks, read_step
@@ -36,6 +36,7 @@ __all__ = [
     "Shuffle",
     "TopCode",
     "estimate_count",
+    "geojson",
     "read_step",
 ]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.planning.elements import Plan
     from halfmask.query.semantics import LevelChoice, PublishedRows
-    from halfmask.release.demands import Watch
+    from halfmask.release.demands import DemandWatch
     from halfmask.release.release import Answer, PrivateRelease
     from halfmask.table.policies import Policies
     from halfmask.table.schema import QueryRules, Schema
@@ -281,7 +281,7 @@ class PreparedQuery:
 
     plan: Plan
     policies: Policies | None
-    watch: Watch | None = None
+    watch: DemandWatch | None = None
 
 
 class Session:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Request
     from halfmask.models.m_invariance import MInvariance
     from halfmask.models.verdict import Model
-    from halfmask.release.demands import DemandsChoice, Watch
+    from halfmask.release.demands import DemandsChoice, DemandWatch
     from halfmask.release.masked import Claim
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding
@@ -219,7 +219,7 @@ class AnswerCandidate:
     shares: LargestShares | None = None
     parts: pa.Table | None = None
     measured: pa.ChunkedArray | None = None
-    watch: Watch | None = None
+    watch: DemandWatch | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -434,7 +434,7 @@ def _distances(pairs: pa.Table, classes: int, domain: int, apart: str) -> NDArra
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class DemandWatch:
     """What the door has an engine count beside a query, to see for itself whose demands are met.
 
     Attributes:
@@ -474,7 +474,7 @@ def watch_demands(
     *,
     repeat: bool = True,
     uncounted: Sequence[tuple[str, str]] = (),
-) -> tuple[Request, Watch]:
+) -> tuple[Request, DemandWatch]:
     """The request that also counts what the door looks at, and what that is.
 
     Args:
@@ -539,7 +539,7 @@ def watch_demands(
                 "max", exp.Case().when(alone, one).else_(none), "integer"
             )
     counted = (*request.states, *(s for s in states.values() if s not in request.states))
-    return replace(request, source=source, states=counted), Watch(states, floors)
+    return replace(request, source=source, states=counted), DemandWatch(states, floors)
 
 
 def _read(

@@ -81,7 +81,7 @@ class RowPartition:
             table: the original rows.
             ids: the class of each row.
             ordered: per quasi-identifier, whether it publishes ranges or labels of its hierarchy.
-            need: per row, how many people must hold a value that is shown (``needs_of``).
+            need: per row, how many people must hold a value that is shown (``required_sharing``).
             sets: whether columns that publish no ranges publish sets where these say more.
         """
         other = "set" if sets else "node"

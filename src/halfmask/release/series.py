@@ -256,7 +256,7 @@ def encode_numbers(numbers: NDArray[Any], kind: str) -> str:
 
 
 def decode_numbers(text: str, kind: str) -> NDArray[Any]:
-    """What ``pack`` gave."""
+    """What ``encode_numbers`` gave."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
 
 

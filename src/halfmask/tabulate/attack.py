@@ -39,7 +39,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ProtectionProblem:
     """What must be protected, and what may be withheld for it.
 
     Attributes:
@@ -100,7 +100,7 @@ class ProtectionTarget:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hole:
+class ExposedCell:
     """A cell that a reader can narrow down too far, and the proof of it.
 
     Attributes:
@@ -120,7 +120,7 @@ class Hole:
 class Attack:
     """The reader's view of one pattern of withheld cells."""
 
-    problem: Problem
+    problem: ProtectionProblem
     withheld: Flags
     _views: dict[int, _View] = field(default_factory=dict)
 
@@ -130,9 +130,9 @@ class Attack:
         moves: dict[ProtectionTarget, Move],
         *,
         every: bool = True,
-    ) -> list[Hole]:
+    ) -> list[ExposedCell]:
         """Everything (or the first) that is not protected; ``moves`` gets proofs of what is."""
-        found: list[Hole] = []
+        found: list[ExposedCell] = []
         for target in targets:
             view = self._view(int(self.problem.owner[target.cell]), target.cell)
             move, hole = view.reach(target)
@@ -155,21 +155,21 @@ class Attack:
 class _View:
     """The withheld cells that can move, and the sums that bind them."""
 
-    problem: Problem
+    problem: ProtectionProblem
     cells: NDArray[np.int64]
     lines: NDArray[np.int64]
     matrix: Any
     place: dict[int, int]
 
     @classmethod
-    def of(cls, problem: Problem, cells: NDArray[np.int64]) -> _View:
+    def of(cls, problem: ProtectionProblem, cells: NDArray[np.int64]) -> _View:
         part = problem.relations[:, cells]
         lines = np.flatnonzero(np.diff(part.indptr))
         return cls(
             problem, cells, lines, part[lines], {int(c): i for i, c in enumerate(cells.tolist())}
         )
 
-    def reach(self, target: ProtectionTarget) -> tuple[Move | None, Hole | None]:
+    def reach(self, target: ProtectionTarget) -> tuple[Move | None, ExposedCell | None]:
         """A move that reaches the target, or how far the cell can move instead."""
         cost, low, high = self._bounds()
         at = self.place[target.cell]
@@ -181,12 +181,12 @@ class _View:
         move, prices = self._solve(cost, low, high)
         reached = 0.0 if move is None else float(move[at]) * target.sign
         if move is None or not self._reaches(reached, target):
-            return None, Hole(target, reached, prices)
+            return None, ExposedCell(target, reached, prices)
         if not self._valid(move):
             move, sure = self._whole_move(cost, low, high)
             reached = 0.0 if move is None else float(move[at]) * target.sign
             if move is None or not self._reaches(reached, target):
-                return None, Hole(target, reached, None, sure)
+                return None, ExposedCell(target, reached, None, sure)
         changed = np.flatnonzero(np.abs(move) > _NEAR)
         return Move(self.cells[changed], move[changed]), None
 
@@ -304,7 +304,7 @@ class ProductMoves:
     """For every cell, the cheapest product of one move per column."""
 
     grid: CellGrid
-    problem: Problem
+    problem: ProtectionProblem
     random: np.random.Generator
     _axes: list[AxisMoves] = field(init=False)
 

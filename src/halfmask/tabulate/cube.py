@@ -172,7 +172,7 @@ def _stacked(name: str, maps: list[Counts], texts: list[list[str]], leaf: int) -
     return Ladder(Axis(name, tuple(labels), tuple(sums)), tuple(places), leaf)
 
 
-def count(
+def count_cube(
     table: Table,
     steps: Sequence[Ladder],
     *,
@@ -197,7 +197,7 @@ def count(
     if of not in ("people", "rows"):
         raise ParameterError("count", of, "'people' or 'rows'")
     grid = CellGrid(tuple(step.axis for step in steps))
-    given = np.ones(len(table)) if amount is None else numbers(table, amount)
+    given = np.ones(len(table)) if amount is None else amounts_in(table, amount)
     kept = np.flatnonzero(~np.isnan(given))
     person = _persons(table)[kept]
     demand = np.zeros(len(kept)) if k is None else np.nan_to_num(k[kept])
@@ -299,7 +299,7 @@ def _persons(table: Table) -> Counts:
     return codes
 
 
-def numbers(table: Table, name: str) -> Numbers:
+def amounts_in(table: Table, name: str) -> Numbers:
     """The values of a numeric column; NaN where one is missing.
 
     Raises:

@@ -99,7 +99,7 @@ def dominance_pairs(given: object) -> tuple[tuple[int, float], ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sensitive:
+class SensitiveCells:
     """Which cells must be withheld and how far a reader must be in doubt of them.
 
     Attributes:
@@ -125,7 +125,7 @@ class Sensitive:
 
 def find_sensitive(
     cube: Cube, rules: SensitivityRules, diversity: Sequence[Flags] = ()
-) -> Sensitive:
+) -> SensitiveCells:
     """The cells of ``cube`` that break ``rules``; ``diversity`` are those that break an l.
 
     Raises:
@@ -168,7 +168,9 @@ def find_sensitive(
             doubt = np.maximum(np.abs(values) * rules.protection, _CLOSE)
             rise[broken] = np.maximum(rise, doubt)[broken]
             fall[broken] = np.maximum(fall, doubt)[broken]
-    return Sensitive({name: one for name, one in reasons.items() if one.any()}, rise, fall, hollow)
+    return SensitiveCells(
+        {name: one for name, one in reasons.items() if one.any()}, rise, fall, hollow
+    )
 
 
 def _raise(rise: Numbers, fall: Numbers, broken: Flags, excess: Numbers, values: Numbers) -> None:

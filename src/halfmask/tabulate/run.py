@@ -20,13 +20,18 @@ from halfmask.release.tabulation.door import refuse_distances
 from halfmask.release.tabulation.recount import TableDesign
 from halfmask.table.demands import people_who, resolve, with_policies
 from halfmask.table.table import require_table
-from halfmask.tabulate.attack import Problem
+from halfmask.tabulate.attack import ProtectionProblem
 from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
-from halfmask.tabulate.cube import Cube, Ladder, count, ladders
+from halfmask.tabulate.cube import Cube, Ladder, count_cube, ladders
 from halfmask.tabulate.noise import NoiseOptions, tabulate_privately
 from halfmask.tabulate.rounding import require_base, round_controlled, round_randomly
-from halfmask.tabulate.rules import Sensitive, SensitivityRules, dominance_pairs, find_sensitive
-from halfmask.tabulate.suppression import suppress
+from halfmask.tabulate.rules import (
+    SensitiveCells,
+    SensitivityRules,
+    dominance_pairs,
+    find_sensitive,
+)
+from halfmask.tabulate.suppression import find_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -153,7 +158,7 @@ class TabulationTask:
     design: TableDesign
     cube: Cube
     rules: SensitivityRules
-    sensitive: Sensitive
+    sensitive: SensitiveCells
     demands: str
     stated: bool
 
@@ -204,7 +209,7 @@ def _task(
     if stated:
         refuse_distances(table, design)
     k = resolve(table, "k", design.touched) if stated else None
-    cube = count(table, steps, amount=design.amount, of=design.count, k=k, most=rules.most)
+    cube = count_cube(table, steps, amount=design.amount, of=design.count, k=k, most=rules.most)
     if not rules.asked and not stated:
         k = None
     if not len(table):
@@ -339,7 +344,7 @@ def withhold_cells(
     room = np.maximum(cube.values - floor, 0.0)
     if cube.negative:
         room = np.full(cube.grid.size, np.inf)
-    problem = Problem(
+    problem = ProtectionProblem(
         cube.grid.relations,
         primary,
         (cube.people > 0) | primary,
@@ -351,7 +356,7 @@ def withhold_cells(
         cube.owner if known else np.full(cube.grid.size, -1),
         cube.whole,
     )
-    pattern = suppress(cube.grid, problem, time_limit=time_limit)
+    pattern = find_pattern(cube.grid, problem, time_limit=time_limit)
     values = np.where(pattern.withheld, np.nan, cube.values)
     proofs = [
         Proof(target.cell, target.sign, move.cells, move.amounts)
@@ -369,7 +374,7 @@ def withhold_cells(
     )
 
 
-def _in_narrow(sensitive: Sensitive) -> Flags:
+def _in_narrow(sensitive: SensitiveCells) -> Flags:
     none = np.zeros(len(sensitive.rise), dtype=bool)
     return sensitive.reasons.get("diversity", none)
 

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.release.tabulation.cells import CellGrid
-    from halfmask.tabulate.attack import Flags, Hole, Numbers, Problem, ProtectionTarget
+    from halfmask.tabulate.attack import (
+        ExposedCell,
+        Flags,
+        Numbers,
+        ProtectionProblem,
+        ProtectionTarget,
+    )
 
 _NONE = 1e-9
 _CLOSE = 1e-6
@@ -35,7 +41,7 @@ SMALL = 600  # cells up to which the optimum is looked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pattern:
+class SuppressionPattern:
     """Which cells are withheld, and how far that is from the least.
 
     Attributes:
@@ -50,9 +56,11 @@ class Pattern:
     bound: float
     moves: dict[ProtectionTarget, Move]
 
-    def with_bound(self, bound: float) -> Pattern:
+    def with_bound(self, bound: float) -> SuppressionPattern:
         """The same pattern where more is known of all others."""
-        return Pattern(self.withheld, self.cost, min(max(bound, self.bound), self.cost), self.moves)
+        return SuppressionPattern(
+            self.withheld, self.cost, min(max(bound, self.bound), self.cost), self.moves
+        )
 
     @property
     def gap(self) -> float:
@@ -61,13 +69,15 @@ class Pattern:
         return 0.0 if apart <= _CLOSE * max(1.0, self.cost) else apart / self.cost
 
 
-def suppress(grid: CellGrid, problem: Problem, *, time_limit: float = 60.0) -> Pattern:
+def find_pattern(
+    grid: CellGrid, problem: ProtectionProblem, *, time_limit: float = 60.0
+) -> SuppressionPattern:
     """The cheapest safe pattern that is found within ``time_limit`` seconds, with its bound.
 
     Raises:
         PrivacyError: even a table without any figure would not protect everybody.
     """
-    clock = Clock(time.monotonic(), time_limit)
+    clock = Deadline(time.monotonic(), time_limit)
     cuts = PatternCuts(problem)
     targets = problem.targets()
     for target in targets:
@@ -84,7 +94,9 @@ def suppress(grid: CellGrid, problem: Problem, *, time_limit: float = 60.0) -> P
     return best
 
 
-def _publish_needless(problem: Problem, best: Pattern, clock: Clock, *, until: float) -> Pattern:
+def _publish_needless(
+    problem: ProtectionProblem, best: SuppressionPattern, clock: Deadline, *, until: float
+) -> SuppressionPattern:
     """Publish cells, the costliest first, without which every target still has some move."""
     withheld, moves = best.withheld.copy(), dict(best.moves)
     listed = np.flatnonzero(withheld & ~problem.primary)
@@ -99,13 +111,15 @@ def _publish_needless(problem: Problem, best: Pattern, clock: Clock, *, until: f
             withheld[cell] = True
             continue
         moves.update(found)
-        best = Pattern(
+        best = SuppressionPattern(
             withheld.copy(), float(problem.weight[withheld].sum()), best.bound, dict(moves)
         )
     return best
 
 
-def _to_the_optimum(problem: Problem, cuts: PatternCuts, best: Pattern, clock: Clock) -> Pattern:
+def _to_the_optimum(
+    problem: ProtectionProblem, cuts: PatternCuts, best: SuppressionPattern, clock: Deadline
+) -> SuppressionPattern:
     """Solve, look for holes, add what they prove, until the cheapest of all is safe."""
     targets, bound = problem.targets(), best.bound
     while best.gap > 0 and clock.left > 0:
@@ -118,7 +132,11 @@ def _to_the_optimum(problem: Problem, cuts: PatternCuts, best: Pattern, clock: C
         holes = Attack(problem, wanted).holes(targets, moves)
         cost = float(problem.weight[wanted].sum())
         if not holes:
-            return Pattern(wanted, cost, min(bound, cost), moves) if cost < best.cost else best
+            return (
+                SuppressionPattern(wanted, cost, min(bound, cost), moves)
+                if cost < best.cost
+                else best
+            )
         sure = [hole for hole in holes if hole.proven]
         if not sure:
             return best  # nobody knows whether this pattern is safe: the bound stands
@@ -128,7 +146,7 @@ def _to_the_optimum(problem: Problem, cuts: PatternCuts, best: Pattern, clock: C
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class Deadline:
     """How much time is left."""
 
     start: float
@@ -145,7 +163,7 @@ class _Search:
     """Patterns in which each target has a product of moves; what several use is withheld once."""
 
     grid: CellGrid
-    problem: Problem
+    problem: ProtectionProblem
     targets: list[ProtectionTarget]
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     _moves: dict[ProtectionTarget, Move] = field(default_factory=dict)
@@ -156,14 +174,16 @@ class _Search:
         self._used = np.zeros(self.problem.size, dtype=np.int64)
         self._products = ProductMoves(self.grid, self.problem, self._random)
 
-    def first(self) -> Pattern:
+    def first(self) -> SuppressionPattern:
         """The cheapest moves one by one, the farthest first; then the rest by programs."""
         alone = self._insert(sorted(self.targets, key=lambda t: -t.amount))
         moves = dict(self._moves)
         withheld = _by_programs(self.problem, self._withheld(), alone, moves)
-        return Pattern(withheld, float(self.problem.weight[withheld].sum()), 0.0, moves)
+        return SuppressionPattern(withheld, float(self.problem.weight[withheld].sum()), 0.0, moves)
 
-    def improve(self, best: Pattern, wanted: Numbers, clock: Clock) -> Pattern:
+    def improve(
+        self, best: SuppressionPattern, wanted: Numbers, clock: Deadline
+    ) -> SuppressionPattern:
         """Take some moves back and insert them anew, while there is time."""
         listed = list(self._moves)
         if len(listed) < len(self.targets) or not listed:
@@ -186,7 +206,7 @@ class _Search:
                 self._used, self._moves = kept[0].copy(), dict(kept[1])
         if cost >= best.cost:
             return best
-        return Pattern(self._withheld(), cost, best.bound, dict(self._moves))
+        return SuppressionPattern(self._withheld(), cost, best.bound, dict(self._moves))
 
     def _neighbors(self, listed: list[ProtectionTarget]) -> list[ProtectionTarget]:
         """A target and others that share most with it, in a random order."""
@@ -221,7 +241,7 @@ class _Search:
         return float(self.problem.weight[self._withheld()].sum())
 
 
-def _price(problem: Problem, used: NDArray[np.int64]) -> Numbers:
+def _price(problem: ProtectionProblem, used: NDArray[np.int64]) -> Numbers:
     """What one more cell costs: nothing where it is withheld anyhow."""
     price = np.where(problem.primary | (used > 0), 0.0, problem.weight)
     price[~(problem.free | problem.primary)] = np.inf
@@ -229,7 +249,7 @@ def _price(problem: Problem, used: NDArray[np.int64]) -> Numbers:
 
 
 def _by_programs(
-    problem: Problem,
+    problem: ProtectionProblem,
     withheld: Flags,
     alone: list[ProtectionTarget],
     moves: dict[ProtectionTarget, Move],
@@ -273,7 +293,7 @@ def _by_programs(
 class PatternCuts:
     """Inequalities that every safe pattern satisfies: of each, enough must be withheld."""
 
-    problem: Problem
+    problem: ProtectionProblem
     _rows: list[NDArray[np.int64]] = field(default_factory=list)
     _shares: list[Numbers] = field(default_factory=list)
     _needs: list[float] = field(default_factory=list)
@@ -297,7 +317,7 @@ class PatternCuts:
             shares[(cells == target.cell) | ~movable[cells]] = 0.0
             self._add(cells, shares)
 
-    def add_hole(self, hole: Hole, withheld: Flags) -> None:
+    def add_hole(self, hole: ExposedCell, withheld: Flags) -> None:
         """What the proof of a hole says of all patterns."""
         problem, target = self.problem, hole.target
         if hole.prices is not None:
@@ -309,7 +329,7 @@ class PatternCuts:
         others = np.flatnonzero(problem.free & ~withheld & problem.movable(target.cell))
         self._add(others, np.ones(len(others)))
 
-    def _proof(self, hole: Hole, withheld: Flags) -> tuple[NDArray[np.int64], Numbers]:
+    def _proof(self, hole: ExposedCell, withheld: Flags) -> tuple[NDArray[np.int64], Numbers]:
         problem, target = self.problem, hole.target
         movable = problem.movable(target.cell)
         chosen = np.flatnonzero(withheld & movable)
@@ -363,7 +383,7 @@ class PatternCuts:
             added += 1
         return added
 
-    def relaxed(self, clock: Clock) -> tuple[Numbers, float]:
+    def relaxed(self, clock: Deadline) -> tuple[Numbers, float]:
         """The cheapest pattern in which cells may be withheld in part, and its cost: a bound."""
         pattern, bound = self.problem.primary.astype(np.float64), 0.0
         while clock.left > clock.limit / 2:
@@ -375,14 +395,14 @@ class PatternCuts:
                 break
         return pattern, bound
 
-    def solve(self, clock: Clock) -> tuple[Flags, float]:
+    def solve(self, clock: Deadline) -> tuple[Flags, float]:
         """The cheapest pattern that satisfies all inequalities, and a bound on its cost."""
         found = self._program(clock, whole=True)
         if found is None:  # nothing in time: all that may be withheld, and no better bound
             return self.problem.primary | self.problem.free, 0.0
         return found[0] > 0.5, found[1]
 
-    def _program(self, clock: Clock, *, whole: bool) -> tuple[Numbers, float] | None:
+    def _program(self, clock: Deadline, *, whole: bool) -> tuple[Numbers, float] | None:
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
