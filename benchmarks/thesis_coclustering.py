@@ -29,7 +29,7 @@ from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.seal import seal
 from halfmask.release.synthetic import measure
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import settled
 
 coclustering = import_module("halfmask.anonymize.coclustering")
 

@@ -12,7 +12,7 @@ from halfmask.coclustering.prepare import ColumnParts
 from halfmask.coclustering.trees import column_trees, group_label, ordered_tree, thin
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import settled
 
 
 @pytest.fixture(scope="module")

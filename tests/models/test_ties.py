@@ -29,9 +29,10 @@ from halfmask.models import statistics as entropy
 from halfmask.models.check import check
 from halfmask.models.needs import statistics
 from halfmask.table.classes import Classes, Histogram
+from halfmask.table.columns import Column
 from halfmask.table.demands import demand_key
 from halfmask.table.hierarchy import from_levels
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 

@@ -16,8 +16,9 @@ from halfmask.models.population import DeltaPresence, KMap
 from halfmask.models.verdict import Verdict
 from halfmask.release import Recoding, RecodingStep, seal
 from halfmask.release.seal import published_columns, require_verdicts
-from halfmask.table.rows import incoming
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.files.rows import incoming
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 

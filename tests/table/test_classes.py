@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from halfmask.errors import InternalError, SchemaError
 from halfmask.table.classes import classes_of, distinct, value_facts
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 from halfmask.table.weights import widen

@@ -16,7 +16,7 @@ from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
 from halfmask.table.proposals.shapes import nice_widths, rounded
 
 if TYPE_CHECKING:
-    from halfmask.table.describe import Description
+    from halfmask.table.proposals.describe import Description
 
 N = 400
 CANARY = "Zanzibar-Canary-77"

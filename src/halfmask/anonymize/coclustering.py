@@ -36,8 +36,8 @@ from halfmask.models.needs import demand_keys, prepare, statistics
 from halfmask.models.verdict import parameters
 from halfmask.release.candidate import Candidate
 from halfmask.release.partition import Perturbation
+from halfmask.table.columns import Column
 from halfmask.table.hierarchies import Auto
-from halfmask.table.schema import Column
 from halfmask.table.table import Encoded, Table
 from halfmask.table.tuples import Tuples
 

@@ -17,7 +17,7 @@ from halfmask.errors import UnsatisfiableError
 from halfmask.models.feasibility import leave_out_unmet
 from halfmask.models.needs import prepare
 from halfmask.release.partition import Perturbation
-from halfmask.table.hierarchies.dependence import following, labels_stay
+from halfmask.table.hierarchies.builders import following, labels_stay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

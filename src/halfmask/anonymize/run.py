@@ -33,7 +33,7 @@ from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import settled
 from halfmask.table.hierarchies.tree import check_hierarchies
 from halfmask.table.table import require_table
 from halfmask.table.tuples import Tuples

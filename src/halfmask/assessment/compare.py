@@ -21,7 +21,7 @@ from halfmask.errors import InputError
 from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
 from halfmask.metrics.utility.summary import require_weights
 from halfmask.table.demands import without_policies
-from halfmask.table.rows import normalize
+from halfmask.table.files.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples

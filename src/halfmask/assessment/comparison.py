@@ -52,8 +52,9 @@ from halfmask.release.record import recorded_risk
 from halfmask.report.words import percent_text
 from halfmask.series.compared import differencing_audited
 from halfmask.table.classes import classes_of
+from halfmask.table.columns import Column
 from halfmask.table.document import Result
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 

@@ -58,7 +58,7 @@ from halfmask.models.needs import (
 from halfmask.release.demands import order_notes, statement
 from halfmask.release.partition import RowPartition, table_loss
 from halfmask.table.classes import classes_of, distinct
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import settled
 from halfmask.table.hierarchies.tree import check_hierarchies
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples

@@ -43,7 +43,7 @@ class Document(Result):
     def _repr_html_(self) -> str:
         """What the report says first: the outcome, the figures, what to do next."""
         from halfmask.report.page import notebook_parts
-        from halfmask.table.notebook import view
+        from halfmask.table.document import view
 
         return view(type(self).__name__, *notebook_parts(self.to_dict()))
 

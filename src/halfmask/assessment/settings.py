@@ -17,7 +17,7 @@ from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import ReleasedRows
 from halfmask.models.needs import require_models
 from halfmask.models.verdict import known_models, parameters, require_number, require_whole
-from halfmask.table.hierarchies.parse import Auto
+from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:

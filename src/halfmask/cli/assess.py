@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.discriminate import Discriminated
     from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.rate import Discrimination
-    from halfmask.table.describe import Description
+    from halfmask.table.proposals.describe import Description
     from halfmask.table.table import Table
 
 _fraction = click.option(
@@ -83,7 +83,7 @@ def describe_command(
     Example: halfmask describe people.csv -o people.toml
     """
     from halfmask.engines.read import read
-    from halfmask.table.describe import describe, with_declared_policy
+    from halfmask.table.proposals.describe import describe, with_declared_policy
     from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
@@ -119,8 +119,8 @@ def _write_schema(text: str, output: str | None) -> None:
 def _describe_publicly(
     table: Table, codebook: str | None, output: str | None, *, as_json: bool
 ) -> None:
-    from halfmask.table.codebook import read_codebook
-    from halfmask.table.names import listed
+    from halfmask.table.columns import listed
+    from halfmask.table.files.codebook import read_codebook
     from halfmask.table.proposals.public import public_description
 
     found = public_description(table, {} if codebook is None else read_codebook(codebook))
@@ -168,7 +168,7 @@ def _show_description(found: Description, *, details: bool) -> None:
 
 def _show_roles(found: Description, title: str) -> None:
     """Columns of one role and reason in one line, so that many fit on a screen."""
-    from halfmask.table.names import listed
+    from halfmask.table.columns import listed
 
     shared: dict[tuple[str, str], list[str]] = {}
     for column in found.columns:

@@ -255,7 +255,7 @@ def _matching(rows: Any, where: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from halfmask.table.names import told
+    from halfmask.table.columns import told
 
     name, _, value = where.partition("=")
     if name not in rows.column_names:
@@ -354,7 +354,7 @@ def _people(file: str, column: str) -> list[str]:
     import pyarrow as pa
 
     from halfmask.engines.read import read
-    from halfmask.table.names import told
+    from halfmask.table.columns import told
 
     rows = read(file, {}).arrow
     if column not in rows.column_names:

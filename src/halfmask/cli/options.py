@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from halfmask.models.options import Form
     from halfmask.models.verdict import Model
-    from halfmask.table.schema import Role, Schema
+    from halfmask.table.columns import Role
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -184,8 +185,7 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
 def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     """Give the columns named on the command line their roles; the others keep theirs."""
     from halfmask.errors import SchemaError
-    from halfmask.table.names import told
-    from halfmask.table.schema import Column
+    from halfmask.table.columns import Column, told
 
     columns, faults, there = dict(table.schema.columns), [], table.column_names
     seen: dict[str, Role] = {}

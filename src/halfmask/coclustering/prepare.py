@@ -32,9 +32,9 @@ from halfmask.coclustering.observations import Observations, Variable, observe
 from halfmask.coclustering.optimize import ROUNDS, cocluster
 from halfmask.coclustering.search import GridSearch
 from halfmask.errors import InputError, ParameterError
-from halfmask.table.hierarchies.parse import INTERVALS
+from halfmask.table.columns import require_known
+from halfmask.table.hierarchies.builders import INTERVALS
 from halfmask.table.labels import ANY, MISSING
-from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

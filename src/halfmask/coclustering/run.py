@@ -28,7 +28,7 @@ from halfmask.coclustering.prepare import (
 )
 from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
 from halfmask.errors import ParameterError
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:

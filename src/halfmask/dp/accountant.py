@@ -23,7 +23,7 @@ from halfmask.dp.budget import (
 )
 from halfmask.dp.ledger import Account, BudgetGrant, BudgetLedger, Spending, require_covered
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
-from halfmask.table.names import told
+from halfmask.table.columns import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.table.names import listed
+from halfmask.table.columns import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

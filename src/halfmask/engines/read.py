@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from halfmask.engines.open import is_address
 from halfmask.engines.stored import Storage
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.files.rows import file_kind
+from halfmask.table.files.text_file import file_named
 from halfmask.table.read import declared_schema, read_rows
-from halfmask.table.rows import file_kind
 from halfmask.table.table import Table, require_table
-from halfmask.table.text_file import file_named
 from halfmask.table.values import is_text, require_mark
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.open import is_address, is_database, open_address
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
+from halfmask.table.files.rows import file_kind, incoming, normalize
+from halfmask.table.files.text_file import file_named, packing_of
 from halfmask.table.read import bind, read_rows
-from halfmask.table.rows import file_kind, incoming, normalize
-from halfmask.table.text_file import file_named, packing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InputError, SchemaError
+from halfmask.table.columns import require_known
 from halfmask.table.demands import narrowed, sources, with_policies, without_policies
-from halfmask.table.names import require_known
+from halfmask.table.files.rows import normalize
 from halfmask.table.policies import read_policies
 from halfmask.table.read import bind, typed
-from halfmask.table.rows import normalize
 from halfmask.table.tuples import Tuples
 from halfmask.table.values import has_comma
 from halfmask.table.weights import LARGEST, Tallied, checked, require_numbers, weights_of

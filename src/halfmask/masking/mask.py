@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, InternalError, ParameterError, SchemaError
 from halfmask.models.verdict import Parameter
-from halfmask.table.names import told
-from halfmask.table.schema import Column
+from halfmask.table.columns import Column, told
 from halfmask.table.values import is_number, is_text
 
 if TYPE_CHECKING:

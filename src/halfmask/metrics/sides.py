@@ -11,8 +11,8 @@ import pyarrow as pa
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.common_ground import shared_column
 from halfmask.metrics.weighted import class_rows, entries_of, joint, tally
+from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table, encode
 from halfmask.table.tuples import Tuples

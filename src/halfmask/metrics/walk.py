@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -271,7 +271,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """The verdict, by demand where it is personal; nobody is named."""
-        from halfmask.table.notebook import grid, view
+        from halfmask.table.document import grid, view
 
         if self.demands:
             levels = [(one.demanded, one.people, one.reached) for one in self.demands]

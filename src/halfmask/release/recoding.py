@@ -31,7 +31,7 @@ from halfmask.release.recheck import regroup, verdicts
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies import Csv
-from halfmask.table.hierarchies.dependence import following, labels_stay
+from halfmask.table.hierarchies.builders import following, labels_stay
 from halfmask.table.schema import Schema, column_to_dict, schema_from_dict
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples, pack_tuples
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import Release
+    from halfmask.table.columns import Column
     from halfmask.table.hierarchy import Hierarchy
-    from halfmask.table.schema import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +485,7 @@ def _plain(column: Column) -> dict[str, Any]:
     if isinstance(column.hierarchy, StoredCsv):
         entry["content"] = column.hierarchy.content
     elif isinstance(column.hierarchy, Csv):
-        from halfmask.table.text_file import read_text
+        from halfmask.table.files.text_file import read_text
 
         rule = column.hierarchy
         entry["content"] = read_text(rule.folder / rule.path, rule.encoding)

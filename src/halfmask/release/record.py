@@ -21,9 +21,10 @@ from halfmask.errors import InputError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.files import holds_metadata, whole_file, write_table
+from halfmask.table.columns import Column
+from halfmask.table.files.toml import read_mapping, section
 from halfmask.table.read import COUNTED, FILE, schema_beside
-from halfmask.table.schema import Column, Schema
-from halfmask.table.toml import read_mapping, section
+from halfmask.table.schema import Schema
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from halfmask.report.words import (
     term,
     words,
 )
-from halfmask.table.notebook import grid, lines
+from halfmask.table.document import grid, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -35,8 +35,8 @@ from halfmask.service.guard import (
 )
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
+from halfmask.table.columns import KINDS, ROLES
 from halfmask.table.policies import DEMANDS
-from halfmask.table.schema import KINDS, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -21,11 +21,11 @@ from halfmask.service import requests
 from halfmask.service.files import FILES, require_unpacked
 from halfmask.service.workspace import OpenTable, Population, changed_schema
 from halfmask.table.demands import states
-from halfmask.table.describe import describe
+from halfmask.table.files.toml import mapping_of
 from halfmask.table.policies import EXACT
+from halfmask.table.proposals.describe import describe
 from halfmask.table.read import declared_schema, read_rows
 from halfmask.table.schema import Schema
-from halfmask.table.toml import mapping_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.names import told
+from halfmask.table.columns import told
+from halfmask.table.files.text_file import TEXT
 from halfmask.table.policies import (
     DEMANDS,
     LARGEST,
@@ -24,7 +25,6 @@ from halfmask.table.policies import (
     read_policies,
     readable_column,
 )
-from halfmask.table.text_file import TEXT
 from halfmask.table.values import number_type, retyped, used_values
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def file_policies(schema: Schema, there: Sequence[str]) -> tuple[Policies, ...]:
     Raises:
         SchemaError: the file lacks columns.
     """
-    from halfmask.table.rows import raw_rows
+    from halfmask.table.files.rows import raw_rows
 
     assert schema.policy_file is not None  # noqa: S101 - only asked where there is one
     path = schema.folder / schema.policy_file

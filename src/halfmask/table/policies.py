@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.table.names import told
+from halfmask.table.columns import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import SchemaError
-from halfmask.table import text_file
 from halfmask.table.demands import join_policies, whole_demands
+from halfmask.table.files import text_file
+from halfmask.table.files.rows import normalize, raw_rows, text_column
+from halfmask.table.files.text_file import TEXT
+from halfmask.table.files.toml import mapping_of
 from halfmask.table.policies import read_policies
-from halfmask.table.rows import normalize, raw_rows, text_column
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
-from halfmask.table.text_file import TEXT
-from halfmask.table.toml import mapping_of
 from halfmask.table.values import (
     ALLOWED,
     DECLARED_FORMS,
@@ -51,8 +51,8 @@ from halfmask.table.values import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from halfmask.table.rows import Incoming
-    from halfmask.table.schema import Column
+    from halfmask.table.columns import Column
+    from halfmask.table.files.rows import Incoming
 
 
 def bind(

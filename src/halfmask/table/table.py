@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.table.rows import Incoming
+    from halfmask.table.files.rows import Incoming
     from halfmask.table.schema import Schema
 
 
@@ -152,7 +152,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Its columns and how many rows it has; never a row of anybody."""
-        from halfmask.table.notebook import schema_parts, view
+        from halfmask.table.document import schema_parts, view
 
         size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
         return view(f"Table of {size}", schema_parts(self.schema, self.column_names))
@@ -177,7 +177,7 @@ class Table:
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
-        from halfmask.table.hierarchies.parse import Auto, settled
+        from halfmask.table.hierarchies.builders import Auto, settled
 
         if self.stored is not None:
             return self.collect().hierarchy(name)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 from halfmask.table.table import Encoded, encode, in_order
 from halfmask.table.values import (
     comma_hint,

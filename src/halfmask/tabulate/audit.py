@@ -23,9 +23,9 @@ from halfmask.release.feasibility import View, find_intervals
 from halfmask.release.files import report_kind, whole_file, write_table
 from halfmask.release.grid import MISSING, TOTAL, Grid, tree_axis
 from halfmask.release.tabulation import MARK, TableRelease
+from halfmask.table.columns import told
 from halfmask.table.document import Result
-from halfmask.table.names import told
-from halfmask.table.rows import raw_rows
+from halfmask.table.files.rows import raw_rows
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:

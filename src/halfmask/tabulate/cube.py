@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.release.grid import MISSING, TOTAL, Axis, Grid
+from halfmask.table.columns import told
 from halfmask.table.hierarchy import canonical
-from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from halfmask.metrics.discrimination.partition import (
     stated_partitions,
 )
 from halfmask.metrics.weighted import joint
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ import pyarrow as pa
 from halfmask.errors import HalfmaskError, InputError
 from halfmask.metrics.estimate import Estimate, failed, mean
 from halfmask.metrics.weighted import joint, tally
+from halfmask.table.columns import told
 from halfmask.table.document import Result
-from halfmask.table.names import told
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from halfmask.engines.sql import table as named
 from halfmask.errors import HierarchyError, QueryError
 from halfmask.query.clauses import fold_name
 from halfmask.query.planning.elements import PlannedKey
+from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.hierarchies.ladder import Mask, Ordered
-from halfmask.table.hierarchies.parse import Auto
 from halfmask.table.hierarchy import TOP, from_levels
 from halfmask.table.table import encode
 

@@ -15,7 +15,7 @@ from halfmask.engines.sql import table as named
 from halfmask.errors import PrivacyError, UnsupportedQueryError
 from halfmask.query import vocabulary
 from halfmask.query.vocabulary import fail
-from halfmask.table.names import told
+from halfmask.table.columns import told
 
 if TYPE_CHECKING:
     from sqlglot import exp

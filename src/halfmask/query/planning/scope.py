@@ -18,8 +18,8 @@ from halfmask.errors import QueryError
 from halfmask.query import vocabulary
 from halfmask.query.clauses import fold_name
 from halfmask.query.vocabulary import fail, refuse
+from halfmask.table.columns import told
 from halfmask.table.demands import sources
-from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import HierarchyError, InputError
-from halfmask.table import text_file
+from halfmask.table.files import text_file
 from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, present, with_top
 from halfmask.table.hierarchy import canonical
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from halfmask.table.columns import Column
 from halfmask.table.proposals import vocabulary as words
 from halfmask.table.proposals.roles import named_demand
-from halfmask.table.schema import Column, Schema, schema_to_toml
+from halfmask.table.schema import Schema, schema_to_toml
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:

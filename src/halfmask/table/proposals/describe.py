@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError, InputError, ParameterError
 from halfmask.table.classes import QuasiIdentifiers, search
+from halfmask.table.columns import Column, listed
+from halfmask.table.files.rows import text_column
 from halfmask.table.hierarchies import Auto, Dates, Flat
-from halfmask.table.hierarchies.parse import INTERVALS, settled
+from halfmask.table.hierarchies.builders import INTERVALS, settled
 from halfmask.table.hierarchy import canonical
-from halfmask.table.names import listed
 from halfmask.table.proposals.roles import Design, RoleFound, design_of, policy_of, role_of
 from halfmask.table.proposals.shapes import (
     Facts,
@@ -25,8 +26,7 @@ from halfmask.table.proposals.shapes import (
     shape_of,
 )
 from halfmask.table.read import declared_schema, read_rows, without_missing
-from halfmask.table.rows import text_column
-from halfmask.table.schema import Column, Schema, schema_to_toml
+from halfmask.table.schema import Schema, schema_to_toml
 from halfmask.table.table import Table
 from halfmask.table.values import (
     FORMS,

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.table import formats, text_file
-from halfmask.table.names import check_names
-from halfmask.table.text_file import read_csv
+from halfmask.table.columns import check_names
+from halfmask.table.files import formats, text_file
+from halfmask.table.files.text_file import read_csv
 from halfmask.table.values import dictionary_of, is_text, out_of_calendar, zone_known
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from halfmask.errors import InputError
-from halfmask.table.names import check_names
+from halfmask.table.columns import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from halfmask import errors, read
-from halfmask.table.names import check_names, require_known, told
+from halfmask.table.columns import check_names, require_known, told
 
 CANARY = "Zyxw9173"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.text_file import shown
+from halfmask.table.files.text_file import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
