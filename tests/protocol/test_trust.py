@@ -27,6 +27,7 @@ from halfmask.errors import (
 )
 from halfmask.protocol import answering
 from halfmask.protocol.commons import Policy, Terms, commons_from
+from halfmask.protocol.contribution import Participation, object_to_repetition
 from halfmask.protocol.crypto import Address, FrameKey, open_own, place, seal_for, sign
 from halfmask.protocol.keys import (
     PROOF,
@@ -38,7 +39,6 @@ from halfmask.protocol.keys import (
     read_key,
     write_key,
 )
-from halfmask.protocol.ledger import Participation, object_to_repetition
 from halfmask.protocol.messages import (
     LARGEST,
     Ask,

@@ -7,8 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from halfmask.synthesize.draw import draw, draw_values
-from halfmask.synthesize.inference import Beliefs, junction_tree, spread
+from halfmask.synthesize.inference import Beliefs, draw, draw_values, junction_tree, spread
 from halfmask.synthesize.marginals import Target, fit_beliefs
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}

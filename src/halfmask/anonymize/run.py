@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, try_methods
+from halfmask.anonymize.fixpoint import search_remaining
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import candidate as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
-from halfmask.anonymize.remaining import search_remaining
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (

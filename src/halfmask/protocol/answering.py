@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from halfmask.errors import RoomError, TamperedMessageError
 from halfmask.protocol import measures
-from halfmask.protocol.contribution import debias
+from halfmask.protocol.contribution import PEOPLE, debias
 from halfmask.protocol.crypto import open_own, seal_for
 from halfmask.protocol.keys import PROOF
-from halfmask.protocol.ledger import PEOPLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,8 +19,7 @@ from halfmask.errors import (
     SchemaError,
     UnsatisfiableError,
 )
-from halfmask.models.feasibility import leave_out_unmet
-from halfmask.models.needs import demanded, refuse_contradiction, require_models
+from halfmask.models.needs import demanded, leave_out_unmet, refuse_contradiction, require_models
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import statement

@@ -21,7 +21,7 @@ import numpy as np
 from halfmask.dp.views import noise
 from halfmask.errors import HalfmaskError, ParameterError
 from halfmask.synthesize import marginals
-from halfmask.synthesize.draw import draw_values
+from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.marginals import shrink, simplex
 
 if TYPE_CHECKING:

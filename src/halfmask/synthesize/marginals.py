@@ -36,8 +36,7 @@ import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
 from halfmask.dp.views import Guess, noise
-from halfmask.synthesize.draw import draw, draw_values
-from halfmask.synthesize.inference import Beliefs, junction_tree, spread, sum_to
+from halfmask.synthesize.inference import Beliefs, draw, draw_values, junction_tree, spread, sum_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.models.feasibility import leave_out_unmet
-from halfmask.models.needs import prepare
+from halfmask.models.needs import leave_out_unmet, prepare
 from halfmask.release.partition import Perturbation
 from halfmask.table.hierarchies.builders import following, labels_stay
 
