@@ -161,7 +161,7 @@ def test_sparse_classes_over_many_places_agree_with_the_definition(counts):
     for place, count in enumerate(counts[0][:2]):
         sparse[place * 17 + counts[0][2]] = count + 1
     counts = [sparse, *(one for one in counts[1:] if any(one))]
-    moved, full = t_closeness.ordered(counted(*counts).histograms["s"], "s")
+    moved, full = t_closeness.ordered_distance(counted(*counts).histograms["s"], "s")
     total = [sum(column) for column in zip(*counts, strict=True)]
     held = [i for i, c in enumerate(total) if c]
     size = sum(total)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from halfmask.assessment import comparison_findings as findings
-from halfmask.assessment.measure import Measure, Measured
+from halfmask.assessment.measure import Measure, MeasureResults
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
     meaning_of,
@@ -29,8 +29,8 @@ from halfmask.metrics.risk.linkage import (
     rows_per_person,
 )
 from halfmask.metrics.risk.reidentification import (
-    as_recorded,
     reidentification,
+    with_recorded_risk,
 )
 from halfmask.metrics.risk.singling_out import same_people, singling_out
 from halfmask.metrics.sides import sides
@@ -99,7 +99,7 @@ class PeopleFound(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparing:
+class ComparisonCase:
     """An original and its release while they are compared; what several measures need once."""
 
     tables: ComparedTables
@@ -218,7 +218,7 @@ class Comparing:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Measured):
+class Comparison(MeasureResults):
     """An original and its release, side by side; the attributes are those of ``COMPARED``."""
 
     format: ClassVar[str] = "halfmask.comparison/1"
@@ -302,17 +302,17 @@ class Comparison(Measured):
         return tuple(KeptColumn(d.name, d.variation) for d in self.distances if d.role != "quasi")
 
 
-def _class_means(case: Comparing) -> tuple[tuple[str, Estimate], ...]:
+def _class_means(case: ComparisonCase) -> tuple[tuple[str, Estimate], ...]:
     numeric = [c.name for c in case.sides.sensitive if c.numbers is not None]
     return tuple((name, class_mean_error(case.sides, name)) for name in numeric)
 
 
-def _counting(case: Comparing) -> CountingQueries:
+def _counting(case: ComparisonCase) -> CountingQueries:
     paired = case.sides
     return counting_queries(paired, seed=case.options.seed, scaled=paired.after > paired.before)
 
 
-def _queries(case: Comparing) -> tuple[QueryDeviation, ...]:
+def _queries(case: ComparisonCase) -> tuple[QueryDeviation, ...]:
     how = case.options
     if not how.queries:
         return ()
@@ -322,7 +322,7 @@ def _queries(case: Comparing) -> tuple[QueryDeviation, ...]:
     return sql_queries(case.sides, list(how.queries), seed=how.seed, memory_limit=limit)
 
 
-def _predictions(case: Comparing) -> tuple[Prediction, ...]:
+def _predictions(case: ComparisonCase) -> tuple[Prediction, ...]:
     names = case.options.targets
     if names:
         prediction.require()
@@ -335,14 +335,14 @@ def _predictions(case: Comparing) -> tuple[Prediction, ...]:
     return tuple(p for name in chosen for p in predict(paired, name, inside=inside, seed=seed))
 
 
-def _regressions(case: Comparing) -> tuple[Regression, ...]:
+def _regressions(case: ComparisonCase) -> tuple[Regression, ...]:
     how = case.options
     numeric = [column.name for column in case.sides.sensitive if column.numbers is not None]
     fitted = numeric[:_FITTED] if how.learn is not False else ()
     return regress(case.sides, how.targets or fitted, seed=how.seed)
 
 
-def _risk_after(case: Comparing) -> Reidentification:
+def _risk_after(case: ComparisonCase) -> Reidentification:
     """By the rows of each class, or by its people where somebody has several rows."""
     people = case.targets.people
     rows, theirs = case.after.rows, case.after.people
@@ -350,17 +350,17 @@ def _risk_after(case: Comparing) -> Reidentification:
         if case.own_risk is not None:
             return case.own_risk
         rows, theirs = released_people(case.sides, people)
-    return as_recorded(reidentification(rows, theirs), rows, theirs, case.recorded)
+    return with_recorded_risk(reidentification(rows, theirs), rows, theirs, case.recorded)
 
 
-def _people_found(case: Comparing) -> PeopleFound:
+def _people_found(case: ComparisonCase) -> PeopleFound:
     chance, rows = chance_of_people(case.sides, case.targets.people), case.sides.original_counts
     return PeopleFound(
         weighted_mean(chance, rows), float(chance.max()), weighted_mean(chance == 0, rows)
     )
 
 
-def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
+def _disclosures(case: ComparisonCase) -> tuple[tuple[Disclosure, Disclosure], ...]:
     out, original = [], case.sides.original
     for name in (column.name for column in case.sides.sensitive):
         meaning = meaning_of(original, name, case.options.partition.get(name))
@@ -370,7 +370,7 @@ def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
     return tuple(out)
 
 
-def _discrimination(case: Comparing) -> ReleaseRates:
+def _discrimination(case: ComparisonCase) -> ReleaseRates:
     given, how = case.tables, case.options
     own = release_rates(case.sides, how.partition, same_order=how.same_order)
     if given.weaker is None:
@@ -378,7 +378,7 @@ def _discrimination(case: Comparing) -> ReleaseRates:
     return own.than(release_rates(sides(given.original, given.weaker), how.partition))
 
 
-def _criteria(case: Comparing) -> tuple[AttackOutcome, ...]:
+def _criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
     limit, attacked = case.options.limit, case.targets
     controlled = len(attacked.control) > 0
     # Without a sensitive column, one that others may know is guessed from the rest of them.

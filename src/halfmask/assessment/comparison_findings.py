@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.assessment.measure import Finding, Form, counted
+from halfmask.assessment.measure import Finding, Form, known_figure
 from halfmask.metrics.risk.reidentification import (
     HIGHEST,
     MEAN,
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 def show_rows(_: int, found: Comparison) -> Iterator[Finding]:
     """How many rows leave."""
-    yield Finding("rows", found.rows, counted(found.rows_released), form="count")
+    yield Finding("rows", found.rows, known_figure(found.rows_released), form="count")
 
 
 def show_utility(one: ClassUtility, _: Comparison) -> Iterator[Finding]:
     """Classes, and what generalization and suppression cost."""
     yield Finding(
-        "classes", one.classes, counted(one.classes_released), form="count", section="sizes"
+        "classes", one.classes, known_figure(one.classes_released), form="count", section="sizes"
     )
-    size = counted(one.mean_class_released)
+    size = known_figure(one.mean_class_released)
     yield Finding("mean class size", one.mean_class, size, form="figure", section="sizes")
     for column, share in one.classification:
         yield Finding(
             f"classification metric of {column}",
-            after=counted(share),
+            after=known_figure(share),
             meaning="rows whose value is not the majority of their class",
         )
     if one.precision is not None:
-        yield Finding("precision", after=counted(one.precision), meaning="1 - level / height")
+        yield Finding("precision", after=known_figure(one.precision), meaning="1 - level / height")
 
 
 _LOSSES = (
@@ -64,22 +64,22 @@ _LOSSES = (
 
 def show_partition(one: PartitionMeasures, found: Comparison) -> Iterator[Finding]:
     """The classes as a division of the rows."""
-    yield Finding("smallest class, rows", after=counted(one.k), form="count")
+    yield Finding("smallest class, rows", after=known_figure(one.k), form="count")
     yield Finding(
         "C_AVG",
-        after=counted(one.average_class),
+        after=known_figure(one.average_class),
         meaning="average class as a multiple of the smallest",
         form="figure",
     )
     alike = percent_text(found.utility.discernibility)
     yield Finding(
         "discernibility",
-        after=counted(one.discernibility),
+        after=known_figure(one.discernibility),
         sentence=f"The chance that two rows cannot be told apart is {alike}.",
         form="count",
     )
     for name, meaning in _LOSSES:
-        after = counted(getattr(one, name))
+        after = known_figure(getattr(one, name))
         yield Finding(name.upper(), None, after, meaning, _unknown(one, name, after), "figure")
 
 
@@ -106,8 +106,10 @@ def show_class_means(one: tuple[tuple[str, Estimate], ...], _: Comparison) -> It
 def show_counting(one: CountingQueries, _: Comparison) -> Iterator[Finding]:
     """Random counts on both tables."""
     yield Finding("random counts, mean error", after=one.error, meaning="of the true count")
-    yield Finding("random counts, median error", after=counted(one.median, one.queries))
-    yield Finding("random counts, 95 % quantile of errors", after=counted(one.q95, one.queries))
+    yield Finding("random counts, median error", after=known_figure(one.median, one.queries))
+    yield Finding(
+        "random counts, 95 % quantile of errors", after=known_figure(one.q95, one.queries)
+    )
 
 
 def show_queries(one: tuple[QueryDeviation, ...], _: Comparison) -> Iterator[Finding]:
@@ -149,7 +151,7 @@ def show_likeness(one: Likeness | None, _: Comparison) -> Iterator[Finding]:
 def show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
     """Risks by the release's own classes, where they hold the original's people."""
     for words, name in ((SMALLEST, "smallest"), (HIGHEST, "prosecutor"), (MEAN, "marketer")):
-        known = None if found.made_up else counted(getattr(one, name))
+        known = None if found.made_up else known_figure(getattr(one, name))
         form: Form = "count" if name == "smallest" else "percent"
         yield Finding(words, getattr(found.before, name), known, form=form)
 
@@ -158,9 +160,9 @@ def show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:
     """Whom the release leaves out."""
     if one is None:
         return
-    yield Finding("rows left out", after=counted(one.share), meaning="of all rows")
+    yield Finding("rows left out", after=known_figure(one.share), meaning="of all rows")
     for group in one.most():
-        name, share = f"rows left out, {group.column}: {group.group}", counted(group.share)
+        name, share = f"rows left out, {group.column}: {group.group}", known_figure(group.share)
         yield Finding(name, after=share, meaning=f"of {group.before:,} rows")
 
 
@@ -184,7 +186,7 @@ def show_disclosures(
     """What classes tell about sensitive columns."""
     for before, after in one:
         for name, key, attacker, meaning in _LEARNED:
-            known = None if found.made_up else counted(getattr(after, key))
+            known = None if found.made_up else known_figure(getattr(after, key))
             first = getattr(before, key)
             why = "not known: nothing says which values are alike" if first is None else ""
             yield Finding(
@@ -197,13 +199,13 @@ def show_membership(one: Membership, _: Comparison) -> Iterator[Finding]:
     yield Finding("membership", after=one.area, meaning="right answers (50 % is guessing)")
     yield Finding(
         "copies",
-        after=counted(one.attribution.copies),
+        after=known_figure(one.attribution.copies),
         meaning="released rows that equal an original one",
         attacker="looks for rows of real people",
     )
     yield Finding(
         "attribution",
-        after=counted(one.attribution.ratio),
+        after=known_figure(one.attribution.ratio),
         meaning="released rows that are left for this one",
         attacker="knows everybody's row but one",
     )

@@ -33,9 +33,9 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.coclustering.criterion import GridCriterion
-from halfmask.coclustering.hierarchy import by_appearance, hierarchy, merge
+from halfmask.coclustering.hierarchy import by_appearance, hierarchy, merge_parts
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.prepare import as_numbers, cocluster_melted, column_parts, melt_columns
+from halfmask.coclustering.prepare import as_numbers, cocluster_parts, column_parts, melt_columns
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
 from halfmask.table.hierarchy import canonical
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.hierarchy import MergeHierarchy
-    from halfmask.coclustering.prepare import ColumnParts, IntervalCuts, Melted
+    from halfmask.coclustering.prepare import ColumnParts, IntervalCuts, MeltedTable
     from halfmask.table.hierarchy import HierarchyBuilder
     from halfmask.table.table import Table
 
@@ -76,7 +76,7 @@ def part_counts(
 def chosen_parts(
     met: NDArray[np.int64],
     part_group: NDArray[np.int32],
-    melted: Melted,
+    melted: MeltedTable,
     *,
     link: LinkRule = "count",
 ) -> NDArray[np.bool_]:
@@ -107,7 +107,7 @@ def chosen_parts(
     return taken[:, part_group]
 
 
-def modes(counts: NDArray[np.int64], melted: Melted) -> NDArray[np.bool_]:
+def modes(counts: NDArray[np.int64], melted: MeltedTable) -> NDArray[np.bool_]:
     """(groups of rows, parts) the most frequent part of each column in each group of rows."""
     out = np.zeros(counts.shape, dtype=bool)
     for low, high in zip(melted.offsets[:-1], melted.offsets[1:], strict=True):
@@ -206,7 +206,7 @@ def group_label(column: ColumnParts, parts: NDArray[np.int64], counts: NDArray[n
     return SIGN.join([*(names[p] for p in known.tolist()), f"{len(names) - 2} more"])
 
 
-def column_trees(levels: MergeHierarchy, melted: Melted) -> dict[str, ColumnTree]:
+def column_trees(levels: MergeHierarchy, melted: MeltedTable) -> dict[str, ColumnTree]:
     """The tree of each column, as the merges of the grid give it."""
     side = levels.grid.side("part")
     group = levels.grid.partition[side].copy()
@@ -249,7 +249,7 @@ def ordered_tree(column: ColumnParts, groups: NDArray[np.int32]) -> ColumnTree:
         np.arange(count, dtype=np.int32),
         np.arange(int(groups.max()) + 1, dtype=np.int32),
     )
-    path = merge(GridCriterion(observed), start, cost=0.0, frozen=[False, True])
+    path = merge_parts(GridCriterion(observed), start, cost=0.0, frozen=[False, True])
     levels = []
     for step in range(len(path.steps) + 1):
         here = path.partition(step)[0]
@@ -318,7 +318,7 @@ def find_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBu
         usable = {name: parts for name, parts in usable.items() if name in bound}
         open_columns = [name for name in open_columns if name in bound]
         again = [name for name in open_columns if wanted[name].intervals == "modl"]
-        melted, grid = cocluster_melted(table, melt_columns(list(usable.values())), again=again)
+        melted, grid = cocluster_parts(table, melt_columns(list(usable.values())), again=again)
         if not grid.informative:
             raise HierarchyError(_no_structure(open_columns, len(table)))
         trees = column_trees(hierarchy(grid), melted)

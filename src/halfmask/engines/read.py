@@ -72,7 +72,7 @@ def read(
     """
     require_mark(decimal)
     place = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if place is not None and stays(place, engine, memory_limit):
+    if place is not None and stays_stored(place, engine, memory_limit):
         if is_address(place) and table is None:
             raise ParameterError("table", None, "the name of a table of the database")
         declared = declared_schema(place, schema)
@@ -99,7 +99,7 @@ def read(
     )
 
 
-def stays(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
+def stays_stored(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
     """Whether the rows of a file or database stay where they are and are counted by an engine.
 
     A database counts its own rows, DuckDB those of a large file or where a memory limit is given.

@@ -13,7 +13,7 @@ import numpy as np
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import Model, known_models
-from halfmask.table.classes import distinct, grouped, value_facts
+from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
 from halfmask.table.demands import demand_key, states
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
@@ -54,7 +54,7 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     return widen(table, populations[0], table.schema.quasi) if populations else table
 
 
-def demanded(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
+def with_demanded_models(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
     """``models``, and beside them what keeps every demand that people state.
 
     Personal k-anonymity, and personal l-diversity and t-closeness of every sensitive column: where
@@ -151,7 +151,7 @@ def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArra
     table = tuples.table
     names = [name for model in models for name in (*model.columns, *demand_keys(table, model))]
     populations = _populations(models)
-    return distinct(
+    return distinct_classes(
         tuples,
         table.schema.quasi,
         columns=list(dict.fromkeys(names)),
@@ -227,7 +227,7 @@ def group_statistics(
     columns = {name: name for model in models for name in model.columns}
     columns |= {key: key for model in models for key in demand_keys(table, model)}
     weighted = any(model.weighted for model in models)
-    return grouped(table, rows, ids, columns=columns, weighted=weighted)
+    return classes_by_id(table, rows, ids, columns=columns, weighted=weighted)
 
 
 def largest_feasible(table: Table, models: Sequence[Model]) -> NDArray[np.bool_]:

@@ -243,7 +243,7 @@ def _evaluated(
         values = {}
         for name, expression in wanted.items():
             try:
-                values[name] = evaluate.value(expression, row)
+                values[name] = evaluate.evaluate_row(expression, row)
             except (EngineError, *_UNFIT):
                 values[name], fits = None, False
         found.append(values)
@@ -266,7 +266,7 @@ def _is_simple(made: Blueprint) -> bool:
         if isinstance(node, exp.Identifier | exp.DataType):
             continue
         try:
-            evaluate.value(node, nothing)
+            evaluate.evaluate_row(node, nothing)
         except (EngineError, *_UNFIT):
             return False
     return True

@@ -19,7 +19,12 @@ from halfmask.errors import (
     SchemaError,
     UnsatisfiableError,
 )
-from halfmask.models.needs import demanded, leave_out_unmet, refuse_contradiction, require_models
+from halfmask.models.needs import (
+    leave_out_unmet,
+    refuse_contradiction,
+    require_models,
+    with_demanded_models,
+)
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import statement
@@ -30,7 +35,7 @@ from halfmask.release.recheck import regroup, verdicts
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies import Csv
-from halfmask.table.hierarchies.builders import following, labels_stay
+from halfmask.table.hierarchies.builders import columns_following, labels_stay
 from halfmask.table.schema import Schema, column_to_dict, schema_from_dict
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples, pack_tuples
@@ -315,7 +320,7 @@ def apply(
     refuse_contradiction(models, demands)
     statement(table, demands)
     if demands == "keep":
-        models = demanded(table, models)
+        models = with_demanded_models(table, models)
     if not models:
         raise PrivacyError("No promise was asked for: name at least one model.")
     require_models(models)
@@ -364,7 +369,7 @@ def _place(
 def _labels_stay(recoding: Recoding, table: Table, keep: NDArray[np.bool_]) -> bool:
     """Whether the rows that leave would have the same labels without the others."""
     bound = recoding.bind(table)
-    names = following(bound, list(recoding.columns))
+    names = columns_following(bound, list(recoding.columns))
     return not names or labels_stay(bound, recoding.bind(table.keep(keep)), keep, names)
 
 

@@ -494,9 +494,9 @@ class PrivateRelease(Release):
         )
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
-        from halfmask.report.page import rendered
+        from halfmask.report.page import render_template
 
-        return rendered("private.html", document=self.to_dict())
+        return render_template("private.html", document=self.to_dict())
 
 
 class SyntheticRelease(Release):

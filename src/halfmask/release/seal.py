@@ -45,7 +45,7 @@ from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -385,7 +385,7 @@ def _published_rows(
 def _fresh(column: pa.ChunkedArray) -> pa.Array:
     """One chunk whose dictionary, if any, holds the column's own values in ascending order."""
     if pa.types.is_dictionary(column.type):
-        encoded = encode(column)
+        encoded = encode_column(column)
         present = encoded.values.drop_null()
         missing = encoded.codes == len(present)
         indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)
@@ -457,6 +457,6 @@ def _perturbed_change(
         action=f"replaced by the label of its class, true for {share:.1%} of the rows",
         published=True,
         before=len(np.unique(table.encode(name).codes[kept])),
-        after=len(encode(rows[name]).values),
+        after=len(encode_column(rows[name]).values),
         loss=float(loss),
     )

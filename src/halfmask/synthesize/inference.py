@@ -149,8 +149,8 @@ class Beliefs:
             given = table
             if place in above:  # the clique given what it shares: shares, which cannot overflow
                 e, shared = above[place]
-                given = table / np.maximum(spread(self.separators[e], shared, clique), _TINY)
-            tables[home] *= spread(given, clique, tree.cliques[home])
+                given = table / np.maximum(align_axes(self.separators[e], shared, clique), _TINY)
+            tables[home] *= align_axes(given, clique, tree.cliques[home])
         ones = [np.ones(tuple(self.sizes[n] for n in shared)) for _, _, shared in tree.edges]
         moved = Beliefs(self.sizes, tree, tables, ones)
         moved.calibrate()
@@ -188,7 +188,7 @@ class Beliefs:
     def _send(self, edge: int, source: int, target: int, shared: tuple[str, ...]) -> None:
         new = sum_to(self.tables[source], self.tree.cliques[source], shared)
         ratio = new / np.maximum(self.separators[edge], _TINY)
-        self.tables[target] *= spread(ratio, shared, self.tree.cliques[target])
+        self.tables[target] *= align_axes(ratio, shared, self.tree.cliques[target])
         self.separators[edge] = new
 
     def _joined(self, columns: Sequence[str]) -> Floats:
@@ -201,11 +201,11 @@ class Beliefs:
             table, names = held[child]
             keep = tuple(n for n in self.sizes if n in names and (n in shared or n in wanted))
             message = sum_to(table, names, keep)
-            message = message / np.maximum(spread(self.separators[e], shared, keep), _TINY)
+            message = message / np.maximum(align_axes(self.separators[e], shared, keep), _TINY)
             mine, own = held[parent]
             both = tuple(n for n in self.sizes if n in own or n in keep)
             if set(keep) <= set(own):
-                held[parent] = (mine * spread(message, keep, own), own)
+                held[parent] = (mine * align_axes(message, keep, own), own)
             else:
                 held[parent] = _product(mine, own, message, keep, both, wanted, self._open(e))
         table, names = held[self.tree.edges[-1][1] if self.tree.edges else 0]
@@ -252,7 +252,7 @@ def sum_to(table: Floats, names: Sequence[str], wanted: Sequence[str]) -> Floats
     return found
 
 
-def spread(table: Floats, names: Sequence[str], onto: Sequence[str]) -> Floats:
+def align_axes(table: Floats, names: Sequence[str], onto: Sequence[str]) -> Floats:
     """``table`` with axes of length 1 so that it multiplies a table over ``onto``."""
     order = [names.index(name) for name in onto if name in names]
     shape = []

@@ -141,7 +141,7 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
-def told(names: Iterable[str]) -> str:
+def quote_names(names: Iterable[str]) -> str:
     """``names`` in a row for an error, or that they seem to be cells."""
     names = list(names)
     if any(_FIGURE.fullmatch(name.strip()) for name in names):
@@ -152,7 +152,7 @@ def told(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def listed(names: Sequence[str], most: int = 10) -> str:
+def abbreviate_names(names: Sequence[str], most: int = 10) -> str:
     """The first of ``names`` in a row, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -168,4 +168,4 @@ def require_known(wanted: Iterable[str], names: Iterable[str]) -> None:
     unknown = [name for name in wanted if name not in names]
     if unknown:
         words = ", ".join(f"'{name}'" for name in unknown)
-        raise InputError(f"Unknown columns: {words}. The table has {told(names)}.")
+        raise InputError(f"Unknown columns: {words}. The table has {quote_names(names)}.")

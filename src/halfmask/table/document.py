@@ -24,8 +24,8 @@ _NAME, _PARTS, _HIDDEN = "document_name", "document_parts", "document_hidden"
 class Result:
     """Figures that were found: a frozen dataclass whose document follows from its fields.
 
-    Each field is written under its own name unless ``written`` says otherwise (none whose name
-    begins with an underscore), then the properties that ``derived`` names.
+    Each field is written under its own name unless ``document_field`` says otherwise (none whose
+    name begins with an underscore), then the properties that ``derived`` names.
     """
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class Result:
         return document | {name: plain(getattr(self, name)) for name in self.derived}
 
 
-def written(
+def document_field(
     name: str | None = None, *, parts: tuple[str, ...] = (), hidden: bool = False
 ) -> dict[str, Any]:
     """The ``metadata`` of a field that is not written as it is.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from halfmask.errors import HierarchyError, SchemaError
 from halfmask.table import hierarchies
-from halfmask.table.columns import KINDS, ROLES, Column, Role, is_weight, told
-from halfmask.table.files.toml import key, read_mapping, section
+from halfmask.table.columns import KINDS, ROLES, Column, Role, is_weight, quote_names
+from halfmask.table.files.toml import read_mapping, toml_key, toml_section
 from halfmask.table.policies import DEMANDS, Demand, Policies, entry_faults
 from halfmask.table.values import MARKS
 
@@ -267,7 +267,7 @@ class Schema:
             for name in self.policy_columns
             if name not in self.columns
         ]
-        exists = told(names)
+        exists = quote_names(names)
         return [
             f"Column '{name}' is {place} but not in the table, which has {exists}."
             for name, place in places
@@ -603,12 +603,12 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     comments = comments or {}
     data = schema_to_dict(schema)
     parts = [
-        section(name, data[name], comments.get(f"[{name}]", ""))  # type: ignore[arg-type]
+        toml_section(name, data[name], comments.get(f"[{name}]", ""))  # type: ignore[arg-type]
         for name in ("table", "policy", "query", "mask")
         if name in data
     ]
     parts += [
-        section(f"columns.{key(name)}", column_to_dict(column), comments.get(name, ""))
+        toml_section(f"columns.{toml_key(name)}", column_to_dict(column), comments.get(name, ""))
         for name, column in schema.columns.items()
     ]
     return "\n".join(parts)

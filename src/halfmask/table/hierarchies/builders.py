@@ -87,7 +87,7 @@ class Auto:
         )
 
 
-def settled(table: Table) -> Table:
+def find_automatic(table: Table) -> Table:
     """The table with automatic hierarchies found and written out; found once."""
     if not any(isinstance(c.hierarchy, Auto) for c in table.schema.columns.values()):
         return table
@@ -152,7 +152,7 @@ def follows_values(builder: object, kind: pa.DataType) -> bool:
     return True
 
 
-def following(table: Table, names: Sequence[str]) -> list[str]:
+def columns_following(table: Table, names: Sequence[str]) -> list[str]:
     """Those of ``names`` whose hierarchy follows the values of the rows."""
     columns, types = table.schema.columns, table.arrow.schema
     return [
