@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.report.page import rendered
+from halfmask.report.page import render_template
 from halfmask.report.plots import plot
 from halfmask.sample.policies import CONCERNS
 
@@ -33,7 +33,7 @@ def page(parts: dict[str, Lines]) -> str:
         )
     if "exact" in parts:
         plots["Figure 6.6: DBIL over the optimum, with intervals"] = points(parts["exact"])
-    return rendered("plots.html", title="The thesis's experiments", plots=plots)
+    return render_template("plots.html", title="The thesis's experiments", plots=plots)
 
 
 def ratios(lines: Lines) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import halfmask as hm
 from _adult import complete_rows, found
 from halfmask.coclustering.observations import Observations, Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.coclustering.prepare import melt
 
 KHIOPS_ADULT = 3_744_247.963  # what Khiops 11.0.1 reaches on the melted table when it ends
@@ -39,9 +39,9 @@ def iris() -> dict[str, object]:
     """Seconds to the best known cost of the melted table."""
     table = quasi(hm.read(IRIS, hm.Schema()).arrow)
     observed = melt(table, table.schema.quasi, bins=3).observations
-    cocluster(observed, rounds=1)
+    optimize_grid(observed, rounds=1)
     begin = time.perf_counter()
-    grid = cocluster(observed)
+    grid = optimize_grid(observed)
     return {"seconds": round(time.perf_counter() - begin, 3), "cost": round(grid.cost, 6)}
 
 
@@ -51,7 +51,7 @@ def adult(folder: Path | None, *, rounds: int) -> tuple[Observations, dict[str, 
     observed = melt(table, table.schema.quasi).observations
     begin, used = time.perf_counter(), time.process_time()
     reached: list[tuple[float, float]] = []
-    grid = cocluster(
+    grid = optimize_grid(
         observed,
         criterion="khiops11",
         rounds=rounds,
@@ -100,7 +100,7 @@ def million() -> dict[str, object]:
     ]
     rows = np.tile(np.arange(people, dtype=np.int32), columns)
     begin, used = time.perf_counter(), time.process_time()
-    grid = cocluster(observe(sides, [rows, np.concatenate(codes)]), rounds=2)
+    grid = optimize_grid(observe(sides, [rows, np.concatenate(codes)]), rounds=2)
     return {
         "seconds": round(time.perf_counter() - begin, 1),
         "computing_seconds": round(time.process_time() - used, 1),

@@ -64,7 +64,7 @@ def value(task: PartitionTask, ids: Any, metric: str) -> float:
         "dbil": lambda space, ids: partition.diameter_loss(space, ids, ones(len(ids))),
         "wcsd": lambda space, ids: partition.pair_distances(space, ids, ones(len(ids))),
         "diameter": partition.largest_diameter,
-        "split": lambda space, ids: -partition.split(space, ids),
+        "split": lambda space, ids: -partition.class_separation(space, ids),
     }[metric](task.space, ids)
     return float(found)
 

@@ -29,7 +29,7 @@ from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.seal import seal
 from halfmask.release.synthetic import measure_synthetic
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import find_automatic
 
 coclustering = import_module("halfmask.anonymize.coclustering")
 
@@ -264,7 +264,7 @@ def main() -> None:
                 },
             }
         )
-    tables = settled(train) if given.recodings else train
+    tables = find_automatic(train) if given.recodings else train
     for k in given.k:
         results = []
         grid = simplify(levels, smallest={"row": k})

@@ -26,7 +26,7 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Pure
 from halfmask.dp.domain import encoded, public_domains
 from halfmask.dp.views import guarded_rows
-from halfmask.report.page import rendered
+from halfmask.report.page import render_template
 from halfmask.report.plots import plot
 from halfmask.synthesize.private import PRIVATE, NoisyHistogram
 from halfmask.table.schema import Schema
@@ -213,7 +213,7 @@ def page(results: list[dict[str, Any]]) -> str:
                                               "y2": {"field": "high"}, "color": color}},
             ],
         )  # fmt: skip
-    return rendered("plots.html", title="Chapter 5 of the thesis", plots=plots)
+    return render_template("plots.html", title="Chapter 5 of the thesis", plots=plots)
 
 
 def markdown(results: list[dict[str, Any]]) -> str:

@@ -30,7 +30,7 @@ import halfmask as hm
 from _adult import adult
 from _thesis_plots import page
 from halfmask.anonymize.partition import exact
-from halfmask.anonymize.partition.run import loss
+from halfmask.anonymize.partition.run import division_loss
 from halfmask.anonymize.partition.task import task_of
 from halfmask.anonymize.policies import Gain
 from halfmask.models.needs import prepare
@@ -137,7 +137,7 @@ def _optimum(table: hm.Table, metric: str, seed: int) -> float:
     """The DBIL of the division that is optimal for ``metric``."""
     models = (hm.PersonalKAnonymity(),)
     task = task_of(prepare(table, models), models, seed=seed, options={"metric": metric})
-    return loss(task, exact.divide(task).ids)
+    return division_loss(task, exact.divide_exactly(task).ids)
 
 
 def _heuristic(table: hm.Table, method: str, seed: int, **options: str) -> float:

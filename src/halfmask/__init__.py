@@ -14,7 +14,7 @@ _HOMES = {
     "AverageRisk": "halfmask.models",
     "BetaLikeness": "halfmask.models",
     "BudgetLedger": "halfmask.dp.ledger",
-    "Column": "halfmask.table.schema",
+    "Column": "halfmask.table.columns",
     "Cuts": "halfmask.metrics.discrimination.partition",
     "DeltaDisclosure": "halfmask.models",
     "DeltaPresence": "halfmask.models",
@@ -52,7 +52,7 @@ _HOMES = {
     "cocluster": "halfmask.coclustering.run",
     "compare": "halfmask.assessment.compare",
     "compare_policies": "halfmask.anonymize.policies",
-    "describe": "halfmask.table.describe",
+    "describe": "halfmask.table.proposals.describe",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "errors": "halfmask.errors",
     "explain": "halfmask.query.explain",
@@ -127,9 +127,9 @@ if TYPE_CHECKING:
     from halfmask.series.audit import audit_releases as audit_releases
     from halfmask.synthesize.run import synthesize as synthesize
     from halfmask.table import hierarchies as hierarchies
-    from halfmask.table.describe import describe as describe
+    from halfmask.table.columns import Column as Column
     from halfmask.table.policies import Policies as Policies
-    from halfmask.table.schema import Column as Column
+    from halfmask.table.proposals.describe import describe as describe
     from halfmask.table.schema import Schema as Schema
     from halfmask.table.table import Table as Table
     from halfmask.tabulate.audit import audit_table as audit_table

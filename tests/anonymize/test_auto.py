@@ -63,13 +63,13 @@ def test_a_document_tells_no_time_and_no_loss_of_rows_that_do_not_leave():
 
 def test_promises_metrics_and_size_decide_what_is_tried(monkeypatch):
     table = people()
-    assert auto.fitting(table, [hm.AverageRisk(0.2)], "loss") == ["optimal", "local"]
-    assert auto.fitting(table, [hm.KAnonymity(2)], "discernibility") == ["optimal"]
-    assert auto.fitting(table, [hm.KAnonymity(2)], "dbil") == ["personal"]
+    assert auto.suitable_methods(table, [hm.AverageRisk(0.2)], "loss") == ["optimal", "local"]
+    assert auto.suitable_methods(table, [hm.KAnonymity(2)], "discernibility") == ["optimal"]
+    assert auto.suitable_methods(table, [hm.KAnonymity(2)], "dbil") == ["personal"]
     monkeypatch.setattr(
         auto, "CONTENDERS", tuple(auto.Contender(n, recodes=False, cells=100) for n in TRIED[2:3])
     )
-    assert auto.fitting(table, [hm.KAnonymity(2)], "loss") == []
+    assert auto.suitable_methods(table, [hm.KAnonymity(2)], "loss") == []
     with pytest.raises(ParameterError, match="one of loss, mean-loss"):
         hm.anonymize(table, hm.KAnonymity(2), metric="nonsense")
 
@@ -142,7 +142,7 @@ def test_searches_stop_within_the_work_between_two_looks_at_the_clock(monkeypatc
         return calls["late"] > 1
 
     monkeypatch.setattr(kernels, "cut_classes", count)
-    monkeypatch.setattr(widths, "late", late)
+    monkeypatch.setattr(widths, "is_late", late)
     monkeypatch.setattr(widths, "_PIECE", 1)
     release = hm.anonymize(people(), hm.KAnonymity(3), method="mondrian", time_limit=1000)
     assert calls["cut"] == 1

@@ -98,7 +98,7 @@ def repeated_full_domain(table, k):
     left, paid = _all(problem), [0.0] * len(hierarchies)
     while len(left):
         part = _part(problem, problem.models, left, suppression=1.0)
-        best = optimal.search(part).best
+        best = optimal.search_lattice(part).best
         if best is None:
             break
         block = _block(part, best, left)

@@ -18,8 +18,9 @@ from halfmask.models.k_anonymity import AlphaKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.needs import statistics
 from halfmask.models.t_closeness import TCloseness
+from halfmask.table.columns import Column
 from halfmask.table.hierarchy import from_levels
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 

@@ -324,13 +324,13 @@ def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
 
 def test_figures_of_private_tables_are_means_over_draws(monkeypatch):
     from halfmask.assessment import frontier
-    from halfmask.assessment.points import Figures
+    from halfmask.assessment.points import PointFigures
 
     seen = iter([(0.1, 0.5, None), (0.2, 0.5, -0.2), (0.6, 0.5, 0.4)])
 
     def figures(table, made, made_up):
         risk, highest, inference = next(seen)
-        return Figures(risk, highest, inference, None, 0.25, 0.0, 4)
+        return PointFigures(risk, highest, inference, None, 0.25, 0.0, 4)
 
     monkeypatch.setattr(frontier, "finished_figures", figures)
     table = hm.read({"a": ["x", "y"] * 20}, schema={"a": "quasi"})

@@ -13,8 +13,8 @@ import pytest
 import halfmask as hm
 from halfmask.cli.compare import show_comparison
 from halfmask.cli.main import run
-from halfmask.report.page import estimate, render_page
-from halfmask.report.words import MADE_UP, comparison_outcome, tried
+from halfmask.report.page import estimate_text, render_page
+from halfmask.report.words import MADE_UP, comparison_outcome, trials_text
 
 comparison_module = import_module("halfmask.assessment.comparison")
 ROWS = 300
@@ -114,7 +114,7 @@ def test_a_page_says_how_often_attacks_were_tried():
     assert f"rows matched rightly, n = {found.linkage.distance.n}" in page
     counted = found.to_dict()["criteria"][0]
     counted["attack"] |= {"low": 0.0, "high": 0.0, "value": 0.0}
-    assert tried(counted) == ""
+    assert trials_text(counted) == ""
 
 
 def test_control_and_guessing_stand_beside_each_other():
@@ -123,7 +123,7 @@ def test_control_and_guessing_stand_beside_each_other():
     controlled = [one for one in found.criteria if one.name != "linkability, by names"]
     assert len(controlled) == len(found.criteria) - 1  # nobody else has a row to be found
     for one in controlled:
-        assert f"{estimate(one.baseline.to_dict())} guessing" in page
+        assert f"{estimate_text(one.baseline.to_dict())} guessing" in page
     assert page.count("control<br>") == len(controlled)
 
 

@@ -21,7 +21,7 @@ from halfmask.protocol.commons import Policy, Terms, commons_from, permits
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import FrameKey, derive, place, seat, sign
 from halfmask.protocol.keys import PROOF, new_issuer
-from halfmask.protocol.messages import Contribute, Deliver, encode, read_reply, read_request
+from halfmask.protocol.messages import Contribute, Deliver, encode_message, read_reply, read_request
 from halfmask.protocol.parties import worker
 from halfmask.protocol.schedule import Schedule
 from halfmask.protocol.store.relay_sqlite import RelayStore
@@ -97,7 +97,7 @@ MINTED = ["nothing", "any ticket", "a credential of another issuer", "somebody's
 def mint(town: Town, question: Any, kind: str) -> None:
     drive(town.asker.ask(question), town.send)
     for i in range(1, 5):
-        town.raw(encode(minted(town, question, i, bytes([i] * 16), kind)))
+        town.raw(encode_message(minted(town, question, i, bytes([i] * 16), kind)))
     town.gather(question)
 
 
@@ -144,11 +144,13 @@ def test_work_by_whoever_holds_the_group_key_alone_is_refused() -> None:
             task = Schedule(town.terms, room.contributions).task(0, request.task)
             low = 4 * request.task
             if hers not in dict(town.store.members(question.id, 0, low, low + 4)):
-                content = layout.fold(made.layout, made.layout.read(b"".join(invented)))
+                content = layout.fold_contributions(
+                    made.layout, made.layout.read(b"".join(invented))
+                )
                 whole = layout.frames(made.layout, content, town.terms.frame, 1)[0].tobytes()
                 where = place(question.id, room.closing.digest(question.id, 0), task.outputs[0])
                 sealed = frames.seal(where, whole + bytes(PROOF))
-                data = encode(msgspec.structs.replace(request, frames=[sealed]))
+                data = encode_message(msgspec.structs.replace(request, frames=[sealed]))
                 forged.append(request.task)
         return town.raw(data)
 
@@ -181,7 +183,7 @@ def test_a_credential_contributes_once_to_a_query(tickets: str) -> None:
     drive(town.asker.ask(question), town.send)
     for i in range(1, 5):
         ticket = None if tickets == "own" else bytes([i] * 32)
-        town.raw(encode(again(town, question, town.cells[1], i, ticket)))
+        town.raw(encode_message(again(town, question, town.cells[1], i, ticket)))
     town.gather(question)
     assert recovered(town, question, known=10) is None
 
@@ -208,7 +210,7 @@ def test_a_contribution_speaks_for_one_person(claim: str) -> None:
         frames, question.id, cell.key.credential.serial, record.tobytes(), cell.key
     )
     drive(town.asker.ask(question), town.send)
-    town.raw(encode(Contribute(question.id, 0, ticket, sealed)))
+    town.raw(encode_message(Contribute(question.id, 0, ticket, sealed)))
     town.gather(question)
     assert recovered(town, question, known=10) is None
     found = drive(town.asker.collect(question), town.send)
@@ -272,7 +274,7 @@ def test_contributions_to_another_query_count_for_nothing(ticket: str) -> None:
     for request, cell in zip(kept, cells[1:], strict=True):
         name = frames.ticket(cell.key.credential.serial)
         used = request.ticket if ticket == "as it was" else name
-        town.raw(encode(msgspec.structs.replace(request, query=second.id, ticket=used)))
+        town.raw(encode_message(msgspec.structs.replace(request, query=second.id, ticket=used)))
     town.gather(second)
     assert recovered(town, second, known=10) is None
 

@@ -89,7 +89,7 @@ def test_rows_go_to_a_terminal_written_out() -> None:
         sys.stdout.flush()
         before, sys.stdout = sys.stdout, open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
         try:
-            show.csv(pa.table({NAME: [HOSTILE]}))
+            show.print_csv(pa.table({NAME: [HOSTILE]}))
             sys.stdout.flush()
         finally:
             sys.stdout = before
@@ -119,7 +119,7 @@ def test_what_a_terminal_is_sent(text: str, shown: str) -> None:
 
 
 def test_a_cell_of_a_table_stays_on_its_line(capfd: pytest.CaptureFixture[str]) -> None:
-    show.table("Title\x1b", ["a\nb"], [["c\x1bd"]])
+    show.print_table("Title\x1b", ["a\nb"], [["c\x1bd"]])
     out = capfd.readouterr().out
     assert "\x1b" not in out
     assert "a\\nb" in out

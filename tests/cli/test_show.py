@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfmask.cli.show import number
+from halfmask.cli.show import number_text
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from halfmask.cli.show import number
     ],
 )
 def test_values_are_written_for_people(value, written):
-    assert number(value) == written
+    assert number_text(value) == written

@@ -12,7 +12,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.coclustering.prepare import melt
 
 IRIS = Path(__file__).parent / "iris.csv"
@@ -31,7 +31,7 @@ def melted(iris):
 
 @pytest.fixture(scope="session")
 def grid(melted):
-    return cocluster(melted.observations)
+    return optimize_grid(melted.observations)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from halfmask.coclustering.generate import heat_map
 from halfmask.coclustering.hierarchy import simplify
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.errors import InputError
 
 
@@ -34,7 +34,7 @@ def test_values_are_escaped():
         Variable("b", "categorical", 2, ("y", "z")),
     ]
     codes = np.repeat([0, 1], 30).astype(np.int32)
-    text = heat_map(cocluster(observe(sides, [codes, codes])))
+    text = heat_map(optimize_grid(observe(sides, [codes, codes])))
     assert "&lt;x&gt;" in text
     assert "<x>" not in text
 
@@ -43,4 +43,4 @@ def test_other_grids_are_refused():
     codes = np.repeat([0, 1], 30).astype(np.int32)
     sides = [Variable(name, "categorical", 2) for name in "abc"]
     with pytest.raises(InputError, match="two variables"):
-        heat_map(cocluster(observe(sides, [codes] * 3)))
+        heat_map(optimize_grid(observe(sides, [codes] * 3)))

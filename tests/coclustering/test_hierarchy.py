@@ -11,7 +11,7 @@ from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.grid import Grid
 from halfmask.coclustering.hierarchy import hierarchy, merge_small, simplify
 from halfmask.coclustering.observations import PartSizes
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.errors import InputError, ParameterError
 
 PUBLISHED = {
@@ -51,7 +51,7 @@ def test_every_level_costs_what_it_should(grid):
 
 
 def test_every_level_costs_what_khiops_counts(melted):
-    levels = hierarchy(cocluster(melted.observations, criterion="khiops11"))
+    levels = hierarchy(optimize_grid(melted.observations, criterion="khiops11"))
     found = {tuple(p): c for p, c in zip(levels.parts().tolist(), levels.costs, strict=True)}
     assert {parts: found[parts] for parts in KHIOPS} == pytest.approx(KHIOPS, abs=1e-6)
 
@@ -71,7 +71,7 @@ def test_the_grid_of_the_thesis_is_one_merge_away(grid):
 
 
 def test_the_simplified_grid_of_the_thesis_keeps_64_percent(melted):
-    levels = hierarchy(cocluster(melted.observations, criterion="khiops11"))
+    levels = hierarchy(optimize_grid(melted.observations, criterion="khiops11"))
     coarser = simplify(levels, parts={"row": 2, "part": 3})
     assert sorted(coarser.matrix().ravel().tolist()) == [0, 17, 23, 186, 227, 297]
     level = levels.parts().tolist().index([2, 3])

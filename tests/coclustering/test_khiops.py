@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 
 pytest.importorskip("khiops", reason="the extra khiops is not installed")
 
@@ -60,7 +60,7 @@ def test_grids_of_khiops_cost_what_khiops_prints(rows, dims, printed):
     assert theirs.informative
     assert theirs.cost == as_printed(printed[0]["cost"])
     assert theirs.null_cost == as_printed(printed[0]["nullCost"])
-    assert cocluster(observed, criterion="khiops11").cost <= theirs.cost + 1e-6
+    assert optimize_grid(observed, criterion="khiops11").cost <= theirs.cost + 1e-6
 
 
 def test_melted_iris_to_six_decimals(melted, printed):
@@ -104,4 +104,4 @@ def test_sparse_tables_cost_no_more_than_with_khiops():
         variables = [Variable(name, "categorical", 100) for name in "ab"]
         observed = observe(variables, sides)
         theirs = khiops.khiops_cocluster(observed)
-        assert cocluster(observed, criterion="khiops11").cost <= theirs.cost + 1e-6
+        assert optimize_grid(observed, criterion="khiops11").cost <= theirs.cost + 1e-6

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from halfmask.coclustering import observations
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.errors import InputError, ParameterError
 
 COLUMNS = ("sepal_length", "sepal_width", "petal_length", "petal_width", "species")
@@ -48,7 +48,7 @@ tables = st.lists(
 @given(tables, st.sampled_from(["published", "khiops11"]))
 def test_tiny_categorical_tables_reach_the_optimum(contingency, table, form):
     observed = contingency(table)
-    assert cocluster(observed, criterion=form).cost == pytest.approx(least(observed, form))
+    assert optimize_grid(observed, criterion=form).cost == pytest.approx(least(observed, form))
 
 
 @settings(max_examples=25)
@@ -58,12 +58,12 @@ def test_tiny_mixed_grids_of_three_variables_reach_the_optimum(rows):
     kinds = ("numeric", "categorical", "numeric")
     sides = [Variable(kind + str(k), kind, 4) for k, kind in enumerate(kinds)]
     observed = observe(sides, list(codes.T))
-    assert cocluster(observed, rounds=16).cost == pytest.approx(least(observed, "published"))
+    assert optimize_grid(observed, rounds=16).cost == pytest.approx(least(observed, "published"))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_iris_reaches_the_best_known_grid(melted, seed):
-    found = cocluster(melted.observations, seed=seed)
+    found = optimize_grid(melted.observations, seed=seed)
     assert found.parts == (3, 8)
     assert found.cost == pytest.approx(5646.818946, abs=1e-6)
     assert sorted(found.sizes(0).tolist()) == [49, 50, 51]
@@ -71,7 +71,7 @@ def test_iris_reaches_the_best_known_grid(melted, seed):
 
 def test_progress_tells_the_cost_after_the_starts_and_after_each_round(melted):
     told = []
-    found = cocluster(melted.observations, rounds=3, progress=lambda *seen: told.append(seen))
+    found = optimize_grid(melted.observations, rounds=3, progress=lambda *seen: told.append(seen))
     assert [number for number, _ in told] == [0, 1, 2, 3]
     costs = [cost for _, cost in told]
     assert costs == sorted(costs, reverse=True)
@@ -84,7 +84,7 @@ def test_raw_iris_in_five_dimensions_reaches_the_cost_of_khiops(iris):
         for n in COLUMNS
     ]
     observed = observe(sides, [iris.encode(n).codes for n in COLUMNS])
-    found = cocluster(observed, criterion="khiops11")
+    found = optimize_grid(observed, criterion="khiops11")
     assert found.null_cost == pytest.approx(2589.708389, abs=1e-6)
     assert found.cost == pytest.approx(2351.657024, abs=1e-6)
     assert found.parts == (2, 1, 3, 3, 3)
@@ -100,14 +100,14 @@ def test_independent_variables_give_the_null_grid():
     random = np.random.default_rng(5)
     sides = [Variable("a", "categorical", 8), Variable("b", "categorical", 8)]
     observed = observe(sides, list(random.integers(0, 8, (2, 2000)).astype(np.int32)))
-    found = cocluster(observed)
+    found = optimize_grid(observed)
     assert found.parts == (1, 1)
     assert not found.informative
     assert found.level == 0
 
 
 def test_the_same_seed_gives_the_same_grid(melted):
-    one, two = (cocluster(melted.observations, seed=3, rounds=2) for _ in range(2))
+    one, two = (optimize_grid(melted.observations, seed=3, rounds=2) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(one.partition, two.partition, strict=True))
 
 
@@ -117,7 +117,7 @@ def test_blocks_hidden_in_a_sparse_table_are_found():
     column = (row % 5) * 40 + random.integers(0, 40, len(row))
     sides = [Variable("row", "categorical", 2000), Variable("column", "categorical", 200)]
     observed = observe(sides, [row.astype(np.int32), column.astype(np.int32)])
-    found = cocluster(observed, rounds=2)
+    found = optimize_grid(observed, rounds=2)
     assert found.parts == (5, 5)
     assert len(set(zip(np.arange(2000) % 5, found.partition[0].tolist(), strict=True))) == 5
 
@@ -128,7 +128,7 @@ def test_an_ordered_variable_is_cut_where_the_law_changes():
     observed = observe(
         [Variable("x", "numeric", 3000), Variable("y", "categorical", 2)], [x, target]
     )
-    found = cocluster(observed, rounds=1)
+    found = optimize_grid(observed, rounds=1)
     assert found.parts == (3, 2)
     assert np.flatnonzero(np.diff(found.partition[0])).tolist() == [999, 1749]
 
@@ -142,11 +142,11 @@ def test_a_sample_of_many_values_finds_the_blocks_of_all(monkeypatch):
         [Variable("row", "categorical", 2000), Variable("part", "categorical", 72)],
         [rows, np.concatenate(parts).astype(np.int32)],
     )
-    whole = cocluster(observed, rounds=0)
+    whole = optimize_grid(observed, rounds=0)
     monkeypatch.setattr(observations, "ROOM", 3_000)  # of 12,000 observations
     monkeypatch.setattr(observations, "FEWEST", 400)
     assert observations.side_to_sample(observed) == (0, 500)
-    grid = cocluster(observed, rounds=0)
+    grid = optimize_grid(observed, rounds=0)
     assert grid.cost <= whole.cost + 1e-6
     assert len(set(zip(hidden.tolist(), grid.partition[0].tolist(), strict=True))) == 4
     monkeypatch.setattr(observations, "ROOM", 12_000)
@@ -154,13 +154,13 @@ def test_a_sample_of_many_values_finds_the_blocks_of_all(monkeypatch):
 
 
 def test_time_may_be_limited(melted):
-    assert cocluster(melted.observations, rounds=10_000, time_limit=0.2).informative
+    assert optimize_grid(melted.observations, rounds=10_000, time_limit=0.2).informative
 
 
 @pytest.mark.parametrize("wrong", [{"rounds": -1}, {"time_limit": 0}])
 def test_parameters_out_of_range_are_refused(melted, wrong):
     with pytest.raises(ParameterError):
-        cocluster(melted.observations, **wrong)
+        optimize_grid(melted.observations, **wrong)
 
 
 def test_weights_must_be_counts():
@@ -182,7 +182,7 @@ def test_melted_adult_ends_below_khiops(adult):
     table = hm.read(adult, dict.fromkeys(names, "quasi"))
     observed = melt(table, names).observations
     assert (observed.total, observed.sizes) == (271_458, (30_162, 104))
-    found = cocluster(observed, criterion="khiops11", rounds=1)
+    found = optimize_grid(observed, criterion="khiops11", rounds=1)
     assert found.null_cost == pytest.approx(3_772_136.486, abs=1e-3)
     assert found.cost <= 3_744_247.963  # where Khiops 11.0.1 ends after half an hour
     assert 20 <= found.parts[0] <= 40

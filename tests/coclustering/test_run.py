@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.coclustering.independence import dependent_columns
 from halfmask.coclustering.run import cell_information
+from halfmask.coclustering.trees import dependent_columns
 from halfmask.errors import HierarchyError, ParameterError, SchemaError
 
 IRIS = Path(__file__).parent / "iris.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfmask.coclustering.generate import join, split_large
+from halfmask.coclustering.generate import join_failing_groups, split_large
 from halfmask.coclustering.hierarchy import simplify
 from halfmask.coclustering.trees import chosen_parts, meetings, modes, part_counts, set_label
 
@@ -80,5 +80,5 @@ def test_groups_are_split_down_to_the_wanted_size(grid, melted, least):
 def test_failing_groups_join_the_one_that_costs_least():
     groups = np.repeat(np.arange(3, dtype=np.int32), 10)
     counts = np.array([[30, 0], [28, 2], [0, 30]])
-    assert join(groups, counts, np.array([0])).tolist() == [0, 0, 1]
-    assert join(groups, counts, np.array([0, 1, 2])).max() == 0
+    assert join_failing_groups(groups, counts, np.array([0])).tolist() == [0, 0, 1]
+    assert join_failing_groups(groups, counts, np.array([0, 1, 2])).max() == 0

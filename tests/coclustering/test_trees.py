@@ -12,7 +12,7 @@ from halfmask.coclustering.prepare import ColumnParts
 from halfmask.coclustering.trees import column_trees, group_label, ordered_tree, thin
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies import Auto, Dates, Flat, Intervals, Tree
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import find_automatic
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_labels_of_groups_stay_short(parts, ordered, label):
 def test_auto_hierarchies_are_written_out_and_used(iris):
     columns = {name: {"role": "quasi", "hierarchy": "auto"} for name in iris.schema.columns}
     table = hm.read(iris.arrow, {"columns": columns})
-    found = settled(table).schema.columns
+    found = find_automatic(table).schema.columns
     assert isinstance(found["petal_length"].hierarchy, Intervals)
     assert isinstance(found["species"].hierarchy, Tree)
     assert table.hierarchy("petal_length").height >= 2
@@ -135,7 +135,7 @@ def test_a_value_alone_in_its_group_is_not_nested():
         pa.table({"letter": letters, "other": other}),
         {"columns": {n: {"role": "quasi", "hierarchy": "auto"} for n in ("letter", "other")}},
     )
-    groups = settled(table).schema.columns["letter"].hierarchy.groups
+    groups = find_automatic(table).schema.columns["letter"].hierarchy.groups
     assert {"a", "b", "c"} in [set(values) for values in _lists(groups)]
     assert ["z"] in _lists(groups)
     assert not _padded(groups)
@@ -183,7 +183,7 @@ def test_constant_unique_and_date_columns_are_left_to_themselves():
     )
     auto = {"role": "quasi", "hierarchy": "auto"}
     people = hm.read(table, {"columns": dict.fromkeys(table.column_names, auto)})
-    found = settled(people).schema.columns
+    found = find_automatic(people).schema.columns
     kinds = {name: type(column.hierarchy) for name, column in found.items()}
     assert kinds["constant"] is kinds["unique"] is Flat
     assert kinds["day"] is Dates

@@ -128,7 +128,8 @@ def by_reference(expressions: tuple[str, ...]) -> list[list[Any]]:
     reference = Reference(TABLES)
     rows = list(reference._rows(total(reference, expressions[:1])[0][0]))
     return [
-        [evaluate.value(node, row) for row in rows] for _, node in total(reference, expressions)
+        [evaluate.evaluate_row(node, row) for row in rows]
+        for _, node in total(reference, expressions)
     ]
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from halfmask.table.columns import KINDS, ROLES
 from halfmask.table.hierarchies import from_dict
-from halfmask.table.hierarchies.parse import BUILDERS
-from halfmask.table.schema import KINDS, ROLES, Schema
+from halfmask.table.hierarchies.builders import BUILDERS
+from halfmask.table.schema import Schema
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCHEMA = (DOCS / "schema.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from sqlglot import exp
 import halfmask as hm
 from halfmask.engines import request as asked
 from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.levels import positions
+from halfmask.engines.levels import places_among
 from halfmask.engines.reference import Reference
 from halfmask.engines.request import Key, Request
 from halfmask.engines.single_pass import OPEN
@@ -175,10 +175,10 @@ def test_values_that_share_a_bucket_are_only_more_work() -> None:
 
 def test_a_count_never_goes_to_another_group() -> None:
     ours = np.array([4, 1, 7])
-    assert positions(ours, np.array([7, 4])).tolist() == [2, 0]
+    assert places_among(ours, np.array([7, 4])).tolist() == [2, 0]
     for theirs in ([2], [9], [0]):
         with pytest.raises(EngineError, match="named a group differently"):
-            positions(ours, np.array(theirs))
+            places_among(ours, np.array(theirs))
 
 
 def test_zeros_with_and_without_a_sign_are_one_key_and_one_value(tmp_path: Path) -> None:

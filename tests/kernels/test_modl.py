@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfmask.coclustering.criterion import GridCriterion
-from halfmask.coclustering.hierarchy import compact, merge
+from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.search import GridSearch
 from halfmask.kernels.coclustering import anneal_values, best_intervals, move_values
@@ -25,7 +25,7 @@ def case(seed, kinds):
     grid = []
     for kind, size in zip(kinds, sizes, strict=True):
         parts = random.integers(0, random.integers(1, size + 1), size)
-        grid.append(compact(np.sort(parts) if kind == "numeric" else parts))
+        grid.append(renumber(np.sort(parts) if kind == "numeric" else parts))
     return observed, tuple(grid)
 
 
@@ -38,7 +38,7 @@ forms = st.sampled_from(["published", "khiops11"])
 def test_every_merge_of_a_path_changes_the_cost_as_said(seed, kinds, form):
     observed, grid = case(seed, kinds)
     judge = GridCriterion(observed, form)
-    path = merge(judge, grid)
+    path = merge_parts(judge, grid)
     exact = [judge.cost(path.partition(step)) for step in range(len(path.steps) + 1)]
     assert path.costs == pytest.approx(exact, abs=1e-8)
     assert all(int(side.max()) == 0 for side in path.partition(len(path.steps)))
@@ -49,13 +49,13 @@ def test_every_merge_of_a_path_changes_the_cost_as_said(seed, kinds, form):
 def test_the_first_merge_is_the_best_of_all_pairs(seed, kinds, form):
     observed, grid = case(seed, kinds)
     judge = GridCriterion(observed, form)
-    path = merge(judge, grid)
+    path = merge_parts(judge, grid)
     costs = []
     for side, assigned in enumerate(grid):
         for a in range(int(assigned.max()) + 1):
             for b in range(a + 1, int(assigned.max()) + 1):
                 if kinds[side] == "categorical" or b == a + 1:
-                    joined = compact(np.where(assigned == b, a, assigned))
+                    joined = renumber(np.where(assigned == b, a, assigned))
                     costs.append(judge.cost((*grid[:side], joined, *grid[side + 1 :])))
     if costs:
         assert path.costs[1] == pytest.approx(min(costs), abs=1e-8)
@@ -81,7 +81,7 @@ def test_moves_change_the_cost_as_said_and_leave_no_better_move(seed, kinds, for
         for target in range(min(parts + 1, len(part))):
             moved = part.copy()
             moved[value] = target
-            assert judge.cost((compact(moved), *grid[1:])) >= after - 1e-7
+            assert judge.cost((renumber(moved), *grid[1:])) >= after - 1e-7
 
 
 @settings(max_examples=60)

@@ -42,7 +42,7 @@ def test_table_33_has_the_losses_that_are_worked_out_by_hand():
         10.265, abs=5e-4
     )
     assert partition.largest_diameter(space, IDS) == pytest.approx(20 / 45)
-    assert partition.split(space, IDS) == pytest.approx(3 / 45)  # 35 and 38
+    assert partition.class_separation(space, IDS) == pytest.approx(3 / 45)  # 35 and 38
     pairs = (7 + 10 + 3) + (1 + 6 + 5) + (0 + 20 + 20)
     assert partition.pair_distances(space, IDS, ones(len(IDS))) == pytest.approx(pairs / 45)
 
@@ -97,7 +97,7 @@ def test_sums_over_classes_are_sums_over_rows(data):
     pairs = sum(far[i, j] for i, j in combinations(range(n), 2) if ids[i] == ids[j])
     assert partition.pair_distances(space, ids, ones(len(ids))) == pytest.approx(pairs)
     between = [far[i, j] for i, j in combinations(range(n), 2) if ids[i] != ids[j]]
-    assert partition.split(space, ids) == pytest.approx(min(between, default=math.inf))
+    assert partition.class_separation(space, ids) == pytest.approx(min(between, default=math.inf))
 
 
 TREE = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["q"]}, "U": {"u": ["w", "x"]}})

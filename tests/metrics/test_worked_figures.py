@@ -18,12 +18,12 @@ from halfmask.metrics import partition
 from halfmask.metrics.discrimination.rate import discriminate, entropy_of
 from halfmask.metrics.discrimination.release_rates import information_loss
 from halfmask.metrics.risk.disclosure import minimality
-from halfmask.metrics.risk.reidentification import row_risks
+from halfmask.metrics.risk.reidentification import prosecutor_risks
 from halfmask.metrics.sides import sides
 from halfmask.metrics.space import space_of
 from halfmask.metrics.utility.distributions import divergence, hellinger
 from halfmask.models import t_closeness
-from halfmask.table.classes import classes_of, distinct
+from halfmask.table.classes import classes_of, distinct_classes
 from halfmask.table.tuples import Tuples, ones
 
 THREE = ["a", "a", "a", "b", "b", "b", "c", "c", "c"]
@@ -93,8 +93,10 @@ def test_e3_counts_of_each_row():
     ages = [22, 23, 22, 45, 63, 40, 35, 35, 25]
     ill = ["lung", "lung", "lung", "flu", "diabetes", "flu", "aids", "aids", "diabetes"]
     keys = {"zip": "quasi", "age": "quasi", "ill": "quasi"}
-    classes, of_row = distinct(Tuples.of(table(keys, zip=zips, age=ages, ill=ill)), list(keys))
-    risks = row_risks(classes.people, of_row)
+    classes, of_row = distinct_classes(
+        Tuples.of(table(keys, zip=zips, age=ages, ill=ill)), list(keys)
+    )
+    risks = prosecutor_risks(classes.people, of_row)
     assert (1 / risks).tolist() == [2, 1, 2, 1, 1, 1, 2, 2, 1]
 
 

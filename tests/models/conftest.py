@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:

@@ -28,8 +28,9 @@ from halfmask.models import (
 )
 from halfmask.models.check import check
 from halfmask.models.needs import prepare, statistics
+from halfmask.table.columns import Column
 from halfmask.table.hierarchy import TOP, from_levels
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 

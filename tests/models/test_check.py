@@ -17,7 +17,8 @@ from halfmask.models import (
 )
 from halfmask.models.check import check
 from halfmask.models.needs import statistics
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 

@@ -24,7 +24,8 @@ from halfmask.models import (
     SampleUniques,
     TCloseness,
 )
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 POPULATION = Table(pa.table({"q": ["a"]}), Schema({"q": Column("quasi")}))

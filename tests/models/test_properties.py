@@ -25,8 +25,9 @@ from halfmask.models import (
     TCloseness,
 )
 from halfmask.models.needs import prepare, statistics
+from halfmask.table.columns import Column
 from halfmask.table.hierarchy import TOP, from_levels
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 

@@ -23,7 +23,8 @@ from halfmask.models import (
     TCloseness,
 )
 from halfmask.models.check import check
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 anonymity = pytest.importorskip("pycanon.anonymity")

@@ -29,9 +29,10 @@ from halfmask.models import statistics as entropy
 from halfmask.models.check import check
 from halfmask.models.needs import statistics
 from halfmask.table.classes import Classes, Histogram
+from halfmask.table.columns import Column
 from halfmask.table.demands import demand_key
 from halfmask.table.hierarchy import from_levels
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
@@ -160,7 +161,7 @@ def test_sparse_classes_over_many_places_agree_with_the_definition(counts):
     for place, count in enumerate(counts[0][:2]):
         sparse[place * 17 + counts[0][2]] = count + 1
     counts = [sparse, *(one for one in counts[1:] if any(one))]
-    moved, full = t_closeness.ordered(counted(*counts).histograms["s"], "s")
+    moved, full = t_closeness.ordered_distance(counted(*counts).histograms["s"], "s")
     total = [sum(column) for column in zip(*counts, strict=True)]
     held = [i for i, c in enumerate(total) if c]
     size = sum(total)

@@ -24,7 +24,7 @@ from halfmask.protocol.messages import (
     Frames,
     Late,
     TaskGrant,
-    encode,
+    encode_message,
     read_reply,
     read_request,
 )
@@ -69,7 +69,7 @@ def meddling(change: Callable[[Any, Any], Any], share: float = 1.0, seed: int = 
             answer = send(data)
             if chance.random() < share:
                 request, reply = read_request(data), read_reply(answer)
-                return encode(change(request, reply))
+                return encode_message(change(request, reply))
             return answer
 
         return sent
@@ -146,7 +146,7 @@ def test_a_relay_that_takes_every_try_of_a_cell_for_another_cell_counts_it_once(
         def sent(data: bytes) -> bytes:
             request = read_request(data)
             if isinstance(request, Contribute) and (other := next(names)):
-                data = encode(msgspec.structs.replace(request, ticket=other.to_bytes(32)))
+                data = encode_message(msgspec.structs.replace(request, ticket=other.to_bytes(32)))
             return send(data)
 
         return sent
@@ -363,7 +363,9 @@ def test_a_cell_that_vanishes_with_a_task_is_replaced() -> None:
     town.gather(question)
     for _ in range(3):
         next_message = town.cells[0].work(town.clock)
-        town.send(encode(next(next_message)))  # it asks for work and is never heard of again
+        town.send(
+            encode_message(next(next_message))
+        )  # it asks for work and is never heard of again
     assert town.work(limit=50) == 0 or drive(town.asker.collect(question), town.send) is None
     town.clock += 31
     town.work()
@@ -385,7 +387,7 @@ def test_a_second_try_of_the_last_task_gives_the_same_answer(semantics: str) -> 
         request = read_request(data)
         if isinstance(request, Deliver) and len(request.frames[0]) > 1 << 16 and not lost:
             lost.extend(request.frames)
-            return encode(Late())
+            return encode_message(Late())
         return town.raw(data)
 
     town.send = losing

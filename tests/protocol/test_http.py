@@ -20,7 +20,7 @@ from tests.protocol.town import Town
 
 from halfmask.errors import AuthenticationError, InputError, PartyUnavailableError
 from halfmask.protocol.commons import Terms
-from halfmask.protocol.messages import LARGEST, Browse, Open, encode, read_reply
+from halfmask.protocol.messages import LARGEST, Browse, Open, encode_message, read_reply
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.transport import PATH, RelayServer, Sender, drive
@@ -137,7 +137,7 @@ def test_tls_and_bad_certificates(tmp_path: Path) -> None:
     address = server.address.replace("127.0.0.1", "localhost")
     try:
         good = Sender(address, authority=own)
-        assert read_reply(good(encode(Browse(0)))) == Open([])
+        assert read_reply(good(encode_message(Browse(0)))) == Open([])
         good.close()
         for untrusted in (
             Sender(address, authority=other),
@@ -145,7 +145,7 @@ def test_tls_and_bad_certificates(tmp_path: Path) -> None:
             Sender(server.address, authority=own),
         ):
             with pytest.raises(AuthenticationError):
-                untrusted(encode(Browse(0)))
+                untrusted(encode_message(Browse(0)))
         with pytest.raises(InputError):
             Sender(address, authority=key)
     finally:

@@ -28,7 +28,7 @@ def partition(keys: list[int], frame: int, count: int) -> list[Any]:
     made = np.zeros(len(keys), LAYOUT.dtype)
     made["key"] = [bytes([1, 0]) + k.to_bytes(4, "big") for k in keys]
     made["rows"] = 1
-    return layout.frames(LAYOUT, layout.combine(LAYOUT, made), frame, count)
+    return layout.frames(LAYOUT, layout.combine_records(LAYOUT, made), frame, count)
 
 
 def content(frames: list[Any]) -> list[tuple[bytes, int]]:
@@ -66,7 +66,7 @@ def network_by_tasks(left: list[Any], right: list[Any]) -> tuple[list[Any], int,
         for index in range(stage.tasks):
             task = schedule.task(number, index)
             pair = [frames.pop(a) for a in task.inputs if a is not None]
-            frames.update(zip(task.outputs, layout.split(LAYOUT, *pair), strict=True))
+            frames.update(zip(task.outputs, layout.split_frames(LAYOUT, *pair), strict=True))
             tasks += 1
     return [frames[a] for a in schedule.node(1, 0)], tasks, iterations
 
@@ -116,7 +116,7 @@ def test_network_merge_of_merged_partitions_leaves_no_key_in_two_places(
 @given(KEYS, KEYS, st.integers(2, 5))
 def test_swap_merge_gives_the_same(one: list[int], two: list[int], frame: int) -> None:
     sides = [iter(partition(keys, frame, 16)) for keys in (one, two)]
-    merged = list(swap.merge(LAYOUT, sides[0], sides[1], frame))
+    merged = list(swap.merge_frames(LAYOUT, sides[0], sides[1], frame))
     assert all(len(f) == frame for f in merged[:-1])
     expected = content(partition(one + two, frame, 32))
     assert (content(merged) if merged else []) == expected
@@ -162,7 +162,7 @@ def test_swap_merge_holds_three_frames_however_many_groups_there_are() -> None:
             yield frame
             alive -= 1
 
-    merged = swap.merge(
+    merged = swap.merge_frames(
         LAYOUT, counted_frames(list(range(0, 2000, 2))), counted_frames(list(range(1, 2000, 2))), 10
     )
     total = sum(len(f) for f in merged)

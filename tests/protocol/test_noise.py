@@ -14,14 +14,15 @@ from halfmask.errors import ParameterError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import Policy, Terms, commons_from
 from halfmask.protocol.contribution import (
+    Participation,
     categories,
     contribution,
     debias,
+    object_to_cost,
     randomize,
     response,
 )
 from halfmask.protocol.crypto import FrameKey, seat
-from halfmask.protocol.ledger import Participation, object_to_cost
 from halfmask.protocol.messages import Contribute
 from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive

@@ -135,7 +135,7 @@ def test_thousands_of_populations(semantics: str) -> None:
         run = close(made, terms, key, query, given, UnprovenCell(), UnprovenCell())
         run.aggregate()
         found.append(run.everything()[0])
-    ours = answering.answer(made, np.concatenate(found))
+    ours = answering.answer_cells(made, np.concatenate(found))
     roles = {"town": "quasi", "a": "quasi", "b": "quasi", "s": "sensitive"}
     # A cell whose person states no k contributes nothing; a center would give them its floor.
     asked = people.filter(people["k"].is_valid())
@@ -214,12 +214,12 @@ def test_groups_are_what_a_person_with_a_pencil_finds(
     ]
     chance.shuffle(given)
     nodes = [
-        layout.fold(made.layout, made.layout.read(b"".join(given[i : i + size])))
+        layout.fold_contributions(made.layout, made.layout.read(b"".join(given[i : i + size])))
         for i in range(0, len(given), size)
     ]
     while len(nodes) > 1:
         left, right = nodes.pop(chance.randrange(len(nodes))), nodes.pop()
-        nodes.append(layout.combine(made.layout, np.concatenate((left, right))))
+        nodes.append(layout.combine_records(made.layout, np.concatenate((left, right))))
     if not nodes:
         return
     found, tally = layout.groups(made.layout, nodes[0])

@@ -27,7 +27,8 @@ from halfmask.errors import (
 )
 from halfmask.protocol import answering
 from halfmask.protocol.commons import Policy, Terms, commons_from
-from halfmask.protocol.crypto import Address, FrameKey, open_own, place, seal_for, sign
+from halfmask.protocol.contribution import Participation, object_to_repetition
+from halfmask.protocol.crypto import Address, FrameKey, open_sealed, place, seal_for, sign
 from halfmask.protocol.keys import (
     PROOF,
     AskerKey,
@@ -38,7 +39,6 @@ from halfmask.protocol.keys import (
     read_key,
     write_key,
 )
-from halfmask.protocol.ledger import Participation, object_to_repetition
 from halfmask.protocol.messages import (
     LARGEST,
     Ask,
@@ -50,7 +50,7 @@ from halfmask.protocol.messages import (
     Signed,
     TaskGrant,
     Trouble,
-    encode,
+    encode_message,
     read_query,
     read_reply,
     read_request,
@@ -73,7 +73,7 @@ def asked(found: Any) -> list[tuple[Any, ...]]:
 
 def question(asker: Asker, **changes: Any) -> Signed:
     signed = asker.question(TEXT, NOW, cells=10)
-    body = encode(msgspec.structs.replace(read_query(signed.body), **changes))
+    body = encode_message(msgspec.structs.replace(read_query(signed.body), **changes))
     return Signed(body, sign(asker.key.signing, body))
 
 
@@ -116,7 +116,7 @@ def test_clocks_may_differ_by_a_few_minutes() -> None:
 def test_the_relay_keeps_no_query_of_a_stranger() -> None:
     town = Town(PEOPLE)
     stranger = Asker(new_issuer().asker("stranger", int(NOW) + 10**6), COMMONS)
-    reply = read_reply(town.raw(encode(Ask(stranger.question(TEXT, NOW, cells=3)))))
+    reply = read_reply(town.raw(encode_message(Ask(stranger.question(TEXT, NOW, cells=3)))))
     assert isinstance(reply, Trouble)
     assert reply.code == "protocol.authentication"
 
@@ -144,7 +144,7 @@ def test_contributions_without_a_key_are_void_and_stop_nobody() -> None:
     signed = town.question(TEXT)
     drive(town.asker.ask(signed), town.send)
     for i in range(3):
-        town.raw(encode(Contribute(signed.id, 0, bytes([i] * 32), b"junk" * 100)))
+        town.raw(encode_message(Contribute(signed.id, 0, bytes([i] * 32), b"junk" * 100)))
     town.gather(signed)
     town.work()
     found = drive(town.asker.collect(signed), town.send)
@@ -167,7 +167,7 @@ def test_an_answer_is_for_its_asker_only_and_from_cells_only() -> None:
     with pytest.raises(AuthenticationError):
         answering.read_envelope(fake, query=signed.id, box=key.box, members=members)
     with pytest.raises(TamperedMessageError):
-        open_own(key.box, bytes(32), fake)
+        open_sealed(key.box, bytes(32), fake)
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_damaged_messages_never_break_the_relay(data: st.DataObject) -> None:
 @pytest.mark.parametrize("piece", [-1, 5, 2**40])
 def test_a_piece_that_is_not_there(piece: int) -> None:
     (name,) = {read_request(m).query for m in MESSAGES if isinstance(read_request(m), Retrieve)}
-    assert isinstance(read_reply(RELAY.raw(encode(Retrieve(name, 0, piece)))), Late)
+    assert isinstance(read_reply(RELAY.raw(encode_message(Retrieve(name, 0, piece)))), Late)
 
 
 @pytest.mark.parametrize("closing", [

@@ -175,7 +175,7 @@ def test_no_expression_fails_and_all_mean_the_same(table: pa.Table, texts: list[
                 continue
             source, node = made
             found = engine.run(source.copy().select(exp.alias_(node.copy(), "x")))["x"].to_pylist()
-            expected = [evaluate.value(node, row) for row in reference._rows(source)]
+            expected = [evaluate.evaluate_row(node, row) for row in reference._rows(source)]
             assert len(found) == len(expected)
             assert all(map(alike, expected, found)), (text, expected, found)
     finally:

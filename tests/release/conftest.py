@@ -16,7 +16,8 @@ import pytest
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.release import Candidate, Recoding
 from halfmask.table import hierarchies
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 CANARY = "canary-7fb1"

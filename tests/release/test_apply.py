@@ -12,7 +12,8 @@ from halfmask.models.t_closeness import TCloseness
 from halfmask.release import Recoding, RecodingStep, seal
 from halfmask.release.recoding import _failing as failing
 from halfmask.table import hierarchies
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 

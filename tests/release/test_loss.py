@@ -8,7 +8,8 @@ import pytest
 
 from halfmask.release import Recoding
 from halfmask.release.partition import column_loss, table_loss
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 

@@ -9,7 +9,8 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InputError
 from halfmask.release import Recoding, seal
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 

@@ -12,7 +12,8 @@ from halfmask.errors import HierarchyError, SchemaError
 from halfmask.release import Recoding, RecodingStep
 from halfmask.release.recoding import _combine as combine
 from halfmask.table import hierarchies
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 

@@ -17,8 +17,9 @@ from halfmask.models.verdict import Verdict
 from halfmask.release import Recoding, RecodingStep, seal
 from halfmask.release.recheck import require_verdicts
 from halfmask.release.seal import published_columns
-from halfmask.table.rows import incoming
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.files.rows import incoming_types
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 
@@ -289,7 +290,7 @@ def test_dictionaries_and_metadata_tell_nothing_of_the_original(lab):
     rows = rows.replace_schema_metadata({b"pandas": lab.CANARY.encode()})
     field = rows.schema.field("weight").with_metadata({b"note": lab.CANARY.encode()})
     rows = rows.cast(rows.schema.set(4, field))
-    given = Table(rows, table.schema, given=incoming(rows))
+    given = Table(rows, table.schema, given=incoming_types(rows))
     out = seal(lab.candidate(given)).to_arrow()
     assert out.schema.metadata is None
     assert all(field.metadata is None for field in out.schema)

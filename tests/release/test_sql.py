@@ -13,7 +13,8 @@ from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.population import AverageRisk
 from halfmask.release import Candidate, Recoding, seal
 from halfmask.table import hierarchies
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 duckdb = pytest.importorskip("duckdb")

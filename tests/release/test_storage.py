@@ -8,7 +8,8 @@ import pytest
 from halfmask.errors import InputError
 from halfmask.release import Recoding, RecodingStep, seal
 from halfmask.table import hierarchies
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 

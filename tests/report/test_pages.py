@@ -12,8 +12,8 @@ from drawing import assert_drawn_quietly
 
 import halfmask as hm
 from halfmask.assessment.discriminate import discriminate
-from halfmask.report.discrimination import outcome, rate
-from halfmask.report.page import estimate, render_page
+from halfmask.report.discrimination import exact_rate_text, rate_sentence
+from halfmask.report.page import estimate_text, render_page
 from halfmask.report.words import TERMS
 
 HOSTILE = "</script><script>alert(1)</script><b>&\"'"
@@ -60,22 +60,24 @@ def test_definitions_are_one_click_away(pages):
 
 def test_rates_are_said_in_a_sentence_and_never_quite_0_or_1():
     one = {"keys": ["age", "sex"], "target": "ill", "kind": "partial", "inflation": None}
-    assert outcome(one) == "Who knows age and sex of a person knows ill of some for certain."
+    assert rate_sentence(one) == "Who knows age and sex of a person knows ill of some for certain."
     doubted = {"adjusted": {"trusted": False, "value": 0.1}}
-    assert outcome(one | {"inflation": doubted}).endswith("would give such small groups as much.")
+    assert rate_sentence(one | {"inflation": doubted}).endswith(
+        "would give such small groups as much."
+    )
     figures = [0.0, 1e-5, 0.25, 0.99999, 1.0, None, -0.0281]
     said = ["0", "under 0.0001", "0.2500", "over 0.9999", "1", "not known", "-0.0281"]
-    assert [rate(value) for value in figures] == said
+    assert [exact_rate_text(value) for value in figures] == said
 
 
 def test_an_estimate_that_failed_says_why():
     bad = {"value": None, "low": None, "high": None, "n": 0, "trusted": False, "reason": "why"}
-    assert estimate(bad) == "not known: why"
+    assert estimate_text(bad) == "not known: why"
     good = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "trusted": True, "reason": ""}
-    assert estimate(good) == "50.0% (40.0% to 60.0%)"
+    assert estimate_text(good) == "50.0% (40.0% to 60.0%)"
     doubt = good | {"trusted": False, "reason": "few rows"}
-    assert "not to be relied on: few rows" in estimate(doubt)
-    assert estimate(None) == "not measured"
+    assert "not to be relied on: few rows" in estimate_text(doubt)
+    assert estimate_text(None) == "not measured"
 
 
 @pytest.mark.parametrize("width", [390, 1100], ids=["on a phone", "on a desk"])

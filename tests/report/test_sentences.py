@@ -9,8 +9,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.assessment.comparison import COMPARED, Comparison, PeopleFound
-from halfmask.assessment.measure import describe
-from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.assessment.measure import list_findings
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.risk.differencing import Differencing
 from halfmask.metrics.risk.disclosure import Attribution, Disclosure
 from halfmask.metrics.risk.inference import Membership
@@ -25,11 +25,11 @@ from halfmask.report.words import (
     common_notes,
     comparison_outcome,
     comparison_steps,
+    criteria_verdicts,
     mark,
     next_steps,
     own_notes,
     style,
-    verdicts,
 )
 from halfmask.table.document import plain
 
@@ -73,7 +73,7 @@ def test_a_verdict_is_the_worst_of_its_attacks(one, two, worst):
         ]
     }
     by = "by any column" if two == worst != one else ""
-    assert verdicts(document) == [
+    assert criteria_verdicts(document) == [
         {"name": "singling out", "outcome": worst, "by": by},
         {"name": "inference", "outcome": "met", "by": ""},
     ]
@@ -271,7 +271,7 @@ def attacked(**more):
         ),
     }
     found = Comparison(figures | more, 0.09, ())
-    return describe([one for one in COMPARED if one.name in figures], found)
+    return list_findings([one for one in COMPARED if one.name in figures], found)
 
 
 def disclosed(homogeneity, background, skewness):
@@ -281,7 +281,7 @@ def disclosed(homogeneity, background, skewness):
 def linked(distance=None):
     bands = Bands(1.0, 0.0, 9, 4, 7, 2, 0, 0)
     found = distance or exact(0.5, 10)
-    near = failed("why")
+    near = failed_estimate("why")
     return Linkage(found, near, exact(0.25, 10), near, exact(0.125, 10), bands, (), baseline=0.1)
 
 
@@ -317,7 +317,7 @@ def test_what_was_not_measured_is_not_said_to_be_nothing():
     seen = figures_of(attacked(finding=nobody, differencing=None))
     assert seen["homogeneity of ill", "rows whose value is certain"] == "100.0% → not known"
     assert seen["differencing", ""].startswith("not measured")
-    unknown = figures_of(attacked(linkage=linked(failed("why"))))
+    unknown = figures_of(attacked(linkage=linked(failed_estimate("why"))))
     assert [one for key, one in unknown.items() if "link" in key[0]] == ["not known: why"]
 
 
@@ -335,19 +335,19 @@ def test_a_frontier_recommends_what_keeps_the_limit_and_loses_least():
     document = {"points": points, "impossible": ["a"], "undecided": ["b", "c"], "risk": "highest",
                 "utility": "loss"}  # fmt: skip
     found = {one["people"]: one["point"] and one["point"]["name"]
-             for one in frontier.choices(document)}  # fmt: skip
+             for one in frontier.choices_by_limit(document)}  # fmt: skip
     assert found == {5: "k = 5", 11: "k = 12", 20: None}
-    assert frontier.outcome(document) == (
+    assert frontier.frontier_summary(document) == (
         "6 settings were tried; 2 not dominated: no other has less risk without more loss. "
         "1 more cannot be satisfied. 2 more were not decided within the time limit."
     )
     twice = [settled("a", 0.2, 0.3, best=True), settled("b", 0.2, 0.3, best=True, same_as="a")]
-    assert frontier.outcome(document | {"points": twice}).startswith(
+    assert frontier.frontier_summary(document | {"points": twice}).startswith(
         "2 settings were tried and give 1 result; 1 not dominated: no other"
     )
-    (one,) = frontier.different(document | {"points": twice})
+    (one,) = frontier.distinct_results(document | {"points": twice})
     assert (one["name"], one["same"]) == ("a", ["b"])
-    nothing = frontier.outcome(document | {"points": []})
+    nothing = frontier.frontier_summary(document | {"points": []})
     assert nothing.startswith("None of the 3 settings can be satisfied")
 
 

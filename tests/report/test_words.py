@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from halfmask.models.verdict import known_models
-from halfmask.report.words import effort, words
+from halfmask.report.words import effort, model_words
 
 WORDS = {model.family: model.words for model in known_models()}
 
 
 @pytest.mark.parametrize("family", WORDS)
 def test_every_model_has_its_words(family):
-    assert words(family) is WORDS[family]
+    assert model_words(family) is WORDS[family]
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ def test_every_model_has_its_words(family):
     ],
 )
 def test_kinds_of_a_model_share_its_words(name, key):
-    assert words(name) is WORDS[key]
+    assert model_words(name) is WORDS[key]
 
 
 def test_an_unknown_model_points_to_its_documentation():
-    assert "documentation" in words("something new").promise
+    assert "documentation" in model_words("something new").promise
 
 
 @pytest.mark.parametrize(

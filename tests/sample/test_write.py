@@ -7,7 +7,7 @@ import tomllib
 import pyarrow.compute as pc
 
 from halfmask.sample import people, write
-from halfmask.sample.write import hierarchies, schema
+from halfmask.sample.write import hierarchies, sample_schema
 
 
 def test_all_files_are_written_and_no_temporary_one_stays(tmp_path):
@@ -27,7 +27,7 @@ def test_writing_again_gives_the_same_bytes(tmp_path):
 
 
 def test_the_schema_declares_every_column():
-    declared = tomllib.loads(schema())
+    declared = tomllib.loads(sample_schema())
     policies = set(declared["policy"].values())
     assert set(declared["columns"]) | policies == set(people(1).column_names)
 

@@ -8,7 +8,7 @@ import pytest
 from serving import PORT, SECRET
 
 from halfmask.service.app import _STATIC
-from halfmask.service.guard import TOKEN, Rules
+from halfmask.service.guard import TOKEN, RequestRules
 
 ROUTES = [
     ("GET", "/api/state"),
@@ -83,7 +83,7 @@ def test_its_own_hosts_are_taken(service, host):
     ],
 )
 def test_on_all_addresses_numbers_are_taken_and_names_are_not(names, host, taken):
-    assert Rules("t", names, 1, 1, 1)._is_ours(host) is taken
+    assert RequestRules("t", names, 1, 1, 1)._is_ours(host) is taken
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_nothing_is_sent_to_collectors_whatever_the_environment_says(
 
     monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9/")
-    rules = Rules(SECRET, ("127.0.0.1",), PORT, 1, 1)
+    rules = RequestRules(SECRET, ("127.0.0.1",), PORT, 1, 1)
     app = make_app(service.runner, rules)
     with caplog.at_level(logging.DEBUG), TestClient(app, base_url=f"http://127.0.0.1:{PORT}"):
         pass
@@ -196,7 +196,7 @@ def test_a_size_that_is_not_told_is_not_called_too_many_bytes(service):
     ],
 )
 def test_on_port_80_browsers_leave_the_port_out(host, taken):
-    assert Rules("t", ("127.0.0.1", "[::1]"), 80, 1, 1)._is_ours(host) is taken
+    assert RequestRules("t", ("127.0.0.1", "[::1]"), 80, 1, 1)._is_ours(host) is taken
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b"\xff", b'{"k": '], ids=["deep", "text", "cut"])

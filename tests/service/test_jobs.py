@@ -10,7 +10,7 @@ from serving import CANARY, PEOPLE
 
 from halfmask.errors import BusyError, MissingError
 from halfmask.service import steps
-from halfmask.service.jobs import KEPT, Jobs, run
+from halfmask.service.jobs import KEPT, Jobs, run_job
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_waiting_ends_when_the_service_does(held):
 def test_jobs_are_forgotten_in_order():
     jobs = Jobs()
     for _ in range(KEPT + 2):
-        run(jobs.claim("x"), dict)
+        run_job(jobs.claim("x"), dict)
     with pytest.raises(MissingError):
         jobs.find(2)
     assert jobs.find(3).state == "done"

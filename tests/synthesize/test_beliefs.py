@@ -7,9 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from halfmask.synthesize.draw import draw, draw_values
-from halfmask.synthesize.inference import Beliefs, junction_tree, spread
-from halfmask.synthesize.marginals import Target, fit_beliefs
+from halfmask.synthesize.inference import Beliefs, align_axes, draw, draw_values, junction_tree
+from halfmask.synthesize.marginals import MarginalTarget, fit_beliefs
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}
 LOOP = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("a", "e")]
@@ -18,9 +17,9 @@ LOOP = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("a", "e")]
 def full(beliefs: Beliefs) -> np.ndarray:
     table = np.ones(tuple(SIZES.values()))
     for clique, part in zip(beliefs.tree.cliques, beliefs.tables, strict=True):
-        table = table * spread(part, clique, tuple(SIZES))
+        table = table * align_axes(part, clique, tuple(SIZES))
     for (_, _, shared), part in zip(beliefs.tree.edges, beliefs.separators, strict=True):
-        table = table / spread(part, shared, tuple(SIZES))
+        table = table / align_axes(part, shared, tuple(SIZES))
     return table
 
 
@@ -52,7 +51,7 @@ def test_updates_and_marginals_are_exact(beliefs: Beliefs) -> None:
     factors = {i: random.random(table.shape) for i, table in enumerate(looped.tables)}
     expected = full(looped)
     for place, factor in factors.items():
-        expected = expected * spread(factor, looped.tree.cliques[place], tuple(SIZES))
+        expected = expected * align_axes(factor, looped.tree.cliques[place], tuple(SIZES))
     expected /= expected.sum()
     looped.multiply(factors)
     assert full(looped) == pytest.approx(expected)
@@ -69,8 +68,8 @@ def test_fit_reaches_tables_that_can_be_met(beliefs: Beliefs) -> None:
     truth = random.random(tuple(SIZES.values()))
     truth *= 1000 / truth.sum()
     targets = [
-        Target(("a", "b"), truth.sum(axis=(2, 3, 4)), 1.0),
-        Target(("c", "d"), truth.sum(axis=(0, 1, 4)), 1.0),
+        MarginalTarget(("a", "b"), truth.sum(axis=(2, 3, 4)), 1.0),
+        MarginalTarget(("c", "d"), truth.sum(axis=(0, 1, 4)), 1.0),
     ]
     found = fit_beliefs(beliefs.extended([t.columns for t in targets]), targets, 1000.0, steps=300)
     for target in targets:

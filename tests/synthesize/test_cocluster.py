@@ -100,15 +100,15 @@ def test_people_held_out_are_the_control(iris):
 
 
 def test_a_person_is_held_out_with_all_rows():
-    from halfmask.synthesize.cocluster import split
+    from halfmask.synthesize.cocluster import hold_out
 
     rows = pa.table({"id": [0, 0, 1, 1, 2, 2, 3, 3], "a": list("aabbccdd")})
     table = hm.read(rows, {"table": {"person": "id"}, "columns": {"a": "quasi"}})
-    learned, held = split(table, 0.25, np.random.default_rng(0))
+    learned, held = hold_out(table, 0.25, np.random.default_rng(0))
     assert (len(learned), len(held)) == (6, 2)
     assert len(set(held.arrow["id"].to_pylist())) == 1
     with pytest.raises(ParameterError, match="both sides"):
-        split(table, 0.01, np.random.default_rng(0))
+        hold_out(table, 0.01, np.random.default_rng(0))
 
 
 def test_the_same_seed_draws_the_same_rows(iris, release):

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.classes import classes_of, distinct, value_facts
-from halfmask.table.schema import Column, Schema
+from halfmask.table.classes import classes_of, distinct_classes, value_facts
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 from halfmask.table.weights import widen
@@ -60,7 +61,7 @@ def expected(rows, key):
 @given(data)
 def test_classes_are_the_distinct_tuples(rows):
     table = tabulate(rows)
-    classes, ids = distinct(Tuples.of(table), QUASI, columns=["s"])
+    classes, ids = distinct_classes(Tuples.of(table), QUASI, columns=["s"])
     names = labels(table, classes)
     count, people, values = expected(rows, lambda a, b: (a, b))
     assert dict(zip(names, classes.rows.tolist(), strict=True)) == count
@@ -92,7 +93,7 @@ def test_coarser_classes_are_those_of_the_coarser_rows(rows):
 @given(data, st.data())
 def test_selected_classes_are_those_of_the_rows_that_stay(rows, draw):
     table = tabulate(rows)
-    classes, ids = distinct(Tuples.of(table), QUASI, columns=["s"])
+    classes, ids = distinct_classes(Tuples.of(table), QUASI, columns=["s"])
     mask = np.array(
         draw.draw(st.lists(st.booleans(), min_size=len(classes), max_size=len(classes)))
     )
@@ -111,7 +112,7 @@ def test_population_counts_stand_beside_the_rows(rows, everybody):
     a, b = (list(column) for column in zip(*everybody, strict=True))
     population = Table(pa.table({"a": a, "b": b}), Schema())
     table = widen(tabulate(rows), population, QUASI)
-    classes, ids = distinct(Tuples.of(table), QUASI, columns=["s"], population=population)
+    classes, ids = distinct_classes(Tuples.of(table), QUASI, columns=["s"], population=population)
     names = labels(table, classes)
     count = Counter((a, b) for a, b, _, _ in rows)
     outside = Counter(everybody)
@@ -127,7 +128,7 @@ def test_population_counts_stand_beside_the_rows(rows, everybody):
 def test_a_table_that_was_not_widened_is_refused():
     population = Table(pa.table({"a": ["new"], "b": [1]}), Schema())
     with pytest.raises(InternalError, match="widened"):
-        distinct(Tuples.of(tabulate([("x", 1, 0, 0)])), QUASI, population=population)
+        distinct_classes(Tuples.of(tabulate([("x", 1, 0, 0)])), QUASI, population=population)
 
 
 def test_widening_leaves_the_table_itself_alone():

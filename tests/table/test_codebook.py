@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.dp.domain import Bins, domain_of, public_domains
 from halfmask.errors import SchemaError
-from halfmask.table.codebook import read_codebook
+from halfmask.table.files.codebook import read_codebook
 from halfmask.table.proposals.public import public_description
 
 CANARY = "Zanzibar"

@@ -13,10 +13,10 @@ import pytest
 
 import halfmask as hm
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
-from halfmask.table.proposals.shapes import nice_widths, rounded
+from halfmask.table.proposals.shapes import nice_widths, round_intervals
 
 if TYPE_CHECKING:
-    from halfmask.table.describe import Description
+    from halfmask.table.proposals.describe import Description
 
 N = 400
 CANARY = "Zanzibar-Canary-77"
@@ -238,7 +238,7 @@ def test_every_level_merges_something() -> None:
 
 
 def test_bounds_that_were_found_are_rounded_and_still_nest() -> None:
-    found = rounded(Intervals(bounds=[[36.14, 41.78, 44.8, 58.513], [41.78, 58.513]]))
+    found = round_intervals(Intervals(bounds=[[36.14, 41.78, 44.8, 58.513], [41.78, 58.513]]))
     assert found == Intervals(bounds=[[36.0, 42.0, 45.0, 60.0], [42.0, 60.0]])
 
 

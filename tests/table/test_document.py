@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from halfmask.table.document import Result, plain, written
+from halfmask.table.document import Result, document_field, plain
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Found(Result):
     derived: ClassVar[tuple[str, ...]] = ("twice",)
 
     rows: int
-    keys_: tuple[str, ...] = field(metadata=written("keys"))
-    by_size: tuple[tuple[int, float], ...] = field(metadata=written(parts=("size", "share")))
+    keys_: tuple[str, ...] = field(metadata=document_field("keys"))
+    by_size: tuple[tuple[int, float], ...] = field(metadata=document_field(parts=("size", "share")))
     part: Part | None = None
-    scores: Any = field(default=None, metadata=written(hidden=True))
+    scores: Any = field(default=None, metadata=document_field(hidden=True))
     _places: int = 7
 
     @property

@@ -17,7 +17,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import EngineUnavailableError, HalfmaskError, InputError, ParameterError
 from halfmask.service.files import require_unpacked
-from halfmask.table.rows import file_kind
+from halfmask.table.files.rows import file_kind
 
 CANARY = "Zanzibar-Canary-77"
 CSV = "age,city\n39,Graz\n50,Linz\n,Graz\n"
@@ -247,7 +247,7 @@ def test_a_hostile_workbook_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path.write_bytes(workbook(("One", sheet([["a"], [1]]) + " " * 10_000_000)))
     with pytest.raises(HalfmaskError, match="unpacks to more than"):
         require_unpacked(path, 1_000_000)
-    monkeypatch.setattr("halfmask.table.formats.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("halfmask.table.files.formats.MOST_BYTES", 1_000_000)
     with pytest.raises(InputError, match="unpacks to more than"):
         hm.read(path)
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfmask.table import classes
-from halfmask.table.classes import codes_of, search
+from halfmask.table.classes import codes_of, search_quasi_identifiers
 
 # Table T1 of Nguyen and Castelluccia, 2020.
 T1 = pa.table(
@@ -25,7 +25,9 @@ T1 = pa.table(
 
 def minimal(rows: pa.Table, limit: int = 3) -> tuple[tuple[str, ...], ...]:
     """The minimal quasi-identifiers of at most ``limit`` columns, smallest first."""
-    return search({name: codes_of(rows[name]) for name in rows.column_names}, limit).sets
+    return search_quasi_identifiers(
+        {name: codes_of(rows[name]) for name in rows.column_names}, limit
+    ).sets
 
 
 def test_footballers_are_singled_out_by_age_and_by_salary() -> None:
@@ -85,7 +87,7 @@ def test_hashed_counters_decide_the_same(rows: list[tuple[object, ...]]) -> None
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classes, "_COUNTERS", 0)
-        assert set(search(columns, 2).sets) == brute_force(rows, "ab", 2)
+        assert set(search_quasi_identifiers(columns, 2).sets) == brute_force(rows, "ab", 2)
 
 
 def test_a_search_without_time_says_how_far_it_came() -> None:
@@ -94,7 +96,7 @@ def test_a_search_without_time_says_how_far_it_came() -> None:
         "pair": codes_of(pa.chunked_array([[1, 1, 2, 2, 2, 3]])),
         "trio": codes_of(pa.chunked_array([[1, 2, 1, 2, 1, 2]])),
     }
-    assert search(columns, 3).sets == (("pair",), ("club", "trio"))
-    assert search(columns, 3, work=3 * 4006).sets == (("pair",),)
-    assert search(columns, 3, work=3 * 4006).size == 1
-    assert search(columns, 3, work=17).size == 0
+    assert search_quasi_identifiers(columns, 3).sets == (("pair",), ("club", "trio"))
+    assert search_quasi_identifiers(columns, 3, work=3 * 4006).sets == (("pair",),)
+    assert search_quasi_identifiers(columns, 3, work=3 * 4006).size == 1
+    assert search_quasi_identifiers(columns, 3, work=17).size == 0

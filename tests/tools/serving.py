@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from halfmask.errors import ElsewhereError
 from halfmask.failure import Failure
 from halfmask.service.app import make_app
-from halfmask.service.guard import TOKEN, Rules
+from halfmask.service.guard import TOKEN, RequestRules
 from halfmask.service.jobs import Jobs, StepRunner
 from halfmask.service.steps import LoadedTable
 from halfmask.service.worker import perform
@@ -87,7 +87,7 @@ def served(folder):
     folder.mkdir(mode=0o700)
     loaded = LoadedTable()
     runner = StepRunner(Workspace(folder=folder), Here(loaded), Jobs())
-    rules = Rules(SECRET, ("127.0.0.1", "localhost"), PORT, 100_000, 1_000_000)
+    rules = RequestRules(SECRET, ("127.0.0.1", "localhost"), PORT, 100_000, 1_000_000)
     with TestClient(make_app(runner, rules), base_url=f"http://127.0.0.1:{PORT}") as client:
         yield Service(client, runner, loaded)
 

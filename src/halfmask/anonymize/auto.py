@@ -148,7 +148,7 @@ def try_methods(
     return best[1], tuple(_comparable(one, best[1], kept) for one in seen)
 
 
-def fitting(table: Table, models: Sequence[Model], metric: str) -> list[str]:
+def suitable_methods(table: Table, models: Sequence[Model], metric: str) -> list[str]:
     """The methods that would be tried, cheapest first."""
     choice = Choice(models, metric, 0.0, None, {})
     return [one.name for one in CONTENDERS if _unfit(one, table, choice) is None]

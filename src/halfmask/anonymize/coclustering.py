@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.coclustering.generate import join, split_large
-from halfmask.coclustering.hierarchy import compact, hierarchy, merge_small
+from halfmask.coclustering.generate import join_failing_groups, split_large
+from halfmask.coclustering.hierarchy import hierarchy, merge_small, renumber
 from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.coclustering.trees import (
     LINKS,
@@ -36,8 +36,8 @@ from halfmask.models.needs import demand_keys, prepare, statistics
 from halfmask.models.verdict import parameters
 from halfmask.release.candidate import Candidate
 from halfmask.release.partition import Perturbation
+from halfmask.table.columns import Column
 from halfmask.table.hierarchies import Auto
-from halfmask.table.schema import Column
 from halfmask.table.table import Encoded, Table
 from halfmask.table.tuples import Tuples
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.prepare import ColumnParts, IntervalRule, Melted
+    from halfmask.coclustering.prepare import ColumnParts, IntervalRule, MeltedTable
     from halfmask.coclustering.trees import LinkRule
     from halfmask.models.verdict import Model, Verdict
 
@@ -79,7 +79,7 @@ class RowClustering:
         row_group: the grid's group of each row.
     """
 
-    melted: Melted
+    melted: MeltedTable
     grid: Grid
     matrix: NDArray[np.int32]
     row_group: NDArray[np.int32]
@@ -261,7 +261,7 @@ def cluster_rows(table: Table, settings: GroupingSettings) -> RowClustering:
     return RowClustering(melted, grid, melted.matrix(), grid.partition[0])
 
 
-def group(table: Table, models: Sequence[Model], settings: GroupingSettings) -> Candidate:
+def group_rows(table: Table, models: Sequence[Model], settings: GroupingSettings) -> Candidate:
     """Group rows by co-clustering until every model holds; the candidate is yet to be sealed."""
     prepare(table, models)
     if settings.link not in LINKS:
@@ -279,7 +279,7 @@ def group(table: Table, models: Sequence[Model], settings: GroupingSettings) -> 
         )
     found = cluster_rows(table, settings)
     division = satisfy(table, models, found, form_groups(found, least), settings)
-    return candidate(table, models, found, division, settings)
+    return grouping_candidate(table, models, found, division, settings)
 
 
 def form_groups(found: RowClustering, least: int) -> NDArray[np.int32]:
@@ -288,7 +288,7 @@ def form_groups(found: RowClustering, least: int) -> NDArray[np.int32]:
     return split_large(groups, found.matrix, least)
 
 
-def candidate(
+def grouping_candidate(
     table: Table,
     models: Sequence[Model],
     found: RowClustering,
@@ -367,12 +367,12 @@ def satisfy(
             return LabeledGroups(kept, groups, published)
         leaving = _suppress(classes[groups], passing, room - (len(table) - len(kept)))
         if leaving.any():
-            kept, groups = kept[~leaving], compact(groups[~leaving])
+            kept, groups = kept[~leaving], renumber(groups[~leaving])
             continue
         if int(groups.max()) == 0:
             raise _unsatisfiable(verdicts)
         counts = meetings(groups, here.matrix, here.part_group)
-        groups = join(groups, counts, np.flatnonzero(~passing[classes]))[groups]
+        groups = join_failing_groups(groups, counts, np.flatnonzero(~passing[classes]))[groups]
 
 
 def _suppress(

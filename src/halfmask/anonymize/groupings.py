@@ -66,14 +66,14 @@ class Groupings:
         return finer.coarsen([column], [self._hierarchies[column].maps[level]])
 
     def _remember(self, path: tuple[int, ...], classes: Classes) -> None:
-        kept = compact(classes)
+        kept = copy_classes(classes)
         self._known[path] = kept
         self._held += size_of(kept)
         while self._held > self._budget and len(self._known) > 1:
             self._held -= size_of(self._known.popitem(last=False)[1])
 
 
-def compact(classes: Classes) -> Classes:
+def copy_classes(classes: Classes) -> Classes:
     """The same classes in arrays of their own: the kernel's results are views of longer ones."""
     rows = classes.rows.copy()
     people = rows if classes.people is classes.rows else classes.people
@@ -114,7 +114,7 @@ class SharedGroupings(Groupings):
         place = self._nearest(wanted)
         columns = [c for c, level in enumerate(wanted) if level != self._levels[place, c]]
         maps = [self._between(c, int(self._levels[place, c]), wanted[c]) for c in columns]
-        found = compact(self._classes[place].coarsen(columns, maps))
+        found = copy_classes(self._classes[place].coarsen(columns, maps))
         self._keep(wanted, found)
         return found
 

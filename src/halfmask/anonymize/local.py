@@ -345,7 +345,7 @@ def solve(problem: RecodingProblem, *, seed: int | None, time_limit: float | Non
     deadline = None if time_limit is None else time.monotonic() + time_limit
     cells = _best(problem, deadline)
     if cells is None:
-        closest = optimal.search(problem, time_limit=_left(deadline)).closest
+        closest = optimal.search_lattice(problem, time_limit=_left(deadline)).closest
         return Solution(None, np.full(len(_all(problem)), -1, np.int32), np.inf, None, closest)
     steps, tuple_step = cells.steps()
     notes = ("Levels differ between classes; the result is the best found, not a proven optimum.",)
@@ -378,7 +378,7 @@ def _starts(problem: RecodingProblem, deadline: float | None) -> Iterator[list[_
     if blocks is not None:
         yield blocks
     if len(alone) < len(problem.models) or optimal.listable(problem):
-        best = optimal.search(problem, time_limit=_left(deadline)).best
+        best = optimal.search_lattice(problem, time_limit=_left(deadline)).best
         if best is not None:
             first = _block(problem, best, _all(problem))
             yield [first]

@@ -182,7 +182,7 @@ def descend(
     """Go to the best finer neighbor while that improves and time is left."""
     while True:
         finer = []
-        for levels in below(here.levels):
+        for levels in finer_neighbors(here.levels):
             if deadline is not None and time.monotonic() > deadline:
                 return
             finer.append(problem.evaluate(levels))
@@ -198,14 +198,14 @@ def greedy(problem: RecodingProblem, deadline: float | None = None) -> NodeOutco
     return begin(problem, deadline=deadline).best
 
 
-def below(levels: tuple[int, ...]) -> list[tuple[int, ...]]:
+def finer_neighbors(levels: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The neighbors that are one level finer in one column."""
     return [
         (*levels[:c], level - 1, *levels[c + 1 :]) for c, level in enumerate(levels) if level > 0
     ]
 
 
-def above(levels: tuple[int, ...], heights: NDArray[np.int64]) -> list[tuple[int, ...]]:
+def coarser_neighbors(levels: tuple[int, ...], heights: NDArray[np.int64]) -> list[tuple[int, ...]]:
     """The neighbors that are one level coarser in one column."""
     return [
         (*levels[:c], level + 1, *levels[c + 1 :])
@@ -296,7 +296,7 @@ PATIENCE = 60.0  # seconds given to a larger lattice where no time limit is stat
 
 def solve(problem: RecodingProblem, *, seed: int | None, time_limit: float | None) -> Solution:  # noqa: ARG001
     """Return one step for all tuples; suppressed are the classes that fail."""
-    found = search(problem, time_limit=time_limit)
+    found = search_lattice(problem, time_limit=time_limit)
     size = len(problem.groupings.tuples)
     if found.best is None:
         return Solution(None, np.full(size, -1, np.int32), np.inf, found.gap, found.closest)
@@ -315,7 +315,7 @@ def solve(problem: RecodingProblem, *, seed: int | None, time_limit: float | Non
     )
 
 
-def search(
+def search_lattice(
     problem: RecodingProblem,
     *,
     time_limit: float | None = None,
@@ -375,7 +375,7 @@ def _climb(problem: RecodingProblem, hopeless: NodeOutcome, incumbent: Incumbent
     Only without suppression: what is feasible then lies near the top, where looking costs little.
     """
     while problem.limit == 0:
-        for levels in above(hopeless.levels, problem.heights):
+        for levels in coarser_neighbors(hopeless.levels, problem.heights):
             if levels not in incumbent.feasible:
                 coarser = problem.evaluate(levels)
                 incumbent.see(coarser)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.anonymize.partition.run import METHODS, loss
+from halfmask.anonymize.partition.run import METHODS, division_loss
 from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
@@ -210,7 +210,7 @@ class _Runs:
         sizes = np.bincount(ids)
         if (sizes[ids] < task.demands.k).any():
             raise InternalError("A division does not meet its demands.")
-        return loss(task, ids)
+        return division_loss(task, ids)
 
     def uniform(self, task: PartitionTask, k: int) -> float:
         """The loss when everybody demands ``k``."""

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, try_methods
+from halfmask.anonymize.fixpoint import search_until_stable
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
-from halfmask.anonymize.partition.run import candidate as divided
+from halfmask.anonymize.partition.run import divide_rows as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
-from halfmask.anonymize.remaining import search_remaining
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
     KEYWORDS,
-    demanded,
     prepare,
     refuse_contradiction,
     refuse_keywords,
     require_models,
     statistics,
+    with_demanded_models,
 )
 from halfmask.models.verdict import Model, require_number, require_whole
 from halfmask.release.candidate import Attempt, Candidate
@@ -33,7 +33,7 @@ from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.hierarchies.tree import check_hierarchies
 from halfmask.table.table import require_table
 from halfmask.table.tuples import Tuples
@@ -131,7 +131,7 @@ def anonymize(
     refuse_contradiction(models, demands)
     state_demands(table, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
-        models = demanded(table, models)
+        models = with_demanded_models(table, models)
     if previous is not None and pseudonym is not None:
         raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
     if previous is not None:
@@ -156,7 +156,7 @@ def anonymize(
             effort = {"suppression": share, "seed": seed, "time_limit": seconds}
             return _search(rows, models, name, metric, {**effort, **given})
 
-        return search_remaining(table, models, search, suppression=suppression, unmet=unmet)
+        return search_until_stable(table, models, search, suppression=suppression, unmet=unmet)
 
     tried: tuple[Attempt, ...] = ()
     if method != AUTO:
@@ -202,7 +202,7 @@ def _search(
     """The candidate of one method; ``given`` is its effort and its options."""
     if method in PERTURBING:
         return _perturb(rows, models, method, metric, given)
-    rows = prepare(settled(rows), models)
+    rows = prepare(find_automatic(rows), models)
     check_hierarchies(rows)
     effort = {name: given[name] for name in _EFFORT}
     options = {name: value for name, value in given.items() if name not in _EFFORT}
@@ -276,7 +276,7 @@ def _perturb(
             "option", unknown[0], f"one of {', '.join(coclustering.OPTIONS)} with {method}"
         )
     settings = coclustering.GroupingSettings(method, **given)
-    return coclustering.group(table, models, settings)
+    return coclustering.group_rows(table, models, settings)
 
 
 def _recode(

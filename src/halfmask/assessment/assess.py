@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.assessment.measure import Measure, Measured
+from halfmask.assessment.measure import Measure, MeasureResults
 from halfmask.assessment.settings import (
     known_fraction,
     require_everybody,
@@ -22,22 +22,22 @@ from halfmask.assessment.settings import (
 from halfmask.engines.read import as_rows, as_table
 from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
-from halfmask.metrics.discrimination.column_sets import ranked
+from halfmask.metrics.discrimination.column_sets import rank_tuples
 from halfmask.metrics.discrimination.rate import inflation
 from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
 from halfmask.metrics.estimate import exact
-from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge
+from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.risk.column_sets import ColumnSet, column_sets, special_uniques
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.individual import rarity, survey_risk
-from halfmask.metrics.risk.inference import by_class, intrusion
-from halfmask.metrics.risk.reidentification import as_recorded, reidentification
+from halfmask.metrics.risk.inference import by_class, measure_intrusion
+from halfmask.metrics.risk.reidentification import reidentification, with_recorded_risk
 from halfmask.metrics.risk.uniqueness import uniqueness
-from halfmask.metrics.walk import affordable
+from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
 from halfmask.release.document import level_words
 from halfmask.release.record import recorded_risk
-from halfmask.table.classes import distinct
+from halfmask.table.classes import distinct_classes
 from halfmask.table.document import Result
 from halfmask.table.values import HINT, are_comma_numbers, is_text
 from halfmask.table.weights import widen
@@ -73,7 +73,7 @@ class ColumnRisk:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Assessment(Measured):
+class Assessment(MeasureResults):
     """The risk in one table; the attributes are those of ``ASSESSED``."""
 
     format: ClassVar[str] = "halfmask.assessment/1"
@@ -97,7 +97,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Assessing:
+class AssessmentCase:
     """A table while it is assessed: rows, or distinct tuples with counts."""
 
     held: Tuples
@@ -114,7 +114,9 @@ class Assessing:
         """The classes of the table and its population, and the class of each row."""
         schema, population = self.table.schema, self.options.population
         held = replace(self.held, table=self.table)
-        found = distinct(held, schema.quasi, columns=schema.sensitive, population=population)
+        found = distinct_classes(
+            held, schema.quasi, columns=schema.sensitive, population=population
+        )
         if population is not None:
             require_everybody(found[0], len(population))
         if self.held.weights is not None:
@@ -160,7 +162,9 @@ class Assessing:
     @cached_property
     def risk(self) -> Reidentification:
         """The risk by people, as far as they are known."""
-        return as_recorded(self.counted, self.classes.rows, self.classes.people, self.recorded)
+        return with_recorded_risk(
+            self.counted, self.classes.rows, self.classes.people, self.recorded
+        )
 
     @cached_property
     def population(self) -> Table | None:
@@ -183,7 +187,7 @@ class Assessing:
     @cached_property
     def size(self) -> int:
         """The largest column sets that can be looked at."""
-        return affordable(len(self.table.schema.quasi), self.options.size)
+        return affordable_size(len(self.table.schema.quasi), self.options.size)
 
     @cached_property
     def sets(self) -> tuple[ColumnSet, ...]:
@@ -254,7 +258,7 @@ class Step(Result):
     words: str = ""
 
 
-def way(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, ...]:
+def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) -> tuple[Step, ...]:
     """Generalize the column that helps most, again and again, until few people are alone.
 
     A greedy way, not the best: it shows which columns matter. Nothing for very large tables.
@@ -288,7 +292,7 @@ def _alone(classes: Classes) -> int:
     return int(classes.rows[(classes.people == 1)].sum())
 
 
-def notes(case: Assessing) -> tuple[str, ...]:
+def assessment_notes(case: AssessmentCase) -> tuple[str, ...]:
     """What goes with the figures."""
     held, classes = case.held, case.classes
     said = [held.note] if held.note else []
@@ -313,7 +317,7 @@ def notes(case: Assessing) -> tuple[str, ...]:
     return (*said, *_strangers(classes), *_unequal_weights(case.survey))
 
 
-def _record_notes(case: Assessing) -> tuple[str, ...]:
+def _record_notes(case: AssessmentCase) -> tuple[str, ...]:
     """What is to be said of a release file whose rows are not told apart by people."""
     schema, counted, found = case.held.table.schema, case.counted, case.recorded
     if found is not None:
@@ -356,12 +360,12 @@ def _unequal_weights(survey: SurveyRisk | None) -> tuple[str, ...]:
     )
 
 
-def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
+def table_criteria(case: AssessmentCase) -> tuple[AttackOutcome, ...]:
     """The three criteria for a table that would be published as it stands."""
     rows, people, limit = int(case.classes.rows.sum()), case.places, case.options.limit
     nothing = exact(0.0, rows)
     out = [
-        judge(
+        judge_attack(
             "singling out",
             "The attacker looks for a combination of quasi-identifiers that fits one person only.",
             exact(case.alone / rows, rows),
@@ -369,7 +373,7 @@ def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
             nothing,
             limit=limit,
         ),
-        judge(
+        judge_attack(
             "linkability",
             "The attacker has a file with names and the same quasi-identifiers, and joins each "
             "person to a row that fits.",
@@ -380,7 +384,7 @@ def table_criteria(case: Assessing) -> tuple[AttackOutcome, ...]:
         ),
     ]
     out += [
-        judge(
+        judge_attack(
             "inference",
             f"The attacker knows the quasi-identifiers of a person and guesses {one.column} "
             "as the likeliest value among the rows that fit.",
@@ -440,8 +444,8 @@ def assess(
     if not len(held.table):
         raise InputError("The table has no rows: there is nothing to assess.")
     everybody = None if population is None else as_rows(population)
-    case = Assessing(held, Options(everybody, fraction, size, k, limit))
-    return Assessment.of("assess", ASSESSED, case, notes(case))
+    case = AssessmentCase(held, Options(everybody, fraction, size, k, limit))
+    return Assessment.of("assess", ASSESSED, case, assessment_notes(case))
 
 
 def _read(schema: Schema) -> list[str]:
@@ -451,9 +455,9 @@ def _read(schema: Schema) -> list[str]:
     return names if schema.person is None else [*names, schema.person]
 
 
-def _ranked(case: Assessing, target: str) -> tuple[SetRate, ...]:
+def _ranked(case: AssessmentCase, target: str) -> tuple[SetRate, ...]:
     """The column sets that tell most about ``target``, beside what chance would give them."""
-    found = ranked(case.held, target, case.held.table.schema.quasi, size=case.size)[:5]
+    found = rank_tuples(case.held, target, case.held.table.schema.quasi, size=case.size)[:5]
     times = max(3, min(10, _SHUFFLED // case.held.rows))
     return tuple(
         replace(one, inflation=inflation(case.held, target, one.columns, permutations=times))
@@ -474,7 +478,7 @@ def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[st
     return tuple(out)
 
 
-def _columns(case: Assessing) -> tuple[ColumnRisk, ...]:
+def _columns(case: AssessmentCase) -> tuple[ColumnRisk, ...]:
     """Each quasi-identifier by itself."""
     single = {one.columns[0]: one for one in case.sets if len(one.columns) == 1}
     return tuple(_column(case.held, name, single[name]) for name in case.table.schema.quasi)
@@ -497,11 +501,11 @@ def _column(held: Tuples, name: str, alone: ColumnSet) -> ColumnRisk:
     )
 
 
-def _intrusion(case: Assessing) -> Intrusion:
+def _intrusion(case: AssessmentCase) -> Intrusion:
     classes, of_row = case.grouped
     scores = by_class(classes, case.special.scores, of_row)[classes.rows > 0]
     assert case.fraction is not None  # noqa: S101 - the measure needs it
-    return intrusion(case.classes, scores, len(case.table.schema.quasi), case.fraction)
+    return measure_intrusion(case.classes, scores, len(case.table.schema.quasi), case.fraction)
 
 
 ASSESSED: tuple[Measure, ...] = (
@@ -589,6 +593,6 @@ ASSESSED: tuple[Measure, ...] = (
     ),
     Measure(
         "way", "Which steps of generalization leave few people alone?",
-        lambda case: way(case.table, case.classes),
+        lambda case: generalization_path(case.table, case.classes),
     ),
 )  # fmt: skip

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 from halfmask.assessment.comparison import (
     COMPARED,
-    Comparing,
     Comparison,
+    ComparisonCase,
 )
 from halfmask.assessment.options import ComparedTables, ComparisonOptions, ComparisonSettings
 from halfmask.engines.read import as_table, read
@@ -21,7 +21,7 @@ from halfmask.errors import InputError
 from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
 from halfmask.metrics.utility.summary import require_weights
 from halfmask.table.demands import without_policies
-from halfmask.table.rows import normalize
+from halfmask.table.files.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -201,7 +201,7 @@ def compare(
     tables = read_tables(
         (original, release, control, earlier, weaker), options.named, options.suppressed
     )
-    case = Comparing(tables, options)
+    case = ComparisonCase(tables, options)
     if options.weights is not None:
         require_weights(case.sides, options.weights)
     return Comparison.of("compare", COMPARED, case, case.notes)

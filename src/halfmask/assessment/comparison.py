@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from halfmask.assessment.measure import Finding, Form, Measure, Measured, counted
+from halfmask.assessment import comparison_findings as findings
+from halfmask.assessment.measure import Measure, MeasureResults
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
     meaning_of,
@@ -28,11 +29,8 @@ from halfmask.metrics.risk.linkage import (
     rows_per_person,
 )
 from halfmask.metrics.risk.reidentification import (
-    HIGHEST,
-    MEAN,
-    SMALLEST,
-    as_recorded,
     reidentification,
+    with_recorded_risk,
 )
 from halfmask.metrics.risk.singling_out import same_people, singling_out
 from halfmask.metrics.sides import sides
@@ -49,33 +47,27 @@ from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
 from halfmask.release.record import recorded_risk
-from halfmask.report.words import percent_text
 from halfmask.series.audit import audit_differencing
 from halfmask.table.classes import classes_of
+from halfmask.table.columns import Column
 from halfmask.table.document import Result
-from halfmask.table.schema import Column, Schema
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from halfmask.assessment.options import ComparedTables, ComparisonOptions
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
-    from halfmask.metrics.partition_measures import PartitionMeasures
     from halfmask.metrics.risk.attack import AttackOutcome, Targets
     from halfmask.metrics.risk.differencing import Differencing
     from halfmask.metrics.risk.disclosure import Disclosure
-    from halfmask.metrics.risk.inference import Membership
     from halfmask.metrics.risk.linkage import Linkage
     from halfmask.metrics.risk.reidentification import RecordedRisk, Reidentification
     from halfmask.metrics.sides import Sides
-    from halfmask.metrics.utility.distributions import Likeness
     from halfmask.metrics.utility.prediction import Prediction, Regression
     from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
-    from halfmask.metrics.utility.summary import LeftOut
-    from halfmask.metrics.utility.tables import ClassUtility, GeneralizedColumn
+    from halfmask.metrics.utility.tables import GeneralizedColumn
     from halfmask.table.classes import Classes
 
 _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
@@ -107,7 +99,7 @@ class PeopleFound(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparing:
+class ComparisonCase:
     """An original and its release while they are compared; what several measures need once."""
 
     tables: ComparedTables
@@ -226,7 +218,7 @@ class Comparing:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Measured):
+class Comparison(MeasureResults):
     """An original and its release, side by side; the attributes are those of ``COMPARED``."""
 
     format: ClassVar[str] = "halfmask.comparison/1"
@@ -310,17 +302,17 @@ class Comparison(Measured):
         return tuple(KeptColumn(d.name, d.variation) for d in self.distances if d.role != "quasi")
 
 
-def _class_means(case: Comparing) -> tuple[tuple[str, Estimate], ...]:
+def _class_means(case: ComparisonCase) -> tuple[tuple[str, Estimate], ...]:
     numeric = [c.name for c in case.sides.sensitive if c.numbers is not None]
     return tuple((name, class_mean_error(case.sides, name)) for name in numeric)
 
 
-def _counting(case: Comparing) -> CountingQueries:
+def _counting(case: ComparisonCase) -> CountingQueries:
     paired = case.sides
     return counting_queries(paired, seed=case.options.seed, scaled=paired.after > paired.before)
 
 
-def _queries(case: Comparing) -> tuple[QueryDeviation, ...]:
+def _queries(case: ComparisonCase) -> tuple[QueryDeviation, ...]:
     how = case.options
     if not how.queries:
         return ()
@@ -330,7 +322,7 @@ def _queries(case: Comparing) -> tuple[QueryDeviation, ...]:
     return sql_queries(case.sides, list(how.queries), seed=how.seed, memory_limit=limit)
 
 
-def _predictions(case: Comparing) -> tuple[Prediction, ...]:
+def _predictions(case: ComparisonCase) -> tuple[Prediction, ...]:
     names = case.options.targets
     if names:
         prediction.require()
@@ -343,14 +335,14 @@ def _predictions(case: Comparing) -> tuple[Prediction, ...]:
     return tuple(p for name in chosen for p in predict(paired, name, inside=inside, seed=seed))
 
 
-def _regressions(case: Comparing) -> tuple[Regression, ...]:
+def _regressions(case: ComparisonCase) -> tuple[Regression, ...]:
     how = case.options
     numeric = [column.name for column in case.sides.sensitive if column.numbers is not None]
     fitted = numeric[:_FITTED] if how.learn is not False else ()
     return regress(case.sides, how.targets or fitted, seed=how.seed)
 
 
-def _risk_after(case: Comparing) -> Reidentification:
+def _risk_after(case: ComparisonCase) -> Reidentification:
     """By the rows of each class, or by its people where somebody has several rows."""
     people = case.targets.people
     rows, theirs = case.after.rows, case.after.people
@@ -358,17 +350,17 @@ def _risk_after(case: Comparing) -> Reidentification:
         if case.own_risk is not None:
             return case.own_risk
         rows, theirs = released_people(case.sides, people)
-    return as_recorded(reidentification(rows, theirs), rows, theirs, case.recorded)
+    return with_recorded_risk(reidentification(rows, theirs), rows, theirs, case.recorded)
 
 
-def _people_found(case: Comparing) -> PeopleFound:
+def _people_found(case: ComparisonCase) -> PeopleFound:
     chance, rows = chance_of_people(case.sides, case.targets.people), case.sides.original_counts
     return PeopleFound(
         weighted_mean(chance, rows), float(chance.max()), weighted_mean(chance == 0, rows)
     )
 
 
-def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
+def _disclosures(case: ComparisonCase) -> tuple[tuple[Disclosure, Disclosure], ...]:
     out, original = [], case.sides.original
     for name in (column.name for column in case.sides.sensitive):
         meaning = meaning_of(original, name, case.options.partition.get(name))
@@ -378,7 +370,7 @@ def _disclosures(case: Comparing) -> tuple[tuple[Disclosure, Disclosure], ...]:
     return tuple(out)
 
 
-def _discrimination(case: Comparing) -> ReleaseRates:
+def _discrimination(case: ComparisonCase) -> ReleaseRates:
     given, how = case.tables, case.options
     own = release_rates(case.sides, how.partition, same_order=how.same_order)
     if given.weaker is None:
@@ -386,7 +378,7 @@ def _discrimination(case: Comparing) -> ReleaseRates:
     return own.than(release_rates(sides(given.original, given.weaker), how.partition))
 
 
-def _criteria(case: Comparing) -> tuple[AttackOutcome, ...]:
+def _criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
     limit, attacked = case.options.limit, case.targets
     controlled = len(attacked.control) > 0
     # Without a sensitive column, one that others may know is guessed from the rest of them.
@@ -403,225 +395,11 @@ def _criteria(case: Comparing) -> tuple[AttackOutcome, ...]:
     )
 
 
-def _show_rows(_: int, found: Comparison) -> Iterator[Finding]:
-    yield Finding("rows", found.rows, counted(found.rows_released), form="count")
-
-
-def _show_utility(one: ClassUtility, _: Comparison) -> Iterator[Finding]:
-    yield Finding(
-        "classes", one.classes, counted(one.classes_released), form="count", section="sizes"
-    )
-    size = counted(one.mean_class_released)
-    yield Finding("mean class size", one.mean_class, size, form="figure", section="sizes")
-    for column, share in one.classification:
-        yield Finding(
-            f"classification metric of {column}",
-            after=counted(share),
-            meaning="rows whose value is not the majority of their class",
-        )
-    if one.precision is not None:
-        yield Finding("precision", after=counted(one.precision), meaning="1 - level / height")
-
-
-_LOSSES = (
-    ("dbil", "diameters of classes"),
-    ("sbil", "widths of columns"),
-    ("tbil", "heights of common labels"),
-    ("ebil", "bits of entropy inside classes"),
-    ("wcss", "squared distances to the middle"),
-    ("ctbil", "cells of one- and two-way tables that differ, in rows"),
-)
-
-
-def _show_partition(one: PartitionMeasures, found: Comparison) -> Iterator[Finding]:
-    yield Finding("smallest class, rows", after=counted(one.k), form="count")
-    yield Finding(
-        "C_AVG",
-        after=counted(one.average_class),
-        meaning="average class as a multiple of the smallest",
-        form="figure",
-    )
-    alike = percent_text(found.utility.discernibility)
-    yield Finding(
-        "discernibility",
-        after=counted(one.discernibility),
-        sentence=f"The chance that two rows cannot be told apart is {alike}.",
-        form="count",
-    )
-    for name, meaning in _LOSSES:
-        after = counted(getattr(one, name))
-        yield Finding(name.upper(), None, after, meaning, _unknown(one, name, after), "figure")
-
-
-def _unknown(one: PartitionMeasures, name: str, after: Estimate | None) -> str:
-    """What is known of a loss where labels do not tell which row stands in which class."""
-    if after is not None:
-        return ""
-    low, high = getattr(one, f"{name}_low", None), getattr(one, f"{name}_high", None)
-    if low is None or high is None:
-        return (
-            "not known: labels do not tell which row stands in which class, or there are too many "
-            "pairs of rows"
-        )
-    return f"between {low:,.1f} and {high:,.1f}: labels do not tell which row stands where"
-
-
-def _show_class_means(one: tuple[tuple[str, Estimate], ...], _: Comparison) -> Iterator[Finding]:
-    for column, error in one:
-        meaning = f"how far the mean {column} of a person's class is from the person's own"
-        yield Finding(f"class means of {column}", after=error, meaning=meaning)
-
-
-def _show_counting(one: CountingQueries, _: Comparison) -> Iterator[Finding]:
-    yield Finding("random counts, mean error", after=one.error, meaning="of the true count")
-    yield Finding("random counts, median error", after=counted(one.median, one.queries))
-    yield Finding("random counts, 95 % quantile of errors", after=counted(one.q95, one.queries))
-
-
-def _show_queries(one: tuple[QueryDeviation, ...], _: Comparison) -> Iterator[Finding]:
-    for each in one:
-        name = f"query {each.query} of the file"
-        yield Finding(name, after=each.error, meaning="mean relative error")
-
-
-def _show_predictions(one: tuple[Prediction, ...], _: Comparison) -> Iterator[Finding]:
-    for each in one:
-        name = f"{each.measure} of {each.target}, {each.model}"
-        yield Finding(name, each.original.value, each.release)
-
-
-def _show_regressions(one: tuple[Regression, ...], _: Comparison) -> Iterator[Finding]:
-    for each in one:
-        total = each.coefficients + each.lost
-        known = each.overlap.value is not None
-        yield Finding(
-            f"linear model of {each.target}",
-            after=each.overlap,
-            meaning="overlap of intervals"
-            + (f" ({each.coefficients} of {total} coefficients)" if known else ""),
-            form="score",
-        )
-
-
-def _show_likeness(one: Likeness | None, _: Comparison) -> Iterator[Finding]:
-    if one is not None:
-        yield Finding("telling apart", after=one.area, meaning="0.5 is perfect", form="score")
-        yield Finding("clusters", after=one.clusters, meaning="1 is the same", form="score")
-        yield Finding("propensity (pMSE)", after=one.pmse, form="score")
-
-
-def _show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
-    """Risks by the release's own classes, where they hold the original's people."""
-    for words, name in ((SMALLEST, "smallest"), (HIGHEST, "prosecutor"), (MEAN, "marketer")):
-        known = None if found.made_up else counted(getattr(one, name))
-        form: Form = "count" if name == "smallest" else "percent"
-        yield Finding(words, getattr(found.before, name), known, form=form)
-
-
-def _show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:
-    if one is None:
-        return
-    yield Finding("rows left out", after=counted(one.share), meaning="of all rows")
-    for group in one.most():
-        name, share = f"rows left out, {group.column}: {group.group}", counted(group.share)
-        yield Finding(name, after=share, meaning=f"of {group.before:,} rows")
-
-
-_KNOWS = "knows the quasi-identifiers of a person"
-_LEARNED = (
-    ("homogeneity", "homogeneity", f"{_KNOWS}; all rows that fit hold one value",
-     "rows whose value is certain"),
-    ("background knowledge", "background",
-     f"{_KNOWS}, and can rule out one value of the rows that fit",
-     "rows whose value is then certain"),
-    ("skewness", "skewness", f"{_KNOWS}; a value is likelier among the rows that fit",
-     "largest gain of a value"),
-    ("similarity", "similarity", f"{_KNOWS}; the values that fit differ but mean the same",
-     "rows whose values mean the same"),
-)  # fmt: skip
-
-
-def _show_disclosures(
-    one: tuple[tuple[Disclosure, Disclosure], ...], found: Comparison
-) -> Iterator[Finding]:
-    for before, after in one:
-        for name, key, attacker, meaning in _LEARNED:
-            known = None if found.made_up else counted(getattr(after, key))
-            first = getattr(before, key)
-            why = "not known: nothing says which values are alike" if first is None else ""
-            yield Finding(
-                f"{name} of {before.column}", first, known, meaning, why, attacker=attacker
-            )
-
-
-def _show_membership(one: Membership, _: Comparison) -> Iterator[Finding]:
-    yield Finding("membership", after=one.area, meaning="right answers (50 % is guessing)")
-    yield Finding(
-        "copies",
-        after=counted(one.attribution.copies),
-        meaning="released rows that equal an original one",
-        attacker="looks for rows of real people",
-    )
-    yield Finding(
-        "attribution",
-        after=counted(one.attribution.ratio),
-        meaning="released rows that are left for this one",
-        attacker="knows everybody's row but one",
-    )
-
-
-def _show_minimality(one: Estimate, _: Comparison) -> Iterator[Finding]:
-    yield Finding(
-        "minimality", after=one, meaning="rows generalized more than their class size needs"
-    )
-
-
-def _show_linkage(one: Linkage, _: Comparison) -> Iterator[Finding]:
-    right = "rows matched rightly"
-    if one.distance.value is None:
-        yield Finding("record linkage", after=one.distance, meaning=right)
-        return
-    yield Finding("record linkage, by the nearest row", after=one.distance, meaning=right)
-    yield Finding("record linkage, in the best matching of all", None, one.assignment, right)
-    agree = "record linkage, by where rows agree (Fellegi and Sunter)"
-    yield Finding(agree, after=one.probabilistic, meaning=right)
-    if one.interval.value is not None:
-        yield Finding(
-            "interval disclosure",
-            after=one.interval,
-            meaning="numbers that are right",
-            attacker="takes each released number as the true one, give or take a tenth of the "
-            "spread",
-        )
-    if one.bands is not None:
-        said = (
-            f"{one.bands.links:,} links, {one.bands.correct_links:,} of them right; "
-            f"{one.bands.possible:,} possible, {one.bands.correct_possible:,} of them right"
-        )
-        name = "record linkage, with a person who decides"
-        yield Finding(name, meaning="pairs of rows", sentence=said)
-
-
-def _show_differencing(one: Differencing | None, _: Comparison) -> Iterator[Finding]:
-    if one is None:
-        said = "not measured: give the earlier release (--earlier), if there is one"
-        yield Finding("differencing", sentence=said)
-        return
-    for sentence in one.witnesses:
-        yield Finding("differencing, who came and left", sentence=sentence)
-    yield Finding("differencing", after=one.alone, meaning="people left alone")
-    smaller = "people in smaller classes than in either release"
-    yield Finding("differencing", after=one.smaller, meaning=smaller)
-    for column, share in one.disclosed:
-        certain = "people whose value becomes certain"
-        yield Finding(f"differencing, {column}", after=share, meaning=certain)
-
-
 COMPARED: tuple[Measure, ...] = (
     Measure("rows", "How many rows has the original?", lambda case: case.sides.before),
     Measure(
         "rows_released", "How many rows has the release?", lambda case: case.sides.after,
-        _show_rows, "sizes",
+        findings.show_rows, "sizes",
     ),
     Measure(
         "suppressed", "How many rows fewer has the release?",
@@ -629,15 +407,16 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "left_out", "Whose rows are missing, by group?", lambda case: left_out(case.sides),
-        _show_left_out, "use",
+        findings.show_left_out, "use",
     ),
     Measure(
         "utility", "What is left of classes and labels?",
-        lambda case: class_utility(case.sides), _show_utility, "classes",
+        lambda case: class_utility(case.sides), findings.show_utility, "classes",
     ),
     Measure(
         "partition", "What do the classes lose as a division of the rows (DBIL, SBIL, EBIL ...)?",
-        lambda case: published_measures(case.sides, pairs=_PAIRS), _show_partition, "classes",
+        lambda case: published_measures(case.sides, pairs=_PAIRS),
+        findings.show_partition, "classes",
     ),
     Measure(
         "distances", "How far did the distribution of each column move?",
@@ -663,25 +442,26 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "class_means", "How far are class means of sensitive numbers from people's own?",
-        _class_means, _show_class_means, parts=("column", "error"),
+        _class_means, findings.show_class_means, parts=("column", "error"),
     ),
-    Measure("counting", "How far are random counts off?", _counting, _show_counting),
-    Measure("queries", "How far are the user's own queries off?", _queries, _show_queries),
+    Measure("counting", "How far are random counts off?", _counting, findings.show_counting),
+    Measure("queries", "How far are the user's own queries off?", _queries, findings.show_queries),
     Measure(
         "needs", "Are discrimination rates as somebody asked for?",
         lambda case: tuple(need_met(need, case.sides) for need in case.options.needs),
     ),
     Measure(
         "predictions", "How well do models predict that were trained on the release?",
-        _predictions, _show_predictions,
+        _predictions, findings.show_predictions,
     ),
     Measure(
         "regressions", "How far do the coefficients of linear models agree?",
-        _regressions, _show_regressions,
+        _regressions, findings.show_regressions,
     ),
     Measure(
         "likeness", "How well can the tables be told apart?",
-        lambda case: likeness(case.sides, seed=case.options.seed), _show_likeness, needs="learn",
+        lambda case: likeness(case.sides, seed=case.options.seed),
+        findings.show_likeness, needs="learn",
     ),
     Measure(
         "before", "How likely are people found in the original?",
@@ -689,33 +469,34 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "after", "How likely are people found in the release, by its own classes?",
-        _risk_after, _show_risk, "sizes",
+        _risk_after, findings.show_risk, "sizes",
     ),
     Measure("finding", "How many people are found by their original values?", _people_found),
     Measure(
         "disclosures", "What do the classes give away, per sensitive column?",
-        _disclosures, _show_disclosures, "attacks", _KNOWS, parts=("before", "after"),
+        _disclosures, findings.show_disclosures, "attacks", findings.KNOWS,
+        parts=("before", "after"),
     ),
     Measure("discrimination", "How far do attacks tell a column?", _discrimination),
     Measure("criteria", "Are the criteria of the data protection authorities met?", _criteria),
     Measure(
         "membership", "Can presence in the original be told?",
-        lambda case: membership(case.targets), _show_membership, "attacks",
+        lambda case: membership(case.targets), findings.show_membership, "attacks",
         "knows a whole row and asks whether its person was in the original",
     ),
     Measure(
         "minimality", "What does the way it was made give away?",
-        lambda case: minimality(case.sides), _show_minimality, "attacks",
+        lambda case: minimality(case.sides), findings.show_minimality, "attacks",
         "knows that the method loses as little as it can",
     ),
     Measure(
         "linkage", "How many rows are matched back to their people?",
-        lambda case: case.linkage, _show_linkage, "attacks",
+        lambda case: case.linkage, findings.show_linkage, "attacks",
         "has a file with names and the original quasi-identifiers, and matches it by row",
     ),
     Measure(
         "differencing", "What does it tell together with an earlier release?",
-        lambda case: case.differencing, _show_differencing, "attacks",
+        lambda case: case.differencing, findings.show_differencing, "attacks",
         "has both releases, and keeps what fits a person in both", needs="earlier",
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from halfmask.assessment.measure import Document
 from halfmask.errors import ParameterError
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.discrimination.rate import discrimination_rate
-from halfmask.table.document import plain, written
+from halfmask.table.document import document_field, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ SIZE = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Discriminated(Document):
+class DiscriminationReport(Document):
     """What was measured of one target.
 
     Attributes:
@@ -42,7 +42,7 @@ class Discriminated(Document):
     rate: Discrimination | None
     sets: tuple[SetRate, ...]
     suppressed: Suppressed
-    values: bool = field(metadata=written(hidden=True))
+    values: bool = field(metadata=document_field(hidden=True))
     notes: tuple[str, ...]
 
     def figures_as_values(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def discriminate(
     partition: object = None,
     suppressed: Suppressed = "keep",
     permutations: int = 0,
-) -> Discriminated:
+) -> DiscriminationReport:
     """Measure ``keys`` together; without them, or with ``size``, rank all sets of columns."""
     if keys is not None and size is None:
         found = discrimination_rate(
@@ -70,7 +70,7 @@ def discriminate(
         )  # fmt: skip
         assert not isinstance(found, float)  # noqa: S101 - values were asked for
         told = found if values else replace(found, details=(), _places={})
-        return Discriminated(target, told, (), suppressed, values, found.notes)
+        return DiscriminationReport(target, told, (), suppressed, values, found.notes)
     if values:
         raise ParameterError("values", values, "keys too, and no size")
     if suppressed != "keep":
@@ -79,4 +79,4 @@ def discriminate(
         table, target, keys, size=SIZE if size is None else size, partition=partition,
         permutations=permutations,
     )  # fmt: skip
-    return Discriminated(target, None, sets, suppressed, values, ())
+    return DiscriminationReport(target, None, sets, suppressed, values, ())

@@ -16,15 +16,15 @@ from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO
 from halfmask.anonymize.groupings import SharedGroupings
 from halfmask.anonymize.optimal import LatticeBounds
-from halfmask.anonymize.partition.run import METHODS, Settings, candidate
+from halfmask.anonymize.partition.run import METHODS, Settings, divide_rows
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize
 from halfmask.assessment.options import FrontierOptions, FrontierSettings
 from halfmask.assessment.points import (
     FigureReader,
-    Figures,
     Frontier,
     Point,
+    PointFigures,
     keep_least_lost,
     level_map,
     mark_best,
@@ -35,7 +35,7 @@ from halfmask.assessment.settings import (
     chains,
     columns_read,
     needs_rows,
-    require_people,
+    require_risk,
     require_tables,
     sort_tuples,
     spread_auto,
@@ -44,21 +44,21 @@ from halfmask.engines.read import as_table
 from halfmask.engines.tuples import add_policies, count_tuples
 from halfmask.errors import ParameterError, UnsatisfiableError
 from halfmask.metrics.cost import metric_named
-from halfmask.metrics.estimate import mean
+from halfmask.metrics.estimate import mean_estimate
 from halfmask.metrics.sides import ReleasedTuples, finding_chance, sides, tightest_class
 from halfmask.metrics.utility.distributions import column_distance
 from halfmask.metrics.utility.tables import class_utility
 from halfmask.metrics.weighted import pairs
 from halfmask.models.needs import (
-    demanded,
     prepare,
     refuse_contradiction,
     statistics,
+    with_demanded_models,
 )
 from halfmask.release.demands import order_notes, state_demands
 from halfmask.release.partition import RowPartition, table_loss
-from halfmask.table.classes import classes_of, distinct
-from halfmask.table.hierarchies.parse import settled
+from halfmask.table.classes import classes_of, distinct_classes
+from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.hierarchies.tree import check_hierarchies
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -115,7 +115,7 @@ def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Po
             return Point.of(setting, finished_figures(table, made), made.gap, effort.seed)
         own = METHODS[setting.method].metrics[0]
         how = Settings(setting.method, own, seed=effort.seed, time_limit=effort.time_limit)
-        found = candidate(table, setting.models, how)
+        found = divide_rows(table, setting.models, how)
     except UnsatisfiableError:
         return None
     assert isinstance(found.recoding, RowPartition)  # noqa: S101 - divisions make nothing else
@@ -132,7 +132,7 @@ def given_point(table: Table, name: str, release: ReleasedRows | Table) -> Point
 
 def finished_figures(
     table: Table, release: ReleasedRows | Table, *, made_up: bool | None = None
-) -> Figures:
+) -> PointFigures:
     """The figures of released rows.
 
     Where some people fit no released row although nobody was left out, rows are made up or
@@ -148,7 +148,7 @@ def finished_figures(
     distance = [column_distance(column, both.after).hellinger for column in both.quasi]
     gains = [_gain(both, column, released, made_up=made_up) for column in both.sensitive]
     known = [gain for gain in gains if gain is not None]
-    return Figures(
+    return PointFigures(
         risk=float(chance.mean()) if made_up else len(released) / both.before,
         highest_risk=float(chance.max()) if made_up else 1 / float(released.rows.min()),
         inference=max(known) if known else None,
@@ -248,9 +248,9 @@ def private_point(table: Table, epsilon: float, method: str, domains: Any, draws
     )
 
 
-def _mean(seen: Sequence[Figures], name: str) -> Estimate:
+def _mean(seen: Sequence[PointFigures], name: str) -> Estimate:
     values = [getattr(one, name) for one in seen]
-    return mean([value for value in values if value is not None])
+    return mean_estimate([value for value in values if value is not None])
 
 
 def _value(one: Estimate) -> float:
@@ -294,11 +294,11 @@ class SharedSearch:
         self.measure = FigureReader(table, self._published.tuples)
         self._optima: list[tuple[int, ...]] = []
         self._ruled_out: list[tuple[Setting, NDArray[np.uint8]]] = []
-        self._figures: dict[tuple[tuple[int, ...], bytes], Figures] = {}
+        self._figures: dict[tuple[tuple[int, ...], bytes], PointFigures] = {}
 
     def run(
         self, chain: Sequence[Setting], time_limit: float | None
-    ) -> Iterator[tuple[Setting, Figures | None, float | None]]:
+    ) -> Iterator[tuple[Setting, PointFigures | None, float | None]]:
         """Per setting of a chain its figures and gap; no figures where nothing satisfies it.
 
         An infinite gap says that time was up before anything was found.
@@ -319,7 +319,7 @@ class SharedSearch:
             else:
                 if optimal.listable(problem):
                     bounds = self._learned(setting, bounds if stronger else LatticeBounds(problem))
-                found = optimal.search(
+                found = optimal.search_lattice(
                     problem,
                     time_limit=time_limit,
                     bounds=bounds,
@@ -346,7 +346,7 @@ class SharedSearch:
         if not lacking:
             return self._problem.groupings
         populations = [m.population for m in self._problem.models if m.population is not None]
-        more, _ = distinct(
+        more, _ = distinct_classes(
             self.rows,
             self.table.schema.quasi,
             columns=sensitive,
@@ -354,7 +354,7 @@ class SharedSearch:
         )
         return SharedGroupings(more, self._problem.hierarchies)
 
-    def _read(self, found: SearchOutcome) -> Figures | None:
+    def _read(self, found: SearchOutcome) -> PointFigures | None:
         """The figures of an optimum; the same classes are measured once."""
         best = found.best
         if best is None:
@@ -369,7 +369,7 @@ class SharedSearch:
             self._figures[key] = self.measure.of_levels([(best.levels, classes.select(best.kept))])
         return self._figures[key]
 
-    def _measured(self, solution: Solution) -> Figures:
+    def _measured(self, solution: Solution) -> PointFigures:
         """The figures of a decision list."""
         assert solution.steps is not None  # noqa: S101 - only asked of solutions
         parts = []
@@ -441,12 +441,12 @@ def frontier(
     if needs_rows(stated.schema, wanted) or how.epsilons or releases:
         stated = stated.collect()
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
-    require_people(held, how.risk)
+    require_risk(held, how.risk)
     held = sort_tuples(held)
     own = state_demands(held, demands)
     if demands == "keep":
         wanted = [
-            [replace(one, models=demanded(held.table, one.models)) for one in chain]
+            [replace(one, models=with_demanded_models(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
     wanted = spread_auto(wanted, held.table, how.metric, rows=at_hand)
@@ -514,7 +514,7 @@ def _promises(
     if not wanted:
         return
     every = list({id(m): m for chain in wanted for one in chain for m in one.models}.values())
-    ready = prepare(settled(held.table), every)
+    ready = prepare(find_automatic(held.table), every)
     check_hierarchies(ready)
     shared: SharedSearch | None = None
     if any(chain[0].recodes for chain in wanted):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from halfmask.metrics.estimate import Estimate, exact
 from halfmask.release.document import versions
 from halfmask.release.files import private_file, write_report
-from halfmask.table.document import Result, plain, written
+from halfmask.table.document import Result, document_field, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class Document(Result):
     def _repr_html_(self) -> str:
         """What the report says first: the outcome, the figures, what to do next."""
         from halfmask.report.page import notebook_parts
-        from halfmask.table.notebook import view
+        from halfmask.table.document import view
 
         return view(type(self).__name__, *notebook_parts(self.to_dict()))
 
@@ -121,7 +121,7 @@ def register(verb: Literal["assess", "compare"], *measures: Measure) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Measured(Document):
+class MeasureResults(Document):
     """All that a verb found; every measure is an attribute under its name.
 
     Attributes:
@@ -131,7 +131,7 @@ class Measured(Document):
         findings: what people read, line by line.
     """
 
-    figures: Mapping[str, Any] = field(metadata=written(hidden=True))
+    figures: Mapping[str, Any] = field(metadata=document_field(hidden=True))
     limit: float
     notes: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
@@ -147,7 +147,7 @@ class Measured(Document):
         }
         names = tuple((one.name, one.written or one.name, one.parts) for one in measures)
         found = cls(figures, case.options.limit, notes, (), names)
-        return replace(found, findings=describe(measures, found))
+        return replace(found, findings=list_findings(measures, found))
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name != "figures" and name in self.figures:
@@ -163,7 +163,7 @@ class Measured(Document):
         return found | Document.figures_as_values(self)
 
 
-def describe(measures: Sequence[Measure], found: Measured) -> tuple[Finding, ...]:
+def list_findings(measures: Sequence[Measure], found: MeasureResults) -> tuple[Finding, ...]:
     """What people read of some measures."""
     return tuple(
         replace(
@@ -178,7 +178,7 @@ def describe(measures: Sequence[Measure], found: Measured) -> tuple[Finding, ...
     )
 
 
-def counted(value: float | None, n: int = 0) -> Estimate | None:
+def known_figure(value: float | None, n: int = 0) -> Estimate | None:
     """A figure that was counted on all rows; None where it is not known."""
     return None if value is None else exact(value, n)
 

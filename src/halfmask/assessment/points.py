@@ -17,8 +17,8 @@ from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.labels import Ranges, Sets
 from halfmask.release.partition import RowPartition, column_loss, table_loss
 from halfmask.report.frontier import RISKS, UTILITIES
-from halfmask.table.classes import grouped
-from halfmask.table.document import Result, written
+from halfmask.table.classes import classes_by_id
+from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class PointFigures:
     """What a point shows; see ``Point``."""
 
     risk: float
@@ -82,18 +82,18 @@ class FigureReader:
             leaf_bins(table, name, held) for name, held in zip(self.quasi, self._held, strict=True)
         ]
 
-    def of_levels(self, parts: Sequence[Part]) -> Figures:
+    def of_levels(self, parts: Sequence[Part]) -> PointFigures:
         """The figures of classes at the levels of a recoding; one part per step."""
         losses = {name: self._column_loss(parts, c) for c, name in enumerate(self.quasi)}
         spread = [self._spread(parts, c) for c in range(len(self.quasi))]
         return self._figures([classes for _, classes in parts], losses, spread)
 
-    def of_classes(self, partition: RowPartition, step: NDArray[np.int32]) -> Figures:
+    def of_classes(self, partition: RowPartition, step: NDArray[np.int32]) -> PointFigures:
         """The figures of a division of rows; classes with the same labels are one."""
         kept = np.flatnonzero(step >= 0)
         ids = np.unique(partition.same(self.table)[step[kept]], return_inverse=True)[1]
         columns = {name: name for name in self.sensitive}
-        classes = grouped(self.table, kept, ids.reshape(-1), columns=columns)
+        classes = classes_by_id(self.table, kept, ids.reshape(-1), columns=columns)
         losses = {name: column_loss(partition, self.table, step, name) for name in self.quasi}
         mass = np.bincount(step[kept], minlength=len(partition)).astype(np.float64)
         spread = [_spread_labels(partition, self.table, name, mass) for name in self.quasi]
@@ -104,13 +104,13 @@ class FigureReader:
         parts: Sequence[Classes],
         losses: dict[str, Fraction],
         spread: Sequence[NDArray[np.float64]],
-    ) -> Figures:
+    ) -> PointFigures:
         found = sum(float((part.rows / part.people).sum()) for part in parts)
         smallest = min(int(part.people.min()) for part in parts)
         kept = sum(int(part.rows.sum()) for part in parts)
         gains = [self._gain([part.histograms[n] for part in parts], kept) for n in self.sensitive]
         known = [gain for gain in gains if gain is not None]
-        return Figures(
+        return PointFigures(
             risk=found / self.rows,
             highest_risk=1 / smallest,
             inference=max(known) if known else None,
@@ -276,7 +276,7 @@ class Point(Result):
 
     @classmethod
     def of(
-        cls, setting: Setting, figures: Figures, gap: float | None = None, seed: int = 0
+        cls, setting: Setting, figures: PointFigures, gap: float | None = None, seed: int = 0
     ) -> Point:
         """The point of a setting."""
         return cls(
@@ -315,7 +315,7 @@ class Frontier(Document):
     risk: str = "mean"
     utility: str = "loss"
     notes: tuple[str, ...] = ()
-    demands: DemandsStatement | None = field(default=None, metadata=written(hidden=True))
+    demands: DemandsStatement | None = field(default=None, metadata=document_field(hidden=True))
 
     def __repr__(self) -> str:
         aside = "" if self.demands is None or self.demands.kept else "DEMANDS SET ASIDE; "
@@ -461,5 +461,5 @@ def _result(point: Point) -> Any:
     """What points must share to be one result; tables that were drawn are their own."""
     if point.draws is not None:
         return point.name
-    figures = (getattr(point, name) for name in Figures.__slots__)
+    figures = (getattr(point, name) for name in PointFigures.__slots__)
     return tuple(None if one is None else round(one, _DIGITS) for one in figures)

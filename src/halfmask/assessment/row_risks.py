@@ -22,11 +22,11 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.column_sets import special_uniques
 from halfmask.metrics.risk.individual import class_chances, household_risks, individual_risks
 from halfmask.metrics.risk.inference import by_class, dis_scores
-from halfmask.metrics.risk.reidentification import row_risks as prosecutor_risks
-from halfmask.metrics.walk import affordable
+from halfmask.metrics.risk.reidentification import prosecutor_risks as prosecutor_risks
+from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
 from halfmask.release.files import private_file, write_table
-from halfmask.table.classes import distinct
+from halfmask.table.classes import distinct_classes
 from halfmask.table.tuples import Tuples
 from halfmask.table.weights import weights_of, widen
 
@@ -158,11 +158,11 @@ def row_risks(
         raise SchemaError(f"There is no column {household!r} that could name households.")
     population = None if population is None else as_rows(population)
     ready = table if population is None else widen(table, population, quasi)
-    classes, of_row = distinct(Tuples.of(ready), quasi, population=population)
+    classes, of_row = distinct_classes(Tuples.of(ready), quasi, population=population)
     if population is not None:
         require_everybody(classes, len(population))
     people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
-    special = special_uniques(Tuples.of(table), quasi, size=affordable(len(quasi), size))
+    special = special_uniques(Tuples.of(table), quasi, size=affordable_size(len(quasi), size))
     found: dict[str, NDArray[np.float64]] = {}
     if classes.population is not None:
         found["journalist"] = 1.0 / np.maximum(classes.population[of_row], people)

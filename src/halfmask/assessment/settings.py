@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.anonymize.auto import AUTO, fitting
+from halfmask.anonymize.auto import AUTO, suitable_methods
 from halfmask.anonymize.run import METHODS, PERTURBING, RECODINGS
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import ReleasedRows
 from halfmask.models.needs import require_models
 from halfmask.models.verdict import known_models, parameters, require_number, require_whole
-from halfmask.table.hierarchies.parse import Auto
+from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def spread_auto(
     for chain in wanted:
         if chain[0].method != AUTO:
             continue
-        for method in fitting(table, [m for one in chain for m in one.models], metric):
+        for method in suitable_methods(table, [m for one in chain for m in one.models], metric):
             if method in RECODINGS:
                 out.append([replace(one, method=method, auto=True) for one in chain])
                 continue
@@ -306,7 +306,7 @@ def needs_rows(schema: Schema, wanted: Sequence[Sequence[Setting]]) -> bool:
     return automatic or any(not chain[0].recodes and chain[0].method != AUTO for chain in wanted)
 
 
-def require_people(held: Tuples, risk: str) -> None:
+def require_risk(held: Tuples, risk: str) -> None:
     """Refuse a table without people, quasi-identifiers or what the risk needs."""
     schema = held.table.schema
     schema.require_quasi()

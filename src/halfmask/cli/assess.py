@@ -15,13 +15,13 @@ from halfmask.cli.options import (
     bare_source,
     engine_options,
     load,
-    names,
     output,
     refuse_bad_outputs,
     refuse_two_documents,
     report_option,
     show_criteria,
     source,
+    split_names,
     verbose,
     weights_option,
 )
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from halfmask.assessment.assess import Assessment
     from halfmask.assessment.comparison import Comparison
-    from halfmask.assessment.discriminate import Discriminated
+    from halfmask.assessment.discriminate import DiscriminationReport
     from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.rate import Discrimination
-    from halfmask.table.describe import Description
+    from halfmask.table.proposals.describe import Description
     from halfmask.table.table import Table
 
 _fraction = click.option(
@@ -83,7 +83,7 @@ def describe_command(
     Example: halfmask describe people.csv -o people.toml
     """
     from halfmask.engines.read import read
-    from halfmask.table.describe import describe, with_declared_policy
+    from halfmask.table.proposals.describe import describe, with_declared_policy
     from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
@@ -94,12 +94,12 @@ def describe_command(
         _describe_publicly(read(file, Schema(), **how), codebook, output, as_json=as_json)
         return
     rows = with_declared_policy(read(file, Schema(), **how), file)
-    with show.working("Describing"):
+    with show.show_working("Describing"):
         chosen = {} if intervals is None else {"intervals": intervals}
         found = describe(rows, hierarchies=hierarchies, **chosen)
     _write_schema(found.to_toml(), output)
     if as_json:
-        show.document("describe", found.to_dict())
+        show.print_document("describe", found.to_dict())
     elif output != STDOUT:
         _show_description(found, details=details)
 
@@ -119,18 +119,18 @@ def _write_schema(text: str, output: str | None) -> None:
 def _describe_publicly(
     table: Table, codebook: str | None, output: str | None, *, as_json: bool
 ) -> None:
-    from halfmask.table.codebook import read_codebook
-    from halfmask.table.names import listed
+    from halfmask.table.columns import abbreviate_names
+    from halfmask.table.files.codebook import read_codebook
     from halfmask.table.proposals.public import public_description
 
     found = public_description(table, {} if codebook is None else read_codebook(codebook))
     _write_schema(found.to_toml(), output or (None if as_json else STDOUT))
     if as_json:
-        show.document("describe", found.to_dict())
+        show.print_document("describe", found.to_dict())
     if found.asked:
         show.say(
-            f"{len(found.asked)} columns need a domain that no row tells: {listed(found.asked)}. "
-            "Write it into their entries, or give --codebook."
+            f"{len(found.asked)} columns need a domain that no row tells: "
+            f"{abbreviate_names(found.asked)}. Write it into their entries, or give --codebook."
         )
     else:
         show.say(
@@ -157,7 +157,7 @@ def _show_description(found: Description, *, details: bool) -> None:
             for c in found.columns
         ]
         headings = ("column", "role", "kind", "distinct", "missing", "why")
-        show.table(title, headings, columns)
+        show.print_table(title, headings, columns)
     else:
         _show_roles(found, title)
     for note in found.notes:
@@ -168,16 +168,16 @@ def _show_description(found: Description, *, details: bool) -> None:
 
 def _show_roles(found: Description, title: str) -> None:
     """Columns of one role and reason in one line, so that many fit on a screen."""
-    from halfmask.table.names import listed
+    from halfmask.table.columns import abbreviate_names
 
     shared: dict[tuple[str, str], list[str]] = {}
     for column in found.columns:
         shared.setdefault((column.role, column.reason), []).append(column.name)
     rows = [
-        (role, len(names), reason, listed(names, _NAMED))
+        (role, len(names), reason, abbreviate_names(names, _NAMED))
         for (role, reason), names in sorted(shared.items(), key=lambda item: item[0])
     ]
-    show.table(title, ("role", "columns", "why", "which"), rows)
+    show.print_table(title, ("role", "columns", "why", "which"), rows)
 
 
 @click.command("assess")
@@ -201,7 +201,7 @@ def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -
     refuse_bad_outputs(file, None, output)
     population = load(given["population"], {}) if given["population"] else None
     table = load(file, given)
-    with show.working("Assessing"):
+    with show.show_working("Assessing"):
         found = assess(
             table,
             population=population,
@@ -211,7 +211,7 @@ def assess_command(file: str, output: str | None, as_json: bool, **given: Any) -
             limit=given["limit"],
         )
     write = show_assessment if given["verbose"] else show_short_assessment
-    show.outcome("assess", found, write, report=output, as_json=as_json)
+    show.print_outcome("assess", found, write, report=output, as_json=as_json)
 
 
 _STEPS = 5  # pieces of advice that are printed; -o writes all
@@ -223,12 +223,12 @@ def show_short_assessment(found: Assessment) -> None:
 
     _show_risk(found)
     document = found.to_dict()
-    show.criteria(document)
+    show.print_criteria(document)
     _show_survey(found)
     _show_population(found)
     for note in found.notes:
         show.say(note)
-    show.steps(next_steps(document)[:_STEPS])
+    show.print_steps(next_steps(document)[:_STEPS])
 
 
 def show_assessment(found: Assessment) -> None:
@@ -259,19 +259,19 @@ def _show_risk(found: Assessment) -> None:
         (HIGHEST, show.percent(found.highest_risk)),
         (MEAN, show.percent(found.mean_risk)),
     ]
-    show.table("Risk", ("", ""), facts)
+    show.print_table("Risk", ("", ""), facts)
 
 
 def _show_classes(found: Assessment) -> None:
     show_criteria([one.to_dict() for one in found.criteria])
     sizes = [(size, classes, rows) for size, classes, rows in found.sizes]
-    show.table("Class sizes", ("people in the class", "classes", "rows"), sizes)
+    show.print_table("Class sizes", ("people in the class", "classes", "rows"), sizes)
     most = sorted(found.columns, key=lambda c: -c.unique_share)[:_SHOWN]
     shown = found.columns if len(found.columns) <= _SHOWN else most
     columns = [(c.name, c.distinct, c.missing, show.percent(c.unique_share)) for c in shown]
     few = f", the {_SHOWN} that single out most of {len(found.columns)}"
     few = few if len(found.columns) > _SHOWN else ""
-    show.table(
+    show.print_table(
         f"Quasi-identifiers{few}",
         ("column", "distinct values", "missing", "rows alone by this column"),
         columns,
@@ -280,7 +280,7 @@ def _show_classes(found: Assessment) -> None:
     if len(advice) > _SHOWN:
         advice = sorted(advice, key=lambda a: a.removed)[:_SHOWN]
     steps = [(a.column, a.unique_rows, a.one_level, a.removed) for a in advice]
-    show.table(
+    show.print_table(
         "Rows alone in their class, if one column is",
         ("column", "as it is", "one level up", "removed"),
         steps,
@@ -300,7 +300,7 @@ def _show_secrets(found: Assessment) -> None:
         )
         for one in found.disclosures
     ]
-    show.table(
+    show.print_table(
         "What an attacker who knows the quasi-identifiers learns",
         ("column", "certain", "certain if one is ruled out", "largest gain", "alike in meaning"),
         learned,
@@ -317,7 +317,7 @@ def _show_secrets(found: Assessment) -> None:
         for one in sets[:3]
     ]
     if rated:
-        show.table(
+        show.print_table(
             "Discrimination rates (0 to 1), beside what chance gives such small groups",
             ("column", "told by", "rate", "by chance", "class"),
             rated,
@@ -331,16 +331,16 @@ def _show_survey(found: Assessment) -> None:
 
     facts = found.survey.to_dict()
     kinds = (facts["individual"], facts["plain"])
-    show.table(
+    show.print_table(
         "Found in the population, estimated from the weights",
         ("", "individual risk", "1 / people stood for"),
         [
             ("highest chance", *(show.percent(one["highest"]) for one in kinds)),
             ("global risk (mean)", *(show.percent(one["mean"]) for one in kinds)),
-            ("expected number found", *(population.people(one["expected"]) for one in kinds)),
+            ("expected number found", *(population.people_text(one["expected"]) for one in kinds)),
             (
                 f"rows above {show.percent(found.limit)}",
-                *(show.number(population.rows_above(one, found.limit)) for one in kinds),
+                *(show.number_text(population.rows_above(one, found.limit)) for one in kinds),
             ),
         ],
     )
@@ -365,7 +365,7 @@ def _show_population(found: Assessment) -> None:
         for title, one in shown
     ]  # fmt: skip
     rows.append(("under any model", "", *(show.percent(end) for end in facts["bounds"])))
-    show.table(
+    show.print_table(
         "Share of the population who are unique, estimated", ("model", "", "from", "to"), rows
     )
     for line in (population.uniqueness_outcome(facts), facts["why"], population.agreement(facts)):
@@ -382,12 +382,12 @@ def _show_intrusion(found: Assessment) -> None:
     facts = found.intrusion.to_dict()
     held = [(band(one), one["rows"]) for one in facts["distribution"] if one["rows"]]
     if held:
-        show.table(
+        show.print_table(
             "Rows that few columns single out, by the chance that a match is right (DIS-SUDA)",
             ("chance", "rows"),
             held,
         )
-    show.say(population.intrusion(facts))
+    show.say(population.intrusion_sentence(facts))
 
 
 @click.command("risks")
@@ -413,7 +413,7 @@ def risks_command(file: str, output: str | None, as_json: bool, **given: Any) ->
     refuse_bad_outputs(file, output, None)
     population = load(given["population"], {}) if given["population"] else None
     table = load(file, given)
-    with show.working("Measuring"):
+    with show.show_working("Measuring"):
         found = row_risks(
             table,
             population=population,
@@ -427,16 +427,16 @@ def risks_command(file: str, output: str | None, as_json: bool, **given: Any) ->
         show.say(f"The risk of every row is in {output}.")
     facts = found.summary(given["limit"])
     if as_json:
-        show.document("risks", {"rows": len(found), "limit": given["limit"], "risks": facts})
+        show.print_document("risks", {"rows": len(found), "limit": given["limit"], "risks": facts})
     else:
-        show.table(
+        show.print_table(
             "Risk of rows",
-            ("risk", "highest", "mean", f"rows above {show.number(given['limit'])}"),
+            ("risk", "highest", "mean", f"rows above {show.number_text(given['limit'])}"),
             [(one["risk"], one["highest"], one["mean"], one["above"]) for one in facts],
         )
 
 
-def needs_of(given: dict[str, Any]) -> list[Need]:
+def read_needs(given: dict[str, Any]) -> list[Need]:
     """The needs of ``--need`` and of the file of ``--needs``."""
     from halfmask.metrics.discrimination.need import stated_needs
 
@@ -449,9 +449,9 @@ def _need(text: str) -> Need:
     from halfmask.metrics.discrimination.need import Need
 
     target, sign, keys = text.partition("=")
-    if not sign or not target.strip() or not names(keys):
+    if not sign or not target.strip() or not split_names(keys):
         raise click.UsageError("--need wants COLUMN=A,B, such as --need disease=age,sex.")
-    return Need(target.strip(), tuple(names(keys)))
+    return Need(target.strip(), tuple(split_names(keys)))
 
 
 def show_needs(found: Comparison) -> None:
@@ -461,8 +461,8 @@ def show_needs(found: Comparison) -> None:
     rows = [
         (
             one.name,
-            show.rate(one.before),
-            show.rate(one.after, one.reason),
+            show.rate_text(one.before),
+            show.rate_text(one.after, one.reason),
             f"{one.rows_before:,} -> {one.rows_after:,}",
             _bounds_text(one.at_least, one.at_most),
             "" if one.met is None else one.met,
@@ -470,7 +470,7 @@ def show_needs(found: Comparison) -> None:
         for one in found.needs
     ]
     headings = ("need", "original", "release", "rows", "asked", "met")
-    show.table("Needs (discrimination rate, 0 to 1)", headings, rows)
+    show.print_table("Needs (discrimination rate, 0 to 1)", headings, rows)
     for note in dict.fromkeys(note for one in found.needs for note in one.notes):
         show.say(note)
 
@@ -489,25 +489,31 @@ def show_release_rates(found: Comparison) -> None:
         (
             NAMES.get(one.attack, one.attack),
             one.target,
-            None if one.before is None else show.rate(one.before),
-            show.rate(one.rate),
-            None if one.chance is None else show.rate(one.chance.value),
+            None if one.before is None else show.rate_text(one.before),
+            show.rate_text(one.rate),
+            None if one.chance is None else show.rate_text(one.chance.value),
             one.kind or "",
         )
         for one in held.rates
         if one.attack == "identity" or len(one.keys) == quasi
     ]
     headings = ("attack", "on", "original", "release", "by chance", "class")
-    loss = show.rate(held.loss)
-    show.table(f"Discrimination rates; overall information loss: {loss}", headings, rows)
+    loss = show.rate_text(held.loss)
+    show.print_table(f"Discrimination rates; overall information loss: {loss}", headings, rows)
     each = [
-        (one.target, one.keys[0], show.rate(one.before), show.rate(one.rate), one.kind or "")
+        (
+            one.target,
+            one.keys[0],
+            show.rate_text(one.before),
+            show.rate_text(one.rate),
+            one.kind or "",
+        )
         for one in held.rates
         if one.attack == "homogeneity" and len(one.keys) < quasi
     ]
     if each:
         parts = ("column", "told by", "original", "release", "class")
-        show.table("By each quasi-identifier alone", parts, each)
+        show.print_table("By each quasi-identifier alone", parts, each)
     show.say(f"{held.pairing} Identity bounds an attacker without this pairing from above.")
     _say_reasons([(one.attack, one.target, one.reason) for one in held.rates if one.reason])
     for gone in held.absent:
@@ -527,7 +533,7 @@ def show_release_rates(found: Comparison) -> None:
         return
     worse = [(i.attack, i.target, ", ".join(i.keys), i.rate, i.weaker) for i in held.inversions]
     compared = ("attack", "on", "known", "this release", "the weaker one")
-    show.table("It tells more than the weaker release", compared, worse)
+    show.print_table("It tells more than the weaker release", compared, worse)
 
 
 def _say_reasons(reasons: Sequence[tuple[str, str, str]]) -> None:
@@ -571,21 +577,21 @@ def discriminate_command(file: str, output: str | None, as_json: bool, **given: 
 
     refuse_bad_outputs(file, None, output)
     table = load(file, given)
-    with show.working("Measuring"):
+    with show.show_working("Measuring"):
         found = discriminate(
             table,
             given["target"],
-            names(given["keys"]) or None,
+            split_names(given["keys"]) or None,
             size=given["size"],
             values=given["values"],
             partition=given["partition"],
             suppressed=given["suppressed"],
             permutations=given["permutations"],
         )
-    show.outcome("discriminate", found, show_rates, report=output, as_json=as_json)
+    show.print_outcome("discriminate", found, show_rates, report=output, as_json=as_json)
 
 
-def show_rates(found: Discriminated) -> None:
+def show_rates(found: DiscriminationReport) -> None:
     """Print rates for people."""
     if found.rate is not None:
         _show_rate(found.rate)
@@ -594,15 +600,15 @@ def show_rates(found: Discriminated) -> None:
         rows = [
             (
                 ", ".join(one.columns),
-                show.rate(one.rate),
-                None if one.inflation is None else show.rate(one.inflation.chance.value),
+                show.rate_text(one.rate),
+                None if one.inflation is None else show.rate_text(one.inflation.chance.value),
                 one.kind,
                 one.identified_rows,
             )
             for one in found.sets[:_SHOWN]
         ]
         headings = ("told by", "rate", "by chance", "class", "rows certain")
-        show.table(f"Column sets that tell most about {found.target}", headings, rows)
+        show.print_table(f"Column sets that tell most about {found.target}", headings, rows)
         _more(len(found.sets), "column sets")
     for note in found.notes:
         show.say(note)
@@ -610,21 +616,23 @@ def show_rates(found: Discriminated) -> None:
 
 def _show_rate(one: Discrimination) -> None:
     facts: list[tuple[str, Any]] = [
-        ("rate (0 tells nothing, 1 everything)", show.rate(one.rate)),
+        ("rate (0 tells nothing, 1 everything)", show.rate_text(one.rate)),
         ("class", one.kind),
         ("rows", one.rows),
         ("rows left out, with suppressed cells", one.left_out),
-        (f"bits of {one.target}, H(X)", show.rate(one.entropy)),
-        ("bits still needed, H(X | Y)", show.rate(one.residual)),
+        (f"bits of {one.target}, H(X)", show.rate_text(one.entropy)),
+        ("bits still needed, H(X | Y)", show.rate_text(one.residual)),
         ("values or combinations that leave one outcome", one.identifying),
         ("rows that hold them", one.identified_rows),
     ]
     if one.inflation is not None:
         chance, left = one.inflation.chance, one.inflation.adjusted
-        facts.append(("rate by chance (shuffled target)", show.rate(chance.value, chance.reason)))
-        facts.append(("rate beyond chance", show.rate(left.value, left.reason)))
+        facts.append(
+            ("rate by chance (shuffled target)", show.rate_text(chance.value, chance.reason))
+        )
+        facts.append(("rate beyond chance", show.rate_text(left.value, left.reason)))
     title = f"What {', '.join(one.keys_)} tells about {one.target}"
-    show.table(title, ("", ""), facts)
+    show.print_table(title, ("", ""), facts)
 
 
 def _show_values(one: Discrimination) -> None:
@@ -634,19 +642,19 @@ def _show_values(one: Discrimination) -> None:
     telling = sorted(one.details, key=lambda v: (-v.unweighted * v.share, -v.count))
     rows = [
         (
-            ", ".join(show.number(part) for part in v.value)
+            ", ".join(show.number_text(part) for part in v.value)
             if isinstance(v.value, tuple)
             else str(v.value),
-            show.rate(v.rate),
+            show.rate_text(v.rate),
             v.count,
             show.percent(v.share),
-            show.rate(v.unweighted),
+            show.rate_text(v.unweighted),
             show.percent(v.top),
         )
         for v in telling[:_SHOWN]
     ]
     headings = (", ".join(one.keys_), "rate", "rows", "share", "rate alone", "likeliest outcome")
-    show.table("Values", headings, rows)
+    show.print_table("Values", headings, rows)
     _more(len(telling), "values")
 
 

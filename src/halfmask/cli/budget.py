@@ -194,7 +194,7 @@ def _rho(option: str, text: str) -> Budget:
 def _show(account: Account, *, as_json: bool) -> None:
     facts = account.to_dict()
     if as_json:
-        show.document("budget", facts)
+        show.print_document("budget", facts)
         return
     shown = [
         (name, facts[name])
@@ -203,18 +203,18 @@ def _show(account: Account, *, as_json: bool) -> None:
     ]
     bound = "a table, by its columns" if facts["table"] else "no table yet: the first use binds it"
     shown.append(("bound to", bound))
-    show.table("Budget", ("", ""), shown)
-    show.table(
+    show.print_table("Budget", ("", ""), shown)
+    show.print_table(
         "Grants",
         ("when", "in all", "why"),
         [(g["at"], g["amount"], g["reason"] or "created") for g in facts["grants"]],
     )
     if facts["levels"]:
         rows = [(level["epsilon"], level["left"]) for level in facts["levels"]]
-        show.table("People who state an epsilon", ("level", "left of it"), rows)
+        show.print_table("People who state an epsilon", ("level", "left of it"), rows)
     if facts["spendings"]:
         spent = [(s["serial"], s["at"], s["purpose"], s["amount"]) for s in facts["spendings"]]
-        show.table("Spent", ("", "when", "for", "what"), spent)
+        show.print_table("Spent", ("", "when", "for", "what"), spent)
 
 
 def show_promise(
@@ -223,10 +223,12 @@ def show_promise(
     """Print what was spent and what it means for one person."""
     receipt = release.receipt
     promised = [("promise", str(receipt.promise)), ("holds for", receipt.neighbors)]
-    show.table(title, ("", ""), [*facts, *promised], to=to)
+    show.print_table(title, ("", ""), [*facts, *promised], to=to)
     shown = [
         (b.column, b.values, f"{100 * b.before:.3g}%", f"{100 * b.after:.3g}%")
         for b in release.bounds
     ]
-    show.table("An attacker's best chance", ("column", "values", "before", "after"), shown, to=to)
-    show.notes(release)
+    show.print_table(
+        "An attacker's best chance", ("column", "values", "before", "after"), shown, to=to
+    )
+    show.print_notes(release)

@@ -45,7 +45,7 @@ def cell_command() -> None:
 )
 @click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
 @as_json
-def init(home: str, credential: str, commons: str, as_json: bool) -> None:
+def init_command(home: str, credential: str, commons: str, as_json: bool) -> None:
     """Make a cell at HOME for a person who is enrolled."""
     import tomllib
 
@@ -62,7 +62,7 @@ def init(home: str, credential: str, commons: str, as_json: bool) -> None:
     document = tomllib.loads(Path(commons).read_text(encoding="utf-8"))
     CellVault.create(home, key, enrolled, document, Path(commons).resolve().parent)
     if as_json:
-        show.document("cell init", {"cell": Path(home).name, "group": enrolled.group})
+        show.print_document("cell init", {"cell": Path(home).name, "group": enrolled.group})
     else:
         show.say(f"{Path(home).name} is a cell of group {enrolled.group}; it has no rows yet.")
 
@@ -73,7 +73,9 @@ def init(home: str, credential: str, commons: str, as_json: bool) -> None:
 @click.option("--table", help="The common table; needed where there are several.")
 @click.option("--where", metavar="COLUMN=VALUE", help="Only the rows in which this holds.")
 @as_json
-def import_(home: str, file: str, table: str | None, where: str | None, as_json: bool) -> None:
+def import_command(
+    home: str, file: str, table: str | None, where: str | None, as_json: bool
+) -> None:
     """Put the rows of FILE into the cell, in place of those that were there."""
     from halfmask.engines.read import read
 
@@ -88,7 +90,7 @@ def import_(home: str, file: str, table: str | None, where: str | None, as_json:
     vault.put_table(table or names[0], rows)
     if as_json:
         facts = {"cell": Path(home).name, "table": table or names[0], "rows": rows.num_rows}
-        show.document("cell import", facts)
+        show.print_document("cell import", facts)
     else:
         show.say(f"{rows.num_rows:,} rows are in {Path(home).name}.")
 
@@ -113,7 +115,7 @@ def import_(home: str, file: str, table: str | None, where: str | None, as_json:
 @click.option("--epsilon", type=float, help="What one answer with noise may cost.")
 @click.option("--budget", type=float, help="And all of them; 1 at first.")
 @as_json
-def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def policy_command(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """State (or, without options, show) what the person demands; the rest of it stays."""
     from dataclasses import replace
 
@@ -140,11 +142,11 @@ def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> 
         }
     )
     if as_json:
-        show.document("cell policy", {"policy": document})
+        show.print_document("cell policy", {"policy": document})
     elif document is None:
         show.say("No policy: this cell contributes to nothing.")
     else:
-        show.table("Policy", ["demand", "value"], [[n, str(v)] for n, v in document.items()])
+        show.print_table("Policy", ["demand", "value"], [[n, str(v)] for n, v in document.items()])
         if found is not None and found.k is None:
             show.say(
                 "Without --k the cell contributes only where all columns of a query are named."
@@ -163,7 +165,7 @@ def policy(home: str, columns: tuple[str, ...], as_json: bool, **given: Any) -> 
     help="Stay so long and work for others; 0: until there is nothing to do.",
 )
 @as_json
-def join(
+def join_command(
     homes: tuple[str, ...], relay: str, authority: str | None, seconds: float, as_json: bool
 ) -> None:
     """Take part in the relay's open queries, then work for others."""
@@ -199,14 +201,14 @@ def join(
     send.close()
     if as_json:
         did = [{"cell": name, "did": what} for name, what in said]
-        show.document("cell join", {"relay": relay, "done": did})
+        show.print_document("cell join", {"relay": relay, "done": did})
 
 
 @cell_command.command("log")
 @click.argument("home", type=click.Path())
 @click.option("--revoke", metavar="QUERY", help="Never contribute to this query (again).")
 @as_json
-def log(home: str, revoke: str | None, as_json: bool) -> None:
+def log_command(home: str, revoke: str | None, as_json: bool) -> None:
     """Show what the cell was asked and what it answered."""
     vault = _vault(home)
     if revoke is not None:
@@ -228,10 +230,12 @@ def log(home: str, revoke: str | None, as_json: bool) -> None:
         for e in vault.log()
     ]
     if as_json:
-        show.document("cell log", {"entries": rows})
+        show.print_document("cell log", {"entries": rows})
         return
     names = ["query", "asker", "outcome", "level", "epsilon", "revoked", "text"]
-    show.table("Log", names, [["" if r[n] is None else str(r[n]) for n in names] for r in rows])
+    show.print_table(
+        "Log", names, [["" if r[n] is None else str(r[n]) for n in names] for r in rows]
+    )
 
 
 def _vault(home: str) -> CellVault:
@@ -255,11 +259,13 @@ def _matching(rows: Any, where: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from halfmask.table.names import told
+    from halfmask.table.columns import quote_names
 
     name, _, value = where.partition("=")
     if name not in rows.column_names:
-        raise InputError(f"There is no column '{name}'; there are {told(rows.column_names)}.")
+        raise InputError(
+            f"There is no column '{name}'; there are {quote_names(rows.column_names)}."
+        )
     return rows.filter(pc.equal(rows[name].cast(pa.string()), value))
 
 
@@ -286,7 +292,7 @@ def cells_command() -> None:
 @click.option("--asker", default="asker", show_default=True, help="The name of a certified asker.")
 @click.option("--days", type=int, default=365, show_default=True, help="How long that is valid.")
 @as_json
-def keys(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None:
+def keys_command(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None:
     """Make an issuer of credentials and a certified asker in FOLDER."""
     from halfmask.protocol.keys import new_issuer, write_key
 
@@ -297,7 +303,7 @@ def keys(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None
     write_key(issuer.asker(asker, int(time.time()) + days * 86_400), where / "asker.json")
     if as_json:
         facts = {"folder": str(where), "groups": groups, "issuer": issuer.public.hex()}
-        show.document("cells keys", facts)
+        show.print_document("cells keys", facts)
     else:
         show.say(f"Keys are in {where}; the issuer's public key is {issuer.public.hex()}.")
 
@@ -315,7 +321,9 @@ def keys(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None
     "--days", type=click.IntRange(1), default=365, show_default=True, help="Valid so long."
 )
 @as_json
-def enroll(people: str, issuer: str, person: str, output: str, days: int, as_json: bool) -> None:
+def enroll_command(
+    people: str, issuer: str, person: str, output: str, days: int, as_json: bool
+) -> None:
     """Give every person of the file PEOPLE a credential: one private file each.
 
     A file holds keys and nothing of the rows; hand it to its person and keep no copy. Whoever is
@@ -338,11 +346,11 @@ def enroll(people: str, issuer: str, person: str, output: str, days: int, as_jso
             "never overwritten."
         )
     expires = int(time.time()) + days * 86_400
-    with show.working("Enrolling"):
+    with show.show_working("Enrolling"):
         for name, file in files.items():
             write_key(by.enroll(name, expires), file)
     if as_json:
-        show.document(
+        show.print_document(
             "cells enroll", {"folder": str(where), "people": len(names), "groups": len(by.groups)}
         )
     else:
@@ -354,11 +362,13 @@ def _people(file: str, column: str) -> list[str]:
     import pyarrow as pa
 
     from halfmask.engines.read import read
-    from halfmask.table.names import told
+    from halfmask.table.columns import quote_names
 
     rows = read(file, {}).arrow
     if column not in rows.column_names:
-        raise InputError(f"There is no column '{column}'; there are {told(rows.column_names)}.")
+        raise InputError(
+            f"There is no column '{column}'; there are {quote_names(rows.column_names)}."
+        )
     names: list[str] = rows[column].cast(pa.string()).to_pylist()
     absent = sum(not name for name in names)
     if absent or not names:
@@ -399,7 +409,7 @@ def _people(file: str, column: str) -> list[str]:
 @click.option("--credentials", is_flag=True, help="Enroll every cell, sign and check everything.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the invented people.")
 @as_json
-def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
+def simulate_command(cells: int, groups: int, as_json: bool, **given: Any) -> None:
     """Answer the ten-level census query by invented cells in this process."""
     from halfmask.protocol import simulate as census
     from halfmask.protocol.commons import SUMS, Terms
@@ -411,15 +421,15 @@ def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
         people, text = people.drop_columns(["k", "l"]), census.PLAIN
     room = 4 * min(cells, groups) + 1024
     terms = Terms(given["merge"], given["partition"], given["frame"] + SUMS, room, ram=1 << 33)
-    with show.working("Simulating"):
+    with show.show_working("Simulating"):
         done = simulate(
             census.commons(), people, text, terms, credentials=given["credentials"]
         ).to_dict()
     if as_json:
-        show.document("cells simulate", done)
+        show.print_document("cells simulate", done)
         return
     rows = [[phase, f"{seconds:,.2f} s"] for phase, seconds in done["seconds"].items()]
-    show.table("Phases", ["phase", "time"], rows)
+    show.print_table("Phases", ["phase", "time"], rows)
     checked = "checked" if given["credentials"] else "left out (--credentials checks them)"
     show.say(
         f"{cells:,} cells, {done['groups']:,} groups, {done['rows']:,} rows published; credentials "
@@ -448,7 +458,7 @@ def simulate(cells: int, groups: int, as_json: bool, **given: Any) -> None:
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A page with plots, .html.")
 @as_json
-def estimate(as_json: bool, output: str | None, **given: Any) -> None:
+def estimate_command(as_json: bool, output: str | None, **given: Any) -> None:
     """Estimate time and availability on given devices, by number of groups."""
     from halfmask.protocol.estimate import Device, curves, write_page
 
@@ -463,11 +473,11 @@ def estimate(as_json: bool, output: str | None, **given: Any) -> None:
         write_page(found, device, output)
         show.say(f"The plots are in {output}.")
     if as_json:
-        show.document("cells estimate", {"rows": [point.to_dict() for point in found]})
+        show.print_document("cells estimate", {"rows": [point.to_dict() for point in found]})
         return
     names = ["merge", "groups", "aggregation_s", "availability_s", "fits"]
     shown = [p.to_dict() for p in found]
-    show.table("Estimate", names, [[p[n] for n in names] for p in shown])
+    show.print_table("Estimate", names, [[p[n] for n in names] for p in shown])
 
 
 @click.command("relay")
@@ -507,7 +517,7 @@ def relay_command(
     relay = Relay(RelayStore(store), patience=patience, issuer=public)
     server = RelayServer(relay, host, port, certificate=certificate, key=certificate_key)
     if as_json:
-        show.document("relay", {"address": server.address})
+        show.print_document("relay", {"address": server.address})
     show.say(f"Relaying on {server.address}; stop with Ctrl-C.")
     server.serve()
 

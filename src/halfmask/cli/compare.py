@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.assess import limit_option, needs_of, show_needs, show_release_rates
+from halfmask.cli.assess import limit_option, read_needs, show_needs, show_release_rates
 from halfmask.cli.options import (
     POPULATION,
     STDOUT,
     AlternativesCommand,
     as_json,
-    choices,
     demand_options,
     demand_settings,
     engine_options,
     load,
-    names,
+    model_choices,
     output,
     read_beside,
     refuse_bad_outputs,
@@ -27,6 +26,7 @@ from halfmask.cli.options import (
     report_option,
     show_criteria,
     source,
+    split_names,
     verbose,
 )
 from halfmask.errors import PrivacyError
@@ -87,14 +87,14 @@ def compare_command(
     original = load(file, given)
     named = {"release": release, **{name: given[name] for name in ("control", "earlier", "weaker")}}
     others = {name: read_beside(f"{name}_table", one, given) for name, one in named.items()}
-    with show.working("Comparing"):
+    with show.show_working("Comparing"):
         found = compare(
             original,
             suppressed=given["suppressed"],
             same_order=given["same_order"],
-            targets=names(given["target"]) or None,
+            targets=split_names(given["target"]) or None,
             queries=given["queries"],
-            needs=needs_of(given),
+            needs=read_needs(given),
             partition=given["partition"],
             limit=given["limit"],
             learn=given["learn"],
@@ -104,7 +104,7 @@ def compare_command(
             **others,
         )
     write = show_comparison if given["verbose"] else show_short_comparison
-    show.outcome("compare", found, write, report=output, as_json=as_json)
+    show.print_outcome("compare", found, write, report=output, as_json=as_json)
 
 
 _USE = ("counting", "queries", "left_out", "predictions", "regressions")
@@ -123,28 +123,28 @@ def show_short_comparison(found: Comparison) -> None:
     _show_summaries(found)
     show_needs(found)
     document = found.to_dict()
-    show.criteria(document)
+    show.print_criteria(document)
     if found.discrimination.inversions is not None:  # a weaker release was given
         show_release_rates(found)
     if found.made_up:
         show.say(MADE_UP)
     for note in found.notes:
         show.say(note)
-    show.steps(comparison_steps(document)[:_STEPS])
+    show.print_steps(comparison_steps(document)[:_STEPS])
 
 
 def _show_summaries(found: Comparison) -> None:
     """Print means and the like of numeric columns, before and after."""
     kinds = ("mean", "deviation", "q25", "median", "q75")
     rows = [
-        (one.name, *(f"{show.number(getattr(one.before, kind))} → "
-                     f"{show.number(getattr(one.after, kind))}" for kind in kinds))
+        (one.name, *(f"{show.number_text(getattr(one.before, kind))} → "
+                     f"{show.number_text(getattr(one.after, kind))}" for kind in kinds))
         for one in found.summaries.columns
     ]  # fmt: skip
     if rows:
         by = found.summaries.weighted
         title = "Numeric columns, original → release" + (f", weighted by {by}" if by else "")
-        show.table(title, ("column", "mean", "deviation", "25 %", "median", "75 %"), rows)
+        show.print_table(title, ("column", "mean", "deviation", "25 %", "median", "75 %"), rows)
 
 
 def show_comparison(found: Comparison) -> None:
@@ -152,11 +152,13 @@ def show_comparison(found: Comparison) -> None:
     from halfmask.report.words import MADE_UP
 
     show.findings("Original and release", found.findings, "sizes")
-    loss = "not known" if found.loss is None else f"{show.number(found.loss)} of 1"
+    loss = "not known" if found.loss is None else f"{show.number_text(found.loss)} of 1"
     generalized = [(c.name, c.loss, c.distinct, c.distinct_released) for c in found.generalized]
-    show.table(f"Loss: {loss}", ("quasi-identifier", "loss", "values", "labels"), generalized)
+    show.print_table(f"Loss: {loss}", ("quasi-identifier", "loss", "values", "labels"), generalized)
     moved = [(d.name, d.hellinger, d.variation) for d in found.distances]
-    show.table("Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved)
+    show.print_table(
+        "Distributions (distance 0 to 1)", ("column", "Hellinger", "total variation"), moved
+    )
     show.findings("Classes", found.findings, "classes")
     show.findings("What it is good for", found.findings, "use")
     _show_summaries(found)
@@ -206,18 +208,18 @@ def frontier_command(file: str, output: str | None, as_json: bool, **given: Any)
     from halfmask.models.options import read_numbers
 
     refuse_bad_outputs(file, None, output)
-    wanted = choices(given)
+    wanted = model_choices(given)
     if not wanted and not given["release"] and not given["epsilon"]:
         raise click.UsageError(
             "No promise is named: give --k, --l, --t or another, or --epsilon or --release."
         )
     table = load(file, given)
     finished = {path: load(path, {}) for path in given["release"]}
-    with show.counting("Searching every setting") as progress:
+    with show.show_progress("Searching every setting") as progress:
         found = frontier(
             table,
             *wanted,
-            methods=names(given["method"]),
+            methods=split_names(given["method"]),
             suppression=read_numbers("suppression", given["suppression"], "--"),
             metric=given["metric"],
             risk=given["risk"],
@@ -231,7 +233,7 @@ def frontier_command(file: str, output: str | None, as_json: bool, **given: Any)
             progress=progress,
             **demand_settings(given),
         )
-    show.outcome("frontier", found, show_frontier, report=output, as_json=as_json)
+    show.print_outcome("frontier", found, show_frontier, report=output, as_json=as_json)
     return 0 if found.points else PrivacyError.exit_code
 
 
@@ -253,7 +255,7 @@ def show_frontier(found: Frontier) -> None:
         "good in the other)"
     )
     same = Counter(point.same_as for point in found.points if point.same_as is not None)
-    show.table(title, headings, [_row(point, same[point.name]) for point in points])
+    show.print_table(title, headings, [_row(point, same[point.name]) for point in points])
     if same:
         show.say("Settings with the same figures stand in one line: --json or -o names all.")
     if len(points) < len(found.different):
@@ -268,7 +270,7 @@ def show_frontier(found: Frontier) -> None:
             more = ", ..." if len(names_) > 3 else ""
             count = "1 setting" if len(names_) == 1 else f"{len(names_)} settings"
             show.say(f"{count} {what}: {few}{more}")
-    show.notes(found)
+    show.print_notes(found)
 
 
 def _row(point: Point, same: int) -> tuple[str, ...]:
@@ -325,7 +327,7 @@ def policies_command(file: str, output: str | None, as_json: bool, **given: Any)
     refuse_bad_outputs(file, output, given["report"])
     table = load(file, given)
     given["ks"] = _numbers("ks", given["ks"], ",")
-    given["correlated"] = names(given["correlated"]) or None
+    given["correlated"] = split_names(given["correlated"]) or None
     if given["compare"]:
         _compare(table, given, as_json=as_json)
     else:
@@ -349,7 +351,7 @@ def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_jso
     )
     counts = Counter(made.arrow[given["column"]].to_pylist())
     if output == STDOUT:
-        show.csv(made.arrow)
+        show.print_csv(made.arrow)
     elif output:
         write_table(made.arrow, output, private_file)
         show.say(f"The table with its demands is in {output}: these are all rows, no release.")
@@ -358,9 +360,9 @@ def _generate(table: Table, given: dict[str, Any], output: str | None, *, as_jso
     groups = sorted(counts.items())
     if as_json:
         listed = [{"k": k, "people": people} for k, people in groups]
-        show.document("policies", {"column": given["column"], "demands": listed})
+        show.print_document("policies", {"column": given["column"], "demands": listed})
     elif output != STDOUT:
-        show.table("Demands", ("k", "people"), groups)
+        show.print_table("Demands", ("k", "people"), groups)
 
 
 def _compare(table: Table, given: dict[str, Any], *, as_json: bool) -> None:
@@ -369,7 +371,7 @@ def _compare(table: Table, given: dict[str, Any], *, as_json: bool) -> None:
     if given["runs"] < 1:
         raise click.UsageError("--runs takes a number of at least 1.")
     concerns = _concerns(given["concern"]) if given["concern"] else None
-    with show.working("Dividing the rows under every policy"):
+    with show.show_working("Dividing the rows under every policy"):
         found = compare_policies(
             table,
             concerns,
@@ -378,7 +380,7 @@ def _compare(table: Table, given: dict[str, Any], *, as_json: bool) -> None:
             method=given["method"],
             seeds=range(given["seed"], given["seed"] + given["runs"]),
         )
-    show.outcome("policies", found, _show_gains, report=given["report"], as_json=as_json)
+    show.print_outcome("policies", found, _show_gains, report=given["report"], as_json=as_json)
 
 
 def _show_gains(found: PolicyComparison) -> None:
@@ -394,7 +396,7 @@ def _show_gains(found: PolicyComparison) -> None:
         for one in found.gains
     ]
     headings = ("people", "k", "loss per row", "over k medium", "over k high", "over deleting")
-    show.table("What personal demands gain (above 1: they lose less)", headings, rows)
+    show.print_table("What personal demands gain (above 1: they lose less)", headings, rows)
 
 
 def _gain_text(gain: Gain) -> str:

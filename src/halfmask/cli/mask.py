@@ -71,13 +71,13 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     table = load(file, given)
     models = read_models(given, mark="--", population=population_of(given), needed=False)
     settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
-    with show.working("Masking"):
+    with show.show_working("Masking"):
         release = mask(table, *steps, **settings)
     deliver(release, output, given["report"])
     if given["figures"]:
         _keep_figures(release, given["figures"])
     if as_json:
-        show.document("mask", release.to_dict())
+        show.print_document("mask", release.to_dict())
     else:
         show_masked(release, to="stderr" if output == STDOUT else "stdout")
 
@@ -104,7 +104,7 @@ def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
             changed = show.percent(found["changed"]) if "changed" in found else "new or removed"
             near = found.get("within_interval")
             rows.append((step["mask"], name, changed, "" if near is None else show.percent(near)))
-    show.table("Steps", ("mask", "column", "cells changed", "nearly told"), rows, to=to)
+    show.print_table("Steps", ("mask", "column", "cells changed", "nearly told"), rows, to=to)
     linked = release.measured["linked"]
     facts = [
         ("rows that leave", len(release)),
@@ -114,5 +114,5 @@ def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
             "" if linked["value"] is None else show.percent(linked["value"]),
         ),
     ]
-    show.table("Release", ("", ""), facts, to=to)
-    show.notes(release)
+    show.print_table("Release", ("", ""), facts, to=to)
+    show.print_notes(release)

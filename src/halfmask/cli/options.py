@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from halfmask.models.options import Form
     from halfmask.models.verdict import Model
-    from halfmask.table.schema import Role, Schema
+    from halfmask.table.columns import Role
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -107,7 +108,7 @@ def read_beside(option: str, file: str | None, given: Mapping[str, Any]) -> Any:
     ``option`` names the table of a database, such as ``release_table``.
     """
     from halfmask.engines.open import is_address
-    from halfmask.engines.read import read, stays
+    from halfmask.engines.read import read, stays_stored
     from halfmask.errors import InputError, ParameterError
 
     table, what = given[option], option.removesuffix("_table")
@@ -116,7 +117,7 @@ def read_beside(option: str, file: str | None, given: Mapping[str, Any]) -> Any:
             raise InputError(f"{option} names a table of {what}, which is not given: give it too.")
         return None
     how = {name: given[name] for name in ("engine", "memory_limit")}
-    if not stays(file, **how):
+    if not stays_stored(file, **how):
         return file
     if is_address(file) and table is None:
         raise ParameterError(option, None, "the name of a table of the database")
@@ -184,16 +185,15 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
 def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     """Give the columns named on the command line their roles; the others keep theirs."""
     from halfmask.errors import SchemaError
-    from halfmask.table.names import told
-    from halfmask.table.schema import Column
+    from halfmask.table.columns import Column, quote_names
 
     columns, faults, there = dict(table.schema.columns), [], table.column_names
     seen: dict[str, Role] = {}
     roles: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
     for role in roles:
-        for name in names(given.get(role)):
+        for name in split_names(given.get(role)):
             if name not in there:
-                known = told(there)
+                known = quote_names(there)
                 faults.append(
                     f"--{role} names a column that is not there: {name!r}. There: {known}."
                 )
@@ -214,7 +214,7 @@ def with_roles(table: Table, given: Mapping[str, Any]) -> Table:
     return table.with_schema(schema)
 
 
-def names(listed: str | None) -> list[str]:
+def split_names(listed: str | None) -> list[str]:
     """The names in ``a,b``."""
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
@@ -297,7 +297,7 @@ def population_of(given: Mapping[str, Any]) -> Callable[[], Table | None]:
     return lambda: load(file, {}) if file else None
 
 
-def choices(given: Mapping[str, Any]) -> list[list[Model]]:
+def model_choices(given: Mapping[str, Any]) -> list[list[Model]]:
     """One list of alternatives per option and column."""
     from halfmask.models.options import read_alternatives
 
@@ -316,7 +316,7 @@ def show_criteria(criteria: Sequence[Mapping[str, Any]], *, to: str = "stdout") 
         )
         for one in criteria
     ]
-    show.table(
+    show.print_table(
         "Criteria (risk beyond control or guessing, 95 % interval)",
         ("criterion", "outcome", "risk", "from", "to", "attack", "without"),
         rows,

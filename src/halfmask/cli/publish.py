@@ -20,12 +20,12 @@ from halfmask.cli.options import (
     engine_options,
     load,
     models,
-    names,
     output,
     refuse_bad_outputs,
     refuse_two_documents,
     show_criteria,
     source,
+    split_names,
     with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
@@ -96,7 +96,7 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
 
     Example: halfmask check --against may.parquet june.parquet --schema people.toml
     """
-    from halfmask.models.check import check, recorded
+    from halfmask.models.check import check, recorded_models
 
     if given["against"]:
         return _check_series(file, given, json_too=as_json)
@@ -104,12 +104,12 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
     facts = table.schema.release
-    standing = record_standing(file, facts)
-    rows_kept = bool(recorded(table.schema))  # promises that the rows can be held to again
+    standing = record_state(file, facts)
+    rows_kept = bool(recorded_models(table.schema))  # promises that the rows can be held to again
     # Of people's own demands alone the record and its hash tell.
     told = not rows_kept and "unchanged" in standing and _all_personal(standing["promises"])
     wanted = models(given, table.schema, stated=rows_kept or told)
-    with show.working("Checking"):
+    with show.show_working("Checking"):
         nothing = told and not wanted and not given["policies"]
         verdicts = () if nothing else check(table, *wanted, **demand_settings(given))
     figures = smallest_figures(verdicts, table.schema)
@@ -120,13 +120,15 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
         more = {"release": standing} if standing else {}
-        show.document("check", {"holds": holds, **figures, **choice, **more, "verdicts": found})
+        show.print_document(
+            "check", {"holds": holds, **figures, **choice, **more, "verdicts": found}
+        )
     else:
         if verdicts:
             show_verdicts(verdicts)
         show.show_smallest(figures, of_rows=bool(facts) and table.schema.person is None)
         show_failing(verdicts)
-        show_standing(standing)
+        show_record_state(standing)
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
@@ -163,11 +165,11 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
         declared = as_schema(given["schema"]) if given["schema"] else first.schema
         tables[0] = with_roles(first.with_schema(declared), given)
         held = tables[0].schema if given["schema"] else None
-    with show.working("Looking at the releases together"):
+    with show.show_working("Looking at the releases together"):
         ledger = _series_ledger(given)
         found = audit_releases(*tables, schema=held, people=people, previous=ledger)
     if json_too:
-        show.document("check", found.to_dict())
+        show.print_document("check", found.to_dict())
     else:
         rows = [
             (one.kind, one.column, " and ".join(map(str, one.releases)), one.places, one.people,
@@ -176,8 +178,8 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
         ]  # fmt: skip
         headings = ("kind", "column", "releases", "places", "people", "fewest", "values left")
         if rows:
-            show.table("Revealed together", headings, rows)
-        show.table("Releases", ("", ""), [
+            show.print_table("Revealed together", headings, rows)
+        show.print_table("Releases", ("", ""), [
             ("rows", ", ".join(f"{n:,}" for n in found.rows)),
             ("cuts", found.cuts),
             ("cuts proven to reveal nothing more", found.proven),
@@ -206,7 +208,7 @@ def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, A
     return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
 
 
-def record_standing(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def record_state(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a release file says of itself, and whether its rows are those that were released."""
     from halfmask.release.record import matches_record
 
@@ -222,7 +224,7 @@ def _all_personal(promises: Sequence[Mapping[str, Any]]) -> bool:
     return bool(promises) and all("personal" in one.get("model", "") for one in promises)
 
 
-def show_standing(standing: Mapping[str, Any]) -> None:
+def show_record_state(standing: Mapping[str, Any]) -> None:
     """Say what a release file says of itself."""
     if not standing:
         return
@@ -301,7 +303,7 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
         written = found.write_hierarchies(given["hierarchies"])
         show.say(f"{len(written)} hierarchies are in {given['hierarchies']}.")
     if as_json:
-        show.document("cocluster", found.to_dict())
+        show.print_document("cocluster", found.to_dict())
     else:
         _show(grid, found.information)
     show.say("A grid describes the original rows and their values: it is no release.")
@@ -313,7 +315,7 @@ def _coclustered(file: str, given: dict[str, Any]) -> CoClustering:
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.hierarchy import hierarchy
     from halfmask.coclustering.optimize import ROUNDS
-    from halfmask.coclustering.run import CoClustering, cocluster, simplified
+    from halfmask.coclustering.run import CoClustering, cocluster, simplify_levels
 
     limits = {key: given[key] for key in ("cells", "information") if given[key] is not None}
     if given["smallest"] is not None:
@@ -321,16 +323,16 @@ def _coclustered(file: str, given: dict[str, Any]) -> CoClustering:
     rounds = ROUNDS if given["rounds"] is None else given["rounds"]
     if file.endswith(".json"):
         grid = Grid.load(file)
-        return simplified(CoClustering(grid, hierarchy(grid), rounds), _parts(given), limits)
+        return simplify_levels(CoClustering(grid, hierarchy(grid), rounds), _parts(given), limits)
     if given["columns"] and given["variables"]:
         raise click.UsageError("Give --columns or --variables, not both.")
     table = load(file, given)
     chosen = ("criterion", "bins", "intervals", "seed", "time_limit")
     options = {key: given[key] for key in chosen} | {"rounds": rounds, "parts": _parts(given)}
-    with show.working("Searching the grid that explains the rows best"):
+    with show.show_working("Searching the grid that explains the rows best"):
         if given["variables"]:
-            return cocluster(table, names(given["variables"]), **options, **limits)
-        columns = names(given["columns"]) if given["columns"] else None
+            return cocluster(table, split_names(given["variables"]), **options, **limits)
+        columns = split_names(given["columns"]) if given["columns"] else None
         return cocluster(table, columns, dimensions="rows", **options, **limits)
 
 
@@ -357,10 +359,10 @@ def _show(grid: Grid, kept: float) -> None:
         ("cost, of one cell", f"{grid.cost:,.3f}, {grid.null_cost:,.3f}"),
         ("information kept", show.percent(kept)),
     ]
-    show.table("Grid", ("", ""), facts)
+    show.print_table("Grid", ("", ""), facts)
     values = grid.variables[-1].values
     if values is not None:
-        show.table(
+        show.print_table(
             f"Groups of {grid.variables[-1].name}s",
             ("observations", "values"),
             [(total, text) for total, text in _groups(grid, values)],
@@ -413,7 +415,7 @@ def deliver(
     """Write the rows and the report where the user wants them; ``about`` is for a certificate."""
     show.set_aside(release)
     if output == STDOUT:
-        show.csv(release.to_arrow())
+        show.print_csv(release.to_arrow())
     elif output:
         release.write(output)
         show.say(f"The release is in {output}{_beside(release, output)}.")
@@ -467,13 +469,13 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
             (HIGHEST, show.percent(release.risk.prosecutor)),
             (MEAN, show.percent(release.risk.marketer)),
         ]
-    show.table("Release", ("", ""), facts, to=to)
+    show.print_table("Release", ("", ""), facts, to=to)
     if release.tried:
-        show.table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
+        show.print_table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
     done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
     if done:
-        show.table("What was done", ("column", "now"), done, to=to)
-    show.notes(release)
+        show.print_table("What was done", ("column", "now"), done, to=to)
+    show.print_notes(release)
 
 
 def _attempts(release: Release) -> list[tuple[Any, ...]]:
@@ -570,7 +572,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
         settings["previous"] = ledger
     if given["recoding"] and "method" not in settings:
         settings["method"] = "optimal"  # a recoding of new rows is wanted
-    with show.working("Searching the recoding that loses least"):
+    with show.show_working("Searching the recoding that loses least"):
         release = anonymize(table, *wanted, **settings, **demand_settings(given))
     deliver(release, output, given["report"], _certificate(file, given))
     if given["recoding"] and release.recoding is None:
@@ -579,7 +581,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
         release.recoding.save(given["recoding"])
         show.say(f"The recoding is in {given['recoding']}.")
     if as_json:
-        show.document("anonymize", release.to_dict())
+        show.print_document("anonymize", release.to_dict())
     else:
         show_release(release, to="stderr" if output == STDOUT else "stdout")
 
@@ -610,12 +612,12 @@ def recode_command(
     saved = Recoding.load(recoding)
     table = load(file, given)
     wanted = models(given, table.schema)
-    with show.working("Recoding"):
+    with show.show_working("Recoding"):
         settings = {"suppression": given["suppression"], **demand_settings(given)}
         release = saved.apply(table, *wanted, **settings)
     deliver(release, output, given["report"], _certificate(file, given))
     if as_json:
-        show.document("recode", release.to_dict())
+        show.print_document("recode", release.to_dict())
     else:
         show_release(release, to="stderr" if output == STDOUT else "stdout")
 
@@ -669,12 +671,12 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
     )
     if accountant is not None:
         options["accountant"] = accountant
-    with show.working("Learning a model of the rows"):
+    with show.show_working("Learning a model of the rows"):
         release = synthesize(table, method, **options)
     deliver(release, output, given["report"])
     to = "stderr" if output == STDOUT else "stdout"
     if as_json:
-        show.document("synthesize", release.to_dict())
+        show.print_document("synthesize", release.to_dict())
     elif isinstance(release, PrivateRelease):
         show_private(release, to=to)
     else:
@@ -696,6 +698,6 @@ def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:
         ("rows equal to a real one", show.percent(measured["attribution"]["copies"])),
         ("attribution ratio", round(measured["attribution"]["ratio"], 4)),
     ]
-    show.table("Synthetic table", ("", ""), facts, to=to)
+    show.print_table("Synthetic table", ("", ""), facts, to=to)
     show_criteria(measured["criteria"], to=to)
-    show.notes(release)
+    show.print_notes(release)

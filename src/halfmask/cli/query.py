@@ -64,7 +64,7 @@ def print_noisy_answer(session: Any, text: str, given: dict[str, Any], *, as_jso
         _explain(session, text, {**options, "epsilon": given["epsilon"]}, as_json=as_json)
         return
     refuse_two_documents(given["output"], json_too=as_json)
-    with show.working("Answering"):
+    with show.show_working("Answering"):
         answer = answer_with_noise(
             session,
             text,
@@ -80,10 +80,10 @@ def print_noisy_answer(session: Any, text: str, given: dict[str, Any], *, as_jso
     else:
         show.set_aside(answer)
     if as_json:
-        show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
+        show.print_document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
         return
     if not given["output"]:
-        show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+        show.print_table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
     sure = float(answer.parameters["confidence"])
     facts = [("groups", answer.parameters["groups"]), ("confidence", show.percent(sure))]
     show_promise(answer, "Private answer", facts, to=to)
@@ -94,7 +94,7 @@ def _explain(session: Any, text: str, options: dict[str, Any], *, as_json: bool)
 
     plan = explain_noise(prepare_noise(session, text, NoiseTerms(**options)), session)
     if as_json:
-        show.document("query", {"explanation": plan.to_dict()})
+        show.print_document("query", {"explanation": plan.to_dict()})
     else:
         show.echo(str(plan))
 
@@ -151,12 +151,12 @@ def query_command(file: str, sql: str | None, as_json: bool, **given: Any) -> No
         return
     refuse_noise(given)
     explain = given["explain"] or parse(text).explain
-    with show.working("Answering"), _session(file, given) as session:
+    with show.show_working("Answering"), _session(file, given) as session:
         work = session.prepare(text, given["policies"])
         if explain:
             plan = explain_plan(work.plan, session)
             if as_json:
-                show.document("query", {"explanation": plan.to_dict()})
+                show.print_document("query", {"explanation": plan.to_dict()})
             else:
                 show.echo(str(plan))
             return
@@ -185,12 +185,12 @@ def _answer(session: Any, work: Any, given: dict[str, Any], *, as_json: bool) ->
         answer.report(given["report"])
         show.say(f"The report is in {given['report']}.")
     if as_json:
-        show.document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
+        show.print_document("query", {"answer": answer.to_dict(), "data": plain_rows(rows)})
         return
     if given["output"] == STDOUT:
-        show.csv(rows)
+        show.print_csv(rows)
     elif not given["output"]:
-        show.table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+        show.print_table("Answer", rows.column_names, [list(r.values()) for r in rows.to_pylist()])
     _say(answer)
 
 
@@ -217,7 +217,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
         tables=_listed(file, given),
     )
     if as_json:
-        show.document("query", {"suggestion": found.to_dict()})
+        show.print_document("query", {"suggestion": found.to_dict()})
         return
     rows = [
         [
@@ -233,7 +233,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
             *(("tried", e) for e in found.tried),
         )
     ]
-    show.table(
+    show.print_table(
         "Guarantees",
         ["", "chain", "people contribute", "people published", "groups published"],
         rows,
@@ -355,7 +355,7 @@ def ask_command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
     drive(asker.ask(question), send)
     show.say(f"Asked as query {question.id.hex()[:16]}; waiting for cells.")
     until = time.time() + given["seconds"] + given["patience"]
-    with show.working("Waiting"):
+    with show.show_working("Waiting"):
         while (found := drive(asker.collect(question), send)) is None:
             if time.time() > until:
                 raise PartyUnavailableError(
@@ -366,7 +366,7 @@ def ask_command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
     whole, reason = asker.join_answers(sql, found) if len(found) > 1 else (None, "")
     silent = _silent(asker.key, found)
     if as_json:
-        show.document("ask", _document(found, whole, silent))
+        show.print_document("ask", _document(found, whole, silent))
         return
     if silent:
         show.say(
@@ -397,7 +397,7 @@ def _silent(key: Any, found: Any) -> list[int]:
 
 
 def _show(title: str, rows: Any) -> None:
-    show.table(title, rows.column_names, [list(r.values()) for r in rows.to_pylist()])
+    show.print_table(title, rows.column_names, [list(r.values()) for r in rows.to_pylist()])
 
 
 def _plain(rows: Any) -> Any:

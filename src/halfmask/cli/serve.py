@@ -70,7 +70,7 @@ def demo_command(rows: int, seed: int | None, output: str, verbose: bool, as_jso
             "uniform": {"k": HIGHEST_DEMAND, "loss": uniform},
             "files": {"table": str(path), **files},
         }
-        show.document("demo", facts)
+        show.print_document("demo", facts)
         return
     if verbose:
         show_assessment(risk)
@@ -229,7 +229,7 @@ def serve_command(file: str | None, host: str, port: int, as_json: bool, **given
     Example: halfmask serve people.csv --schema people.toml
     """
     try:
-        from halfmask.service.listen import bind, ends_by_signals, serve
+        from halfmask.service.listen import ends_by_signals, open_socket, serve
     except ImportError:
         from halfmask.errors import EngineUnavailableError
 
@@ -242,14 +242,14 @@ def serve_command(file: str | None, host: str, port: int, as_json: bool, **given
         raise click.UsageError("--schema needs FILE: name the table that it describes.")
     accountant_of(given["ledger"], given["grant"])  # a ledger that cannot be used is said now
     ledgers = (_place(given["ledger"]), _place(given["answers"]))
-    listener = bind(host, port)
+    listener = open_socket(host, port)
     with ends_by_signals():
         space = Workspace(own_ledgers=ledgers)
         worker = Worker(space.folder)
         try:
             worker.start()
             if file:
-                with show.working("Describing"):
+                with show.show_working("Describing"):
                     how = {name: given[name] for name in ("delimiter", "encoding", "decimal")}
                     place, schema = Path(file), given["schema"]
                     space.become(worker.do("open_own", path=place, schema=schema, how=how))
@@ -286,7 +286,7 @@ def _ready(address: str, folder: Path, host: str, as_json: bool, open_it: bool) 
             "and nothing on the way is encrypted."
         )
     if as_json:
-        show.document("serve", {"address": address})
+        show.print_document("serve", {"address": address})
         sys.stdout.flush()
     show.say(f"Open {address}\nEnds with Ctrl-C.")
     if open_it:

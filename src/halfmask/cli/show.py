@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 WIDTH_ELSEWHERE = 120
 
 
-def document(verb: str, facts: Mapping[str, Any]) -> None:
+def print_document(verb: str, facts: Mapping[str, Any]) -> None:
     """Print the one JSON document of a verb to stdout."""
     click.echo(
         json.dumps({"ok": True, "verb": verb, **facts}, indent=2, default=str, allow_nan=False)
     )
 
 
-def outcome(
+def print_outcome(
     verb: str,
     found: Any,
     write: Callable[[Any], None],
@@ -46,12 +46,12 @@ def outcome(
         found.report(report)
         say(f"The report is in {report}.")
     if as_json:
-        document(verb, found.to_dict())
+        print_document(verb, found.to_dict())
     else:
         write(found)
 
 
-def steps(lines: Sequence[str], report: str = "-o report.html") -> None:
+def print_steps(lines: Sequence[str], report: str = "-o report.html") -> None:
     """Say what to do next, and where the rest is."""
     if lines:
         say("What to do next:")
@@ -60,15 +60,15 @@ def steps(lines: Sequence[str], report: str = "-o report.html") -> None:
     say(f"-v prints every figure, {report} writes them as a page.")
 
 
-def criteria(document: Mapping[str, Any]) -> None:
+def print_criteria(document: Mapping[str, Any]) -> None:
     """Print one line for each of the three criteria: the worst of its attacks."""
-    from halfmask.report.words import mark, verdicts
+    from halfmask.report.words import criteria_verdicts, mark
 
     rows = [
         (one["name"], mark(one) + (f" ({one['by']})" if one["by"] else ""))
-        for one in verdicts(dict(document))
+        for one in criteria_verdicts(dict(document))
     ]
-    table(f"Can an attacker succeed (limit {percent(document['limit'])})", ("", ""), rows)
+    print_table(f"Can an attacker succeed (limit {percent(document['limit'])})", ("", ""), rows)
 
 
 def set_aside(found: Any) -> None:
@@ -78,7 +78,7 @@ def set_aside(found: Any) -> None:
         say(own.words)
 
 
-def notes(found: Any) -> None:
+def print_notes(found: Any) -> None:
     """Say what a reader should know besides, but for what was said first."""
     own = getattr(found, "demands", None)
     for note in found.notes:
@@ -96,7 +96,7 @@ def echo(text: str) -> None:
     click.echo(visible(text))
 
 
-def csv(rows: pa.Table) -> None:
+def print_csv(rows: pa.Table) -> None:
     """Print rows as CSV to stdout: as they are, except on a terminal, which would obey them."""
     import pyarrow as pa
     from pyarrow import csv as written
@@ -132,7 +132,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def table(
+def print_table(
     title: str,
     headings: Sequence[str],
     rows: Sequence[Sequence[Any]],
@@ -150,7 +150,7 @@ def table(
         label = Text(visible(heading, ""))
         out.add_column(label, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        out.add_row(*(Text(visible(number(cell))) for cell in row))
+        out.add_row(*(Text(visible(number_text(cell))) for cell in row))
     console = _console(to)
     console.print(Text(visible(title), "bold"))
     console.print(out)
@@ -165,7 +165,7 @@ def findings(title: str, found: Sequence[Finding], *sections: str) -> None:
     filled = [i for i in range(len(headings)) if any(line[i] is not None for line in lines)]
     if filled == [0, 2]:
         headings = ("", "", "figure", "", "")
-    table(title, [headings[i] for i in filled], [[line[i] for i in filled] for line in lines])
+    print_table(title, [headings[i] for i in filled], [[line[i] for i in filled] for line in lines])
 
 
 def _line(one: Finding) -> tuple[Any, ...]:
@@ -193,7 +193,7 @@ def _is_percent(value: Any) -> bool:
     return isinstance(value, str) and value.endswith("%") and value[-2:-1].isdigit()
 
 
-def number(value: Any) -> str:
+def number_text(value: Any) -> str:
     """Write a value for people: thousands apart, at least four digits, yes and no."""
     if value is None:
         return ""
@@ -208,7 +208,7 @@ def number(value: Any) -> str:
     return str(value)
 
 
-def rate(value: float | None, reason: str = "") -> str:
+def rate_text(value: float | None, reason: str = "") -> str:
     """Write a rate with four decimals, or why there is none."""
     if value is None or value != value:
         return f"not known: {reason}" if reason else "not known"
@@ -223,7 +223,7 @@ def percent(share: float) -> str:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def show_working(what: str) -> Iterator[None]:
     """Show that something is going on and for how long, on a terminal only."""
     with phases() as phase:
         phase(what)
@@ -248,7 +248,7 @@ def phases() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def show_progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show how much of the work is done, on a terminal only; gives what is to be called."""
     if not sys.stderr.isatty():
         yield None
@@ -314,7 +314,7 @@ def show_verdicts(verdicts: Sequence[Verdict], *, to: str = "stdout") -> None:
         )
         for verdict in verdicts
     ]
-    table("Promises", headings, rows, to=to)
+    print_table("Promises", headings, rows, to=to)
     for verdict in verdicts:
         for line in demand_lines(verdict):
             say(line)
@@ -375,7 +375,7 @@ def show_failing(verdicts: Sequence[Verdict]) -> None:
         return
     rows = [(_printed(who), "; ".join(broken)) for who, broken in list(found.items())[:_SHOWN]]
     title = "Whose own demand is not met (for whoever holds the table)"
-    table(title, ("person or row", "promise"), rows)
+    print_table(title, ("person or row", "promise"), rows)
     if len(found) > _SHOWN:
         say(f"{len(found) - _SHOWN:,} more are not shown: --failing FILE or --json names all.")
 

@@ -14,11 +14,11 @@ from halfmask.cli.options import (
     demand_options,
     demand_settings,
     load,
-    names,
     output,
     refuse_bad_outputs,
     refuse_two_documents,
     source,
+    split_names,
 )
 from halfmask.errors import ParameterError, PrivacyError
 
@@ -109,11 +109,11 @@ def _tabulate(file: str, output: str | None, *, as_json: bool, given: dict[str, 
 
     settings = _settings(given)
     table = load(file, given)
-    with show.working("Protecting the table"):
-        release = tabulate(table, names(given["by"]), **settings)
+    with show.show_working("Protecting the table"):
+        release = tabulate(table, split_names(given["by"]), **settings)
     show.set_aside(release)
     if output == STDOUT:
-        show.csv(_formed(release, given["form"]))
+        show.print_csv(_formed(release, given["form"]))
     elif output:
         _write(release, output, given["form"])
         show.say(f"The table is in {output}.")
@@ -123,7 +123,7 @@ def _tabulate(file: str, output: str | None, *, as_json: bool, given: dict[str, 
     to = "stderr" if output == STDOUT else "stdout"
     if isinstance(release, PrivateRelease):
         if as_json:
-            show.document("tabulate", release.to_dict())
+            show.print_document("tabulate", release.to_dict())
         else:
             show_promise(release, "Private table", [("cells", len(release))], to=to)
         return 0
@@ -131,7 +131,7 @@ def _tabulate(file: str, output: str | None, *, as_json: bool, given: dict[str, 
         _write_controller(release, given["controller"])
         show.say(f"Which rule each cell breaks is in {given['controller']}: keep it to yourself.")
     if as_json:
-        show.document("tabulate", release.to_dict())
+        show.print_document("tabulate", release.to_dict())
     else:
         _show(release, to=to)
     return 0
@@ -247,8 +247,8 @@ def _show(release: TableRelease, *, to: str) -> None:
             ("information kept", show.percent(found["information_kept"])),
             ("proven distance to the optimum", show.percent(found["gap"])),
         ]
-    show.table("Table (figures for the controller)", ("", ""), facts, to=to)
-    show.notes(release)
+    show.print_table("Table (figures for the controller)", ("", ""), facts, to=to)
+    show.print_notes(release)
 
 
 def _audit(file: str, output: str | None, *, as_json: bool, given: dict[str, Any]) -> int:
@@ -256,11 +256,11 @@ def _audit(file: str, output: str | None, *, as_json: bool, given: dict[str, Any
 
     if given["report"] and not given["report"].endswith(".json"):
         raise ParameterError("report", given["report"], "a name that ends in .json for an audit")
-    with show.working("Auditing"):
+    with show.show_working("Auditing"):
         found = audit_table(
             file,
             *given["others"],
-            by=names(given["by"]) or None,
+            by=split_names(given["by"]) or None,
             value=given["value"],
             parts=given["parts"],
             total=given["total"],
@@ -269,7 +269,7 @@ def _audit(file: str, output: str | None, *, as_json: bool, given: dict[str, Any
             protection=given["protection"] or 0.0,
         )
     if output == STDOUT:
-        show.csv(found.to_arrow())
+        show.print_csv(found.to_arrow())
     elif output:
         found.write(output)
         show.say(f"The intervals are in {output}.")
@@ -277,7 +277,7 @@ def _audit(file: str, output: str | None, *, as_json: bool, given: dict[str, Any
         found.report(given["report"])
         show.say(f"The report is in {given['report']}.")
     if as_json:
-        show.document("tabulate", found.to_dict())
+        show.print_document("tabulate", found.to_dict())
     elif output != STDOUT:
         _show_audit(found)
     return 0 if found.holds else PrivacyError.exit_code
@@ -291,12 +291,12 @@ def _show_audit(found: TableAudit) -> None:
         ("found out", len(found.disclosed)),
         ("published although small", len(found.small)),
     ]
-    show.table("Audit", ("", ""), facts)
+    show.print_table("Audit", ("", ""), facts)
     rows = [
         (", ".join(f"{c}={v}" for c, v in one.cell.items()), one.low, one.high, one.finding)
         for one in found.disclosed[:20]
     ]
     if rows:
-        show.table("Cells that readers find out", ("cell", "from", "to", "finding"), rows)
+        show.print_table("Cells that readers find out", ("cell", "from", "to", "finding"), rows)
     if len(found.disclosed) > len(rows):
         show.say(f"{len(found.disclosed) - len(rows):,} more: -o FILE or --json lists all.")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from halfmask.coclustering.observations import (
-    count_tuples,
     log_compositions,
     log_factorials,
     log_partitions,
+    sum_duplicates,
     universal,
     universal_bounded,
 )
@@ -153,4 +153,4 @@ def cell_counts(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The non-empty cells of a grid: (cells, variables) part codes, and their counts."""
     codes = np.column_stack([p[observations.codes[:, k]] for k, p in enumerate(partition)])
-    return count_tuples(codes.astype(np.int32), observations.weights)
+    return sum_duplicates(codes.astype(np.int32), observations.weights)

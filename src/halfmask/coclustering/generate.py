@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from halfmask.coclustering.hierarchy import compact
+from halfmask.coclustering.hierarchy import renumber
 from halfmask.coclustering.observations import log_factorials
 from halfmask.errors import InputError
 
@@ -61,7 +61,7 @@ def split_large(
             done += 1
         else:
             waiting.extend(halves)
-    return compact(out)
+    return renumber(out)
 
 
 def _halves(
@@ -92,7 +92,7 @@ def _entropic(counts: NDArray[np.float64], total: NDArray[np.float64]) -> NDArra
     return np.where(counts > 0, counts * np.log(np.maximum(counts, 1.0) / total), 0.0)
 
 
-def join(
+def join_failing_groups(
     groups: NDArray[np.int32], counts: NDArray[np.int64], failing: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Join each failing group with the one that costs least; returns the new group of each group.
@@ -125,7 +125,7 @@ def join(
         totals[target] += totals[small]
         alive[small] = False
         names[names == small] = target
-    return compact(names)
+    return renumber(names)
 
 
 _SIDE = 640

@@ -57,7 +57,7 @@ class Path:
         """The partition after so many merges, parts renumbered without gaps."""
         names = self.names(steps)
         return tuple(
-            compact(name[assigned]) for name, assigned in zip(names, self.start, strict=True)
+            renumber(name[assigned]) for name, assigned in zip(names, self.start, strict=True)
         )
 
     def names(self, steps: int) -> list[NDArray[np.int32]]:
@@ -74,7 +74,7 @@ class Path:
         return float(costs[step]), self.partition(step)
 
 
-def merge(
+def merge_parts(
     criterion: GridCriterion,
     partition: GridPartition,
     *,
@@ -122,7 +122,7 @@ def merge(
     return Path(partition, criterion.cost(partition) if cost is None else cost, steps, change)
 
 
-def compact(side: NDArray[np.int32]) -> NDArray[np.int32]:
+def renumber(side: NDArray[np.int32]) -> NDArray[np.int32]:
     """The same parts numbered 0, 1, ... in order of their first name."""
     return np.asarray(np.unique(side, return_inverse=True)[1], np.int32).reshape(side.shape)
 
@@ -174,7 +174,7 @@ class MergeHierarchy:
 
     def names(self, level: int) -> list[NDArray[np.int32]]:
         """Per variable, the part at ``level`` of each part of the grid, without gaps."""
-        return [compact(name) for name in self.path.names(level)]
+        return [renumber(name) for name in self.path.names(level)]
 
     def at(self, level: int) -> Grid:
         """The grid at one level."""
@@ -199,7 +199,7 @@ class MergeHierarchy:
 def hierarchy(grid: Grid) -> MergeHierarchy:
     """Merge the best pair over all variables until one cell is left."""
     judge = GridCriterion(grid.stand_in(), grid.criterion)
-    path = merge(judge, grid.partition, cost=0.0)
+    path = merge_parts(judge, grid.partition, cost=0.0)
     # counted from the null grid, so that a garbage group does not disturb the levels
     start = grid.null_cost - float(path.change.sum())
     return MergeHierarchy(grid, Path(path.start, start, path.steps, path.change))

@@ -199,11 +199,11 @@ def observe(
     matrix, weights = matrix[keep], np.asarray(weights, dtype=np.int64)[keep]
     if not len(matrix):
         raise InputError("There is no observation to co-cluster.")
-    distinct, summed = count_tuples(matrix, weights)
+    distinct, summed = sum_duplicates(matrix, weights)
     return Observations(tuple(variables), distinct, summed)
 
 
-def count_tuples(
+def sum_duplicates(
     codes: NDArray[np.int32], weights: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The distinct rows of ``codes`` in ascending order and the sum of their weights."""

@@ -22,7 +22,7 @@ import numpy as np
 from halfmask.coclustering import observations as sample
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.grid import Grid
-from halfmask.coclustering.hierarchy import compact, merge
+from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.search import MERGE_LIMIT, ROOM, GridSearch
 from halfmask.errors import ParameterError
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MOST = 3000  # grids that are tried one by one
 
 
-def tiny(criterion: GridCriterion) -> bool:
+def is_tiny(criterion: GridCriterion) -> bool:
     """Whether there are few enough grids to try all of them."""
     total = 1
     for variable in criterion.observations.variables:
@@ -100,12 +100,12 @@ _TURNS = 24  # at most
 TARGETS = (0.85, 1.0, 1.0, 1.15)  # parts after a split and merge, against those before
 
 
-def null(search: GridSearch) -> GridPartition:
+def null_grid(search: GridSearch) -> GridPartition:
     """The grid with one cell."""
     return tuple(np.zeros(size, dtype=np.int32) for size in search.criterion.observations.sizes)
 
 
-def fine(search: GridSearch, side: int, limit: int) -> NDArray[np.int32]:
+def finest_partition(search: GridSearch, side: int, limit: int) -> NDArray[np.int32]:
     """The finest partition of one variable with at most ``limit`` parts.
 
     Few values stay single; many are cut into intervals of equal frequency, or, where they have no
@@ -118,11 +118,11 @@ def fine(search: GridSearch, side: int, limit: int) -> NDArray[np.int32]:
     if search.numeric(side):
         counts = observed.marginal(side)
         middle = np.cumsum(counts) - counts / 2
-        return compact((middle * limit / counts.sum()).astype(np.int32))
+        return renumber((middle * limit / counts.sum()).astype(np.int32))
     return (search.random.permutation(size) % limit).astype(np.int32)
 
 
-def first(search: GridSearch, parts: int) -> GridPartition:
+def first_partition(search: GridSearch, parts: int) -> GridPartition:
     """A start: small variables at their finest, large ones annealed against these."""
     observed = search.criterion.observations
     limits = []
@@ -131,7 +131,7 @@ def first(search: GridSearch, parts: int) -> GridPartition:
             limits.append(min(size, int(observed.total**0.5) + 1, parts))
         else:
             limits.append(size if size <= SMALL else parts)
-    partition = tuple(fine(search, side, limits[side]) for side in range(len(limits)))
+    partition = tuple(finest_partition(search, side, limits[side]) for side in range(len(limits)))
     large = [s for s in range(len(limits)) if not search.numeric(s) and observed.sizes[s] > SMALL]
     for _ in range(2 if len(large) > 1 else 1):
         for side in large:
@@ -167,12 +167,12 @@ def resplit(search: GridSearch, partition: GridPartition) -> GridPartition:
         if 2 * parts > len(assigned):
             continue
         half = search.random.random(len(assigned)) < 0.5
-        split = compact(np.where(half, assigned + parts, assigned).astype(np.int32))
+        split = renumber(np.where(half, assigned + parts, assigned).astype(np.int32))
         partition = search.anneal(side, _with(partition, side, split), 1.0, _SWEEPS)
         target = max(2, round(parts * float(search.random.choice(TARGETS))))
         frozen = [k != side for k in range(len(partition))]
         stop = [target if k == side else 1 for k in range(len(partition))]
-        path = merge(search.criterion, partition, cost=0.0, frozen=frozen, stop_at=stop)
+        path = merge_parts(search.criterion, partition, cost=0.0, frozen=frozen, stop_at=stop)
         partition = search.anneal(side, path.partition(len(path.steps)), 1.0, _SWEEPS)
     return partition
 
@@ -185,9 +185,9 @@ def reset(search: GridSearch, partition: GridPartition) -> GridPartition:
         limit = size if size <= SMALL else int(search.random.choice([8, 32, 128]))
         if size > SMALL and not search.numeric(side):
             continue
-        partition = _with(partition, side, fine(search, side, limit))
+        partition = _with(partition, side, finest_partition(search, side, limit))
         frozen = [k != side for k in range(len(partition))]
-        partition = merge(search.criterion, partition, cost=0.0, frozen=frozen).best()[1]
+        partition = merge_parts(search.criterion, partition, cost=0.0, frozen=frozen).best()[1]
         partition = search.improve(side, partition)
     return partition
 
@@ -199,12 +199,12 @@ def restart(search: GridSearch, partition: GridPartition) -> GridPartition:
     """
     random = search.random
     few = tuple(
-        fine(search, side, int(random.integers(2, _FEW)))
+        finest_partition(search, side, int(random.integers(2, _FEW)))
         if search.numeric(side)
         else random.integers(0, int(random.integers(2, _FEW)), len(assigned)).astype(np.int32)
         for side, assigned in enumerate(partition)
     )
-    found: GridPartition = tuple(compact(side) for side in few)
+    found: GridPartition = tuple(renumber(side) for side in few)
     for heat in (2.0, 1.0, 0.5):
         for side in _movable(search, found):
             found = search.anneal(side, found, heat, _SWEEPS)
@@ -214,10 +214,11 @@ def restart(search: GridSearch, partition: GridPartition) -> GridPartition:
 def merge_again(search: GridSearch, side: int, partition: GridPartition) -> GridPartition:
     """Take all variables but ``side`` to fine partitions and merge them back."""
     apart = tuple(
-        found if k == side else fine(search, k, MERGE_LIMIT) for k, found in enumerate(partition)
+        found if k == side else finest_partition(search, k, MERGE_LIMIT)
+        for k, found in enumerate(partition)
     )
     frozen = [k == side for k in range(len(partition))]
-    return merge(search.criterion, apart, cost=0.0, frozen=frozen).best()[1]
+    return merge_parts(search.criterion, apart, cost=0.0, frozen=frozen).best()[1]
 
 
 def shake(search: GridSearch, partition: GridPartition) -> GridPartition:
@@ -236,7 +237,7 @@ def shake(search: GridSearch, partition: GridPartition) -> GridPartition:
             moved = np.where(half, assigned + parts, assigned)
             stray = random.random(size) < strength * 0.1
             moved[stray] = random.integers(0, parts, int(stray.sum()))
-            out[side] = compact(moved.astype(np.int32))
+            out[side] = renumber(moved.astype(np.int32))
     return against_finest(search, tuple(out))
 
 
@@ -255,7 +256,7 @@ def _others_finest(search: GridSearch, side: int, partition: GridPartition) -> G
     if len(partition) != 2:
         return partition
     limit = max(2, ROOM // (int(partition[side].max()) + 17))
-    return _with(partition, 1 - side, fine(search, 1 - side, limit))
+    return _with(partition, 1 - side, finest_partition(search, 1 - side, limit))
 
 
 def _finer_intervals(search: GridSearch, assigned: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -284,7 +285,7 @@ _GAIN = 1e-9
 ROUNDS = 1  # the effort of every caller that does not say another
 
 
-def cocluster(
+def optimize_grid(
     observations: Observations,
     *,
     criterion: CriterionForm = "published",
@@ -314,7 +315,7 @@ def cocluster(
         raise ParameterError("time_limit", time_limit, "seconds above 0, or None")
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
     judge = GridCriterion(observations, criterion)
-    if tiny(judge):
+    if is_tiny(judge):
         return Grid.of(judge, best_partition(judge))
     search = GridSearch.of(judge, seed, deadline)
     sampled = sample.side_to_sample(observations)
@@ -327,7 +328,7 @@ def cocluster(
         found = _search(smaller, rounds, progress)[1]
         whole = sample.extend_partition(search, side, chosen, found)
         whole = merge_again(search, side, whole)
-        best = _better((judge.null(), null(search)), [search.converge(whole)])[1]
+        best = _better((judge.null(), null_grid(search)), [search.converge(whole)])[1]
     return Grid.of(judge, best)
 
 
@@ -362,14 +363,14 @@ def _round(search: GridSearch, move: Move, partition: GridPartition) -> Found:
 
 def _search_starts(search: GridSearch, pool: ThreadPoolExecutor) -> Found:
     """The best of the null grid and of searches from several fine grids, until more do not help."""
-    best: Found = (search.criterion.null(), null(search))
+    best: Found = (search.criterion.null(), null_grid(search))
     largest = max(search.criterion.observations.sizes)
     for number, pair in enumerate(START_PARTS):
         wanted = [parts for parts in pair if number == 0 or parts < largest]
         if not wanted or search.late:
             break
         tasks = zip(search.fork(len(wanted)), wanted, strict=True)
-        found = pool.map(lambda task: task[0].converge(first(*task)), tasks)
+        found = pool.map(lambda task: task[0].converge(first_partition(*task)), tasks)
         before = best[0]
         best = _better(best, found)
         if number > 0 and best[0] >= before:

@@ -29,12 +29,12 @@ import pyarrow as pa
 
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Observations, Variable, observe
-from halfmask.coclustering.optimize import ROUNDS, cocluster
+from halfmask.coclustering.optimize import ROUNDS, optimize_grid
 from halfmask.coclustering.search import GridSearch
 from halfmask.errors import InputError, ParameterError
-from halfmask.table.hierarchies.parse import INTERVALS
+from halfmask.table.columns import require_known
+from halfmask.table.hierarchies.builders import INTERVALS
 from halfmask.table.labels import ANY, MISSING
-from halfmask.table.names import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -87,7 +87,7 @@ class IntervalCuts:
     def labels(self) -> list[str]:
         """The intervals as text, with the least value (lowered a little) and the largest."""
         first, *ends = [Decimal(repr(bound)) for bound in self.bounds]
-        texts = [plain(end) for end in (first - _LOWERED, *ends)]
+        texts = [decimal_text(end) for end in (first - _LOWERED, *ends)]
         return [f"]{low},{high}]" for low, high in itertools.pairwise(texts)]
 
 
@@ -99,7 +99,7 @@ def open_labels(ends: Sequence[str]) -> list[str]:
     return [f"<={ends[0]}", *middle, f">{ends[-1]}"]
 
 
-def plain(number: Decimal) -> str:
+def decimal_text(number: Decimal) -> str:
     """A number as decimals without zeros at the end; very large and small ones: an exponent."""
     if number and not _SMALL <= abs(number) < _LARGE:
         return str(number)
@@ -201,7 +201,7 @@ def _require(numbers: NDArray[np.float64], parts: int) -> None:
         raise InputError("Only finite numbers can be cut into intervals: there is none, or NaN.")
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_continuous(kind: pa.DataType) -> bool:
     """Whether values of this Arrow type are numbers, or points in time."""
     return bool(
         pa.types.is_integer(kind)
@@ -228,11 +228,11 @@ def _narrow(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date32(kind) or pa.types.is_time32(kind))
 
 
-def ends(cuts: IntervalCuts, values: pa.Array) -> list[str]:
+def bound_texts(cuts: IntervalCuts, values: pa.Array) -> list[str]:
     """The inner bounds as text; every value up to a bound is at most what the text says."""
     inner, kind = cuts.bounds[1:-1], values.type
     if not pa.types.is_integer(kind) and not pa.types.is_temporal(kind):
-        return [plain(Decimal(repr(bound))) for bound in inner]
+        return [decimal_text(Decimal(repr(bound))) for bound in inner]
     units = _units(values)
     last = np.searchsorted(as_numbers(values), inner, side="right") - 1
     whole = [math.floor(bound) for bound in inner]  # large numbers differ in what a float loses
@@ -272,7 +272,7 @@ class ColumnParts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Melted:
+class MeltedTable:
     """A table as observations of (row, part of a column).
 
     Attributes:
@@ -311,7 +311,7 @@ def column_parts(
     held = len(values) - values.null_count
     column = table.schema.columns.get(name)
     kind = column.kind if column is not None else None
-    number = is_number(values.type) and kind in (None, "numeric", "date")
+    number = is_continuous(values.type) and kind in (None, "numeric", "date")
     if number and held > bins:
         numbers = as_numbers(values.slice(0, held))
         if not np.isfinite(numbers).all():
@@ -341,7 +341,7 @@ def cut_column(table: Table, name: str, cuts: IntervalCuts) -> ColumnParts:
     held = len(encoded.values) - encoded.values.null_count
     values = encoded.values.slice(0, held)
     part = cuts.apply(as_numbers(values))
-    labels = open_labels(ends(cuts, values))
+    labels = open_labels(bound_texts(cuts, values))
     if held < len(encoded.values):
         part = np.append(part, np.int32(len(labels)))
         labels = [*labels, MISSING]
@@ -370,7 +370,7 @@ def melt(
     *,
     bins: int = 10,
     intervals: IntervalRule = "equal-frequency",
-) -> Melted:
+) -> MeltedTable:
     """Melt the columns ``names`` into observations of (row, part)."""
     require_cuts(bins, intervals)
     if not names:
@@ -379,7 +379,7 @@ def melt(
     return melt_columns([column_parts(table, n, bins=bins, intervals=intervals) for n in names])
 
 
-def melt_columns(columns: Sequence[ColumnParts]) -> Melted:
+def melt_columns(columns: Sequence[ColumnParts]) -> MeltedTable:
     """Melt columns whose parts are known.
 
     Raises:
@@ -406,12 +406,12 @@ def melt_columns(columns: Sequence[ColumnParts]) -> Melted:
         ],
         [ids, parts.astype(np.int32)],
     )
-    return Melted(tuple(columns), observed, tuple(int(o) for o in offsets))
+    return MeltedTable(tuple(columns), observed, tuple(int(o) for o in offsets))
 
 
 def recut(
-    table: Table, melted: Melted, groups: NDArray[np.int32], names: Collection[str]
-) -> Melted:
+    table: Table, melted: MeltedTable, groups: NDArray[np.int32], names: Collection[str]
+) -> MeltedTable:
     """The same, the numbers of ``names`` cut at the least MODL cost against groups of rows."""
     columns = []
     for column in melted.columns:
@@ -450,7 +450,7 @@ def cocluster_columns(
     seed: int = 0,
     rounds: int = ROUNDS,
     time_limit: float | None = None,
-) -> tuple[Melted, Grid]:
+) -> tuple[MeltedTable, Grid]:
     """Melt columns into (row, part), and the grid that was found.
 
     Args:
@@ -466,23 +466,23 @@ def cocluster_columns(
     melted = melt(table, names, bins=bins, intervals=intervals)
     again = names if intervals == "modl" else ()
     effort: dict[str, Any] = {"seed": seed, "rounds": rounds, "time_limit": time_limit}
-    return cocluster_melted(table, melted, again=again, criterion=criterion, **effort)
+    return cocluster_parts(table, melted, again=again, criterion=criterion, **effort)
 
 
-def cocluster_melted(
+def cocluster_parts(
     table: Table,
-    melted: Melted,
+    melted: MeltedTable,
     *,
     again: Collection[str] = (),
     criterion: CriterionForm = "published",
     seed: int = 0,
     rounds: int = ROUNDS,
     time_limit: float | None = None,
-) -> tuple[Melted, Grid]:
+) -> tuple[MeltedTable, Grid]:
     """Co-cluster what is melted; numbers of the columns ``again`` are cut anew where it helps."""
     deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
     effort: dict[str, Any] = {"criterion": criterion, "seed": seed, "rounds": rounds}
-    grid = cocluster(melted.observations, time_limit=time_limit, **effort)
+    grid = optimize_grid(melted.observations, time_limit=time_limit, **effort)
     cut = {column.name for column in melted.columns if column.cuts is not None}
     for _ in range(_PASSES if cut.intersection(again) else 0):
         left = deadline - time.monotonic()
@@ -490,7 +490,7 @@ def cocluster_melted(
             break
         finer = recut(table, melted, grid.partition[0], again)
         limit = None if time_limit is None else left
-        found = cocluster(finer.observations, time_limit=limit, **effort)
+        found = optimize_grid(finer.observations, time_limit=limit, **effort)
         if found.level <= grid.level:
             break
         melted, grid = finer, found

@@ -16,7 +16,7 @@ from halfmask.coclustering.generate import heat_map
 from halfmask.coclustering.hierarchy import by_appearance, hierarchy, simplify
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import ROUNDS
-from halfmask.coclustering.optimize import cocluster as search
+from halfmask.coclustering.optimize import optimize_grid as search
 from halfmask.coclustering.prepare import (
     ColumnParts,
     IntervalCuts,
@@ -24,11 +24,11 @@ from halfmask.coclustering.prepare import (
     cocluster_columns,
     column_parts,
     cut_column,
-    is_number,
+    is_continuous,
 )
 from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
 from halfmask.errors import ParameterError
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 from halfmask.table.table import require_table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.criterion import CriterionForm
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.hierarchy import MergeHierarchy
-    from halfmask.coclustering.prepare import IntervalRule, Melted
+    from halfmask.coclustering.prepare import IntervalRule, MeltedTable
     from halfmask.table.table import Table
 
 _TYPICAL = 5  # values of a part that are named as typical
@@ -63,7 +63,7 @@ class CoClustering:
     levels: MergeHierarchy
     rounds: int
     columns: tuple[ColumnParts, ...] = ()
-    melted: Melted | None = None
+    melted: MeltedTable | None = None
 
     def __repr__(self) -> str:
         return f"CoClustering({' x '.join(map(str, self.grid.parts))} parts)"
@@ -244,13 +244,13 @@ def cocluster(
         raise ParameterError(
             "dimensions", sides, f"2, or as many as variables ({len(names)}, at most {_MOST})"
         )
-    return found if parts is None and not limits else simplified(found, parts, limits)
+    return found if parts is None and not limits else simplify_levels(found, parts, limits)
 
 
 _MOST = 10
 
 
-def simplified(
+def simplify_levels(
     found: CoClustering, parts: int | Mapping[str, int] | None, limits: Mapping[str, Any]
 ) -> CoClustering:
     """The same at the finest level that meets the limits."""
@@ -271,7 +271,7 @@ def _variable(table: Table, name: str) -> tuple[Variable, NDArray[np.int32]]:
     column = table.schema.columns.get(name)
     kind = column.kind if column is not None else None
     values = encoded.values
-    if is_number(values.type) and kind in (None, "numeric", "date") and not values.null_count:
+    if is_continuous(values.type) and kind in (None, "numeric", "date") and not values.null_count:
         numbers = as_numbers(values)
         return (
             Variable(name, "numeric", len(values), tuple(numbers.tolist())),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.coclustering.hierarchy import compact, merge
+from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.observations import log_compositions, log_factorials
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class GridSearch:
             sweeps,
             TOLERANCE,
         )
-        return (*partition[:side], compact(part), *partition[side + 1 :])
+        return (*partition[:side], renumber(part), *partition[side + 1 :])
 
     def anneal(
         self, side: int, partition: GridPartition, heat: float, sweeps: int
@@ -159,7 +159,7 @@ class GridSearch:
             self.random.permuted(order, axis=1),
             self.random.random((sweeps, len(part))),
         )
-        return (*partition[:side], compact(part), *partition[side + 1 :])
+        return (*partition[:side], renumber(part), *partition[side + 1 :])
 
     def _cut(self, side: int, partition: GridPartition) -> GridPartition:
         from halfmask.kernels.coclustering import best_intervals
@@ -192,7 +192,7 @@ class GridSearch:
 
     def descend(self, partition: GridPartition, cost: float) -> tuple[float, GridPartition]:
         """Merge parts while the cost gets lower along the path of best merges."""
-        return merge(self.criterion, partition, cost=cost).best()
+        return merge_parts(self.criterion, partition, cost=cost).best()
 
     def converge(self, partition: GridPartition) -> tuple[float, GridPartition]:
         """Alternate merges and changes of single variables until nothing is gained."""

@@ -23,7 +23,7 @@ from halfmask.dp.budget import (
 )
 from halfmask.dp.ledger import Account, BudgetGrant, BudgetLedger, Spending, require_covered
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
-from halfmask.table.names import told
+from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +39,9 @@ def whose_rows(schema: Schema | None, most: int) -> tuple[str, ...]:
     if schema is not None and schema.person is not None:
         used = "1 row is" if most == 1 else f"{most:,} rows are"
         return (
-            f"Of each person ({told([schema.person])}) at most {used} used, and further ones are "
-            "left out at random: a larger bound of rows per person uses more, with more noise.",
+            f"Of each person ({quote_names([schema.person])}) at most {used} used, and further "
+            "ones are left out at random: a larger bound of rows per person uses more, with more "
+            "noise.",
         )
     person = 'name the column that says whose row it is: person = "..." under [table]'
     if most == 1:
@@ -49,7 +50,9 @@ def whose_rows(schema: Schema | None, most: int) -> tuple[str, ...]:
         held = f"epsilon holds for people with up to {most:,} rows, and no row is left out. "
     named = () if schema is None else schema.names("identifier")
     if named:
-        said = f"{told(named)} identify people or groups: if one of them tells people apart, "
+        said = (
+            f"{quote_names(named)} identify people or groups: if one of them tells people apart, "
+        )
     else:
         said = "Where people can have more rows, "
     return (f"The schema names no person column: {held}{said}{person}.",)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Self
 
 from halfmask.dp.domain import Bins, Values
 from halfmask.errors import ParameterError, PrivacyError
-from halfmask.table.codebook import read_codebook
+from halfmask.table.files.codebook import read_codebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.table.names import listed
+from halfmask.table.columns import abbreviate_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -265,7 +265,7 @@ def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> di
     if silent:
         one = len(silent) == 1
         faults.append(
-            f"Column{'' if one else 's'} {listed([repr(name) for name in silent])} "
+            f"Column{'' if one else 's'} {abbreviate_names([repr(name) for name in silent])} "
             f"{'has' if one else 'have'} no public domain, that is values or bounds known without "
             "looking at the rows. Give a codebook (--domains codebook.csv or .toml; domains= in "
             "Python), or domain in the schema: `halfmask describe FILE --public` writes one that "

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from halfmask.engines import single_pass
-from halfmask.engines.request import any_digits, refusal
+from halfmask.engines.request import any_digits, engine_refusal
 from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
@@ -86,7 +86,7 @@ class DuckDB(SqlEngine):
         try:
             return self._connection.sql(query).to_arrow_table()
         except duckdb.Error:
-            raise refusal("duckdb") from None
+            raise engine_refusal("duckdb") from None
 
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along."""
@@ -94,18 +94,18 @@ class DuckDB(SqlEngine):
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return single_pass.collect(self, self._written_request(request))
+        return single_pass.collect_bounded(self, self._written_request(request))
 
     def measure(
         self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
-        named = tuple(replace(m, expression=written(m.expression)) for m in measures)
+        named = tuple(replace(m, expression=as_text_node(m.expression)) for m in measures)
         return super().measure(self._written_request(request), places, named)
 
     def queries(self, request: Request) -> list[exp.Select]:
         """The queries behind ``collect``."""
-        return single_pass.collect_queries(self, request)
+        return single_pass.bounded_queries(self, request)
 
     def parts(
         self,
@@ -115,14 +115,16 @@ class DuckDB(SqlEngine):
         counted: tuple[exp.Expr, ...],
     ) -> pa.Table:
         """Count the rows of each place for which the splits are the same."""
-        request, splits = self._written_request(request), tuple(map(written, splits))
-        return single_pass.parts(self, request, places, splits, tuple(map(written, counted)))
+        request, splits = self._written_request(request), tuple(map(as_text_node, splits))
+        return single_pass.parts_bounded(
+            self, request, places, splits, tuple(map(as_text_node, counted))
+        )
 
     def trace(
         self, request: Request, places: pa.Table, columns: Mapping[str, exp.Expr]
     ) -> pa.Table:
         """The rows behind each place."""
-        named = {name: written(column) for name, column in columns.items()}
+        named = {name: as_text_node(column) for name, column in columns.items()}
         return super().trace(self._written_request(request), places, named)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
@@ -177,7 +179,7 @@ class DuckDB(SqlEngine):
             self._types.pop(name, None)
 
 
-def written(node: exp.Expr) -> exp.Expr:
+def as_text_node(node: exp.Expr) -> exp.Expr:
     """An expression as its text: to write it anew for each query costs more than a small query."""
     from sqlglot import exp
 
@@ -191,16 +193,16 @@ def write_request(request: Request) -> Request:
         (join, "on") for join in source.args.get("joins") or []
     ]:
         if clause is not None and clause.args.get(name) is not None:
-            clause.set(name, written(clause.args[name]))
+            clause.set(name, as_text_node(clause.args[name]))
     demands = request.demands
     return replace(
         request,
         source=source,
-        keys=tuple(replace(k, expression=written(k.expression)) for k in request.keys),
-        demands=demands and (written(demands[0]), written(demands[1])),
-        person=request.person and written(request.person),
-        tests=tuple(replace(t, expression=written(t.expression)) for t in request.tests),
-        states=tuple(replace(s, expression=written(s.expression)) for s in request.states),
+        keys=tuple(replace(k, expression=as_text_node(k.expression)) for k in request.keys),
+        demands=demands and (as_text_node(demands[0]), as_text_node(demands[1])),
+        person=request.person and as_text_node(request.person),
+        tests=tuple(replace(t, expression=as_text_node(t.expression)) for t in request.tests),
+        states=tuple(replace(s, expression=as_text_node(s.expression)) for s in request.states),
     )
 
 

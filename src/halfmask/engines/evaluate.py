@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Row = dict[tuple[str, str], Any]
 
 
-def value(node: Expr, row: Row) -> Any:
+def evaluate_row(node: Expr, row: Row) -> Any:
     """The value of an expression in a row.
 
     Raises:
@@ -35,7 +35,7 @@ def value(node: Expr, row: Row) -> Any:
     strict = _STRICT.get(type(node))
     if strict is None:
         raise UnsupportedByEngineError("reference", f"{node.key} in an expression")
-    arguments = [value(a, row) for a in _arguments(node)]
+    arguments = [evaluate_row(a, row) for a in _arguments(node)]
     return None if any(a is None for a in arguments) else strict(*arguments)
 
 
@@ -65,14 +65,14 @@ def _literal(node: Expr, _: Row) -> Any:
 
 
 def _and(node: Expr, row: Row) -> Any:
-    left, right = value(node.this, row), value(node.expression, row)
+    left, right = evaluate_row(node.this, row), evaluate_row(node.expression, row)
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
 
 
 def _or(node: Expr, row: Row) -> Any:
-    left, right = value(node.this, row), value(node.expression, row)
+    left, right = evaluate_row(node.this, row), evaluate_row(node.expression, row)
     if left is True or right is True:
         return True
     return None if left is None or right is None else False
@@ -80,16 +80,16 @@ def _or(node: Expr, row: Row) -> Any:
 
 def _is(node: Expr, row: Row) -> Any:
     wanted = node.expression
-    found = value(node.this, row)
-    return found is None if isinstance(wanted, exp.Null) else found is value(wanted, row)
+    found = evaluate_row(node.this, row)
+    return found is None if isinstance(wanted, exp.Null) else found is evaluate_row(wanted, row)
 
 
 def _in(node: Expr, row: Row) -> Any:
-    found = value(node.this, row)
-    options = [value(e, row) for e in node.expressions]
+    found = evaluate_row(node.this, row)
+    options = [evaluate_row(e, row) for e in node.expressions]
     if found is None:
         return None
-    if any(ordered(found) == ordered(o) for o in options if o is not None):
+    if any(sort_key(found) == sort_key(o) for o in options if o is not None):
         return True
     return None if any(o is None for o in options) else False
 
@@ -97,37 +97,37 @@ def _in(node: Expr, row: Row) -> Any:
 def _case(node: Expr, row: Row) -> Any:
     subject = node.args.get("this")
     for branch in node.args["ifs"]:
-        test = value(branch.this, row)
-        if (test is True) if subject is None else _same(test, value(subject, row)):
-            return value(branch.args["true"], row)
+        test = evaluate_row(branch.this, row)
+        if (test is True) if subject is None else _same(test, evaluate_row(subject, row)):
+            return evaluate_row(branch.args["true"], row)
     default = node.args.get("default")
-    return None if default is None else value(default, row)
+    return None if default is None else evaluate_row(default, row)
 
 
 def _if(node: Expr, row: Row) -> Any:
-    branch = node.args["true"] if value(node.this, row) is True else node.args.get("false")
-    return None if branch is None else value(branch, row)
+    branch = node.args["true"] if evaluate_row(node.this, row) is True else node.args.get("false")
+    return None if branch is None else evaluate_row(branch, row)
 
 
 def _coalesce(node: Expr, row: Row) -> Any:
-    parts = (value(p, row) for p in [node.this, *node.expressions])
+    parts = (evaluate_row(p, row) for p in [node.this, *node.expressions])
     return next((p for p in parts if p is not None), None)
 
 
 def _nullif(node: Expr, row: Row) -> Any:
-    found, other = value(node.this, row), value(node.expression, row)
+    found, other = evaluate_row(node.this, row), evaluate_row(node.expression, row)
     return None if other is not None and _same(found, other) else found
 
 
 def _extreme(node: Expr, row: Row) -> Any:
     """GREATEST and LEAST, which pass over what is missing."""
-    found = [v for p in [node.this, *node.expressions] if (v := value(p, row)) is not None]
+    found = [v for p in [node.this, *node.expressions] if (v := evaluate_row(p, row)) is not None]
     pick = max if isinstance(node, exp.Greatest) else min
-    return pick(found, key=ordered, default=None)
+    return pick(found, key=sort_key, default=None)
 
 
 def _cast(node: Expr, row: Row) -> Any:
-    found = value(node.this, row)
+    found = evaluate_row(node.this, row)
     kind = node.args["to"].this.name
     if kind not in _CASTS:
         raise UnsupportedByEngineError("reference", f"a cast to {kind}")
@@ -177,7 +177,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def ordered(found: Any) -> Any:
+def sort_key(found: Any) -> Any:
     """A value as engines order it: not-a-number is the largest number, and equal to itself."""
     if isinstance(found, float) and math.isnan(found):
         return (1, 0.0)
@@ -187,19 +187,19 @@ def ordered(found: Any) -> Any:
 def _same(left: Any, right: Any) -> bool:
     if left is None or right is None:
         return False
-    return bool(ordered(left) == ordered(right))
+    return bool(sort_key(left) == sort_key(right))
 
 
 def _compare(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    return lambda left, right: test(ordered(left), ordered(right))
+    return lambda left, right: test(sort_key(left), sort_key(right))
 
 
 def _between(found: Any, low: Any, high: Any) -> bool:
-    return bool(ordered(low) <= ordered(found) <= ordered(high))
+    return bool(sort_key(low) <= sort_key(found) <= sort_key(high))
 
 
 def _like(node: Expr, row: Row) -> Any:
-    text, pattern = value(node.this, row), value(node.expression, row)
+    text, pattern = evaluate_row(node.this, row), evaluate_row(node.expression, row)
     if text is None or pattern is None:
         return None
     if isinstance(node, exp.ILike):
@@ -222,12 +222,12 @@ def _lower(text: str) -> str:
 
 
 def _trim(node: Expr, row: Row) -> Any:
-    text, characters = value(node.this, row), node.args.get("expression")
+    text, characters = evaluate_row(node.this, row), node.args.get("expression")
     if text is None:
         return None
     side = str(node.args.get("position") or "BOTH").upper()
     ends = {"LEADING": str.lstrip, "TRAILING": str.rstrip}.get(side, str.strip)
-    return ends(text, " " if characters is None else value(characters, row))
+    return ends(text, " " if characters is None else evaluate_row(characters, row))
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
@@ -258,18 +258,20 @@ def _modulo(left: Any, right: Any) -> Any:
 def _added(node: Expr, row: Row) -> Any:
     """Sums and differences, also of a moment and an interval."""
     by = node.expression
-    left = value(node.this, row)
+    left = evaluate_row(node.this, row)
     back = isinstance(node, exp.Sub)
     if isinstance(by, exp.Interval):
         count = int(by.this.name)
-        return left if left is None else moved(left, by.text("unit"), -count if back else count)
-    right = value(by, row)
+        return (
+            left if left is None else shift_moment(left, by.text("unit"), -count if back else count)
+        )
+    right = evaluate_row(by, row)
     if left is None or right is None:
         return None
     return left - right if back else left + right
 
 
-def moved(moment: dt.datetime, unit: str, count: int) -> dt.datetime:
+def shift_moment(moment: dt.datetime, unit: str, count: int) -> dt.datetime:
     """A moment so many months, days, hours, minutes or seconds later."""
     if unit != "MONTH":
         return moment + dt.timedelta(**{f"{unit.lower()}s": count})
@@ -279,7 +281,7 @@ def moved(moment: dt.datetime, unit: str, count: int) -> dt.datetime:
 
 
 def _extract(node: Expr, row: Row) -> Any:
-    found = value(node.expression, row)
+    found = evaluate_row(node.expression, row)
     if found is None:
         return None
     unit = node.this.name
@@ -291,7 +293,7 @@ def _extract(node: Expr, row: Row) -> Any:
 
 
 def _truncated(node: Expr, row: Row) -> Any:
-    found, unit = value(node.this, row), node.args["unit"].name
+    found, unit = evaluate_row(node.this, row), node.args["unit"].name
     if found is None:
         return None
     if unit == "WEEK":
@@ -305,12 +307,12 @@ def _truncated(node: Expr, row: Row) -> Any:
 
 
 def _days(node: Expr, row: Row) -> Any:
-    later, earlier = value(node.this, row), value(node.expression, row)
+    later, earlier = evaluate_row(node.this, row), evaluate_row(node.expression, row)
     return None if later is None or earlier is None else (later - earlier).days
 
 
 def _alike(node: Expr, row: Row) -> bool:
-    left, right = value(node.this, row), value(node.expression, row)
+    left, right = evaluate_row(node.this, row), evaluate_row(node.expression, row)
     return left is right or _same(left, right)
 
 
@@ -328,7 +330,7 @@ _SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
     exp.TryCast: _cast,
     exp.Null: lambda _node, _row: None,
     exp.Boolean: lambda node, _row: bool(node.this),
-    exp.Paren: lambda node, row: value(node.this, row),
+    exp.Paren: lambda node, row: evaluate_row(node.this, row),
     exp.NullSafeEQ: lambda node, row: _alike(node, row),
     exp.NullSafeNEQ: lambda node, row: not _alike(node, row),
     exp.Nullif: _nullif,
@@ -388,7 +390,7 @@ def joined_rows(tables: Mapping[str, pa.Table], source: exp.Select) -> list[Row]
     for join in source.args.get("joins") or []:
         rows = _join(rows, _table_rows(tables, join.this), join)
     where = source.args.get("where")
-    return rows if where is None else [r for r in rows if value(where.this, r) is True]
+    return rows if where is None else [r for r in rows if evaluate_row(where.this, r) is True]
 
 
 def _table_rows(tables: Mapping[str, pa.Table], node: Expr) -> list[Row]:
@@ -403,7 +405,7 @@ def _join(left: list[Row], right: list[Row], join: exp.Join) -> list[Row]:
     empty = dict.fromkeys(right[0]) if right else {}
     out = []
     for row in left:
-        found = [{**row, **r} for r in right if value(join.args["on"], {**row, **r}) is True]
+        found = [{**row, **r} for r in right if evaluate_row(join.args["on"], {**row, **r}) is True]
         if not found and join.args.get("side") == "LEFT":
             found = [{**row, **empty}]
         out += found
@@ -436,7 +438,7 @@ def small_query(
     if group or query.args.get("distinct"):
         keys = group.expressions if group else [i.unalias() for i in items]
         for row in rows:
-            buckets.setdefault(tuple(value(k, row) for k in keys), []).append(row)
+            buckets.setdefault(tuple(evaluate_row(k, row) for k in keys), []).append(row)
     having = query.args.get("having")
     out = []
     for members in buckets.values():
@@ -456,16 +458,18 @@ def _over(node: Expr, rows: list[Row]) -> Any:
             return len(rows)
         distinct = isinstance(node.this, exp.Distinct)
         part = node.this.expressions[0] if distinct else node.this
-        found = [v for r in rows if (v := value(part, r)) is not None]
+        found = [v for r in rows if (v := evaluate_row(part, r)) is not None]
         return len(set(found)) if distinct else len(found)
     if isinstance(node, exp.Max | exp.Min):
         extreme = max if isinstance(node, exp.Max) else min
-        return extreme((v for r in rows if (v := value(node.this, r)) is not None), default=None)
+        return extreme(
+            (v for r in rows if (v := evaluate_row(node.this, r)) is not None), default=None
+        )
     if isinstance(node, exp.GT):
         return _over(node.this, rows) > _over(node.expression, rows)
     if isinstance(node, exp.Literal):
         return _literal(node, {})
-    return value(node, rows[0]) if rows else None
+    return evaluate_row(node, rows[0]) if rows else None
 
 
 def type_of(
@@ -479,7 +483,7 @@ def type_of(
         for table in source.find_all(exp.Table):
             if table.alias_or_name == node.table and table.name in tables:
                 return tables[table.name].schema.field(node.name).type
-    found = [v for r in joined_rows(tables, source) if (v := value(node, r)) is not None]
+    found = [v for r in joined_rows(tables, source) if (v := evaluate_row(node, r)) is not None]
     return pa.array(found).type if found else _EMPTY.get(kind, pa.string())
 
 

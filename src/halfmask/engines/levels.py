@@ -97,11 +97,11 @@ def generalize_key(key: Key, index: int) -> exp.Expr:
             if level:
                 below = exp.LT(this=_column("level"), expression=_number(level))
                 case = case.when(below, result.copy(), copy=False)
-            current, result = depth, apply(key.rules[depth - 1], value, key)
+            current, result = depth, apply_rule(key.rules[depth - 1], value, key)
     return case.else_(result.copy(), copy=False)
 
 
-def apply(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
+def apply_rule(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
     """One generalization of a value as it stands in the rows."""
     if isinstance(rule, Interval):
         return _lower_edge(rule.width, value, whole=key.kind == "integer", real=key.kind == "float")
@@ -372,7 +372,7 @@ def join_groups(tables: Sequence[pa.Table], keys: int) -> pa.Table:
     ids = row_ids(tables, names)
     main = tables[0]
     for table, own in zip(tables[1:], ids[1:], strict=True):
-        at = positions(ids[0], own)
+        at = places_among(ids[0], own)
         take = np.full(main.num_rows, -1, dtype=np.int64)
         take[at] = np.arange(table.num_rows)
         picked = table.take(pa.array(take, mask=take < 0))
@@ -397,7 +397,7 @@ def row_ids(tables: Sequence[pa.Table], names: Sequence[str]) -> list[NDArray[np
     return np.split(total, np.cumsum(sizes)[:-1])
 
 
-def positions(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_among(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each of ``theirs`` stands among ``ours``, which are all different.
 
     Raises:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines.request import any_digits, refusal, unread
+from halfmask.engines.request import any_digits, engine_refusal, unread_type
 from halfmask.engines.sql import SqlEngine
-from halfmask.engines.sql import table as named
+from halfmask.engines.sql import table_node as named
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
 if TYPE_CHECKING:
@@ -83,15 +83,15 @@ class Postgres(SqlEngine):
                 if not cursor.execute(listed, [table]).fetchall():
                     return None
         except psycopg.Error:
-            raise refusal("postgres") from None
+            raise engine_refusal("postgres") from None
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
                 alike = cursor.execute(_ALIKE, [_quoted(table)]).fetchall()
                 cursor.execute(self.sql(exp.select("*").from_(named(table)).limit(0)))
                 found = {column.name: self._declared(column) for column in cursor.description}
-                return found | {name: unread() for (name,) in alike}
+                return found | {name: unread_type() for (name,) in alike}
         except psycopg.Error:
-            raise refusal("postgres") from None
+            raise engine_refusal("postgres") from None
 
     def run(self, query: Expr) -> pa.Table:
         """Run one query."""
@@ -102,7 +102,7 @@ class Postgres(SqlEngine):
                 cursor.execute(self.sql(query))
                 described, rows = cursor.description, cursor.fetchall()
         except psycopg.Error:
-            raise refusal("postgres") from None
+            raise engine_refusal("postgres") from None
         return pa.table(
             {c.name: self._array(c, [r[i] for r in rows]) for i, c in enumerate(described)}
         )
@@ -147,7 +147,7 @@ class Postgres(SqlEngine):
                         copy.write_row(row)
                 cursor.execute(f"ANALYZE {table}")
         except psycopg.Error:
-            raise refusal("postgres") from None
+            raise engine_refusal("postgres") from None
 
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""
@@ -169,7 +169,7 @@ class Postgres(SqlEngine):
             with self._connection.cursor() as cursor, self._connection.transaction():
                 rows, total = cursor.execute(counted).fetchone()
         except psycopg.Error:
-            raise refusal("postgres") from None
+            raise engine_refusal("postgres") from None
         return f"postgres:{rows}-{total}"
 
     def definition(self, table: str) -> str | None:
@@ -186,7 +186,7 @@ class Postgres(SqlEngine):
             with self._connection.cursor() as cursor, self._connection.transaction():
                 found = cursor.execute(text, [quoted]).fetchall()
         except psycopg.Error:
-            raise refusal("postgres") from None
+            raise engine_refusal("postgres") from None
         return str(found[0][0]) if found else None
 
     def close(self) -> None:
@@ -218,7 +218,7 @@ class Postgres(SqlEngine):
         """The type of a column as declared; its digits, where it has some."""
         known = self._connection.adapters.types.get(column.type_code)
         if known is None or (known.name not in _TYPES and known.name != "numeric"):
-            return unread()
+            return unread_type()
         if known.name != "numeric" or column.type_code == known.array_oid:
             return self._type(column, [])
         if column.precision is None or column.precision > 38 or column.scale < 0:

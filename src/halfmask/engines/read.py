@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from halfmask.engines.open import is_address
 from halfmask.engines.stored import Storage
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.files.rows import file_kind
+from halfmask.table.files.text_file import file_named
 from halfmask.table.read import declared_schema, read_rows
-from halfmask.table.rows import file_kind
 from halfmask.table.table import Table, require_table
-from halfmask.table.text_file import file_named
 from halfmask.table.values import is_text, require_mark
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read(
     """
     require_mark(decimal)
     place = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if place is not None and stays(place, engine, memory_limit):
+    if place is not None and stays_stored(place, engine, memory_limit):
         if is_address(place) and table is None:
             raise ParameterError("table", None, "the name of a table of the database")
         declared = declared_schema(place, schema)
@@ -99,7 +99,7 @@ def read(
     )
 
 
-def stays(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
+def stays_stored(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
     """Whether the rows of a file or database stay where they are and are counted by an engine.
 
     A database counts its own rows, DuckDB those of a large file or where a memory limit is given.

@@ -80,7 +80,10 @@ class Reference:
             level = self._level(request, row)
             key = (
                 level,
-                *(generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys),
+                *(
+                    generalize(k, level, evaluate.evaluate_row(k.expression, row))
+                    for k in request.keys
+                ),
             )
             groups.setdefault(key, []).append(row)
         return _table(request, groups, self._types(request))
@@ -113,7 +116,7 @@ class Reference:
         found: dict[tuple[Any, ...], list[Row]] = {}
         for place, rows in self._inside(request, places).items():
             for row in rows:
-                key = (place, *(evaluate.value(s, row) for s in splits))
+                key = (place, *(evaluate.evaluate_row(s, row) for s in splits))
                 found.setdefault(key, []).append(row)
         out: dict[str, list[Any]] = {"place": [key[0] for key in found]}
         for i in range(len(splits)):
@@ -146,7 +149,10 @@ class Reference:
             level = self._level(request, row)
             key = (
                 level,
-                *(generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys),
+                *(
+                    generalize(k, level, evaluate.evaluate_row(k.expression, row))
+                    for k in request.keys
+                ),
             )
             if key in at:
                 inside.setdefault(at[key], []).append(row)
@@ -157,7 +163,7 @@ class Reference:
         everybody = request.source.copy()
         everybody.set("where", None)
         rows = self._rows(request.source)
-        return reference_tally(request, rows, self._rows(everybody), evaluate.value)
+        return reference_tally(request, rows, self._rows(everybody), evaluate.evaluate_row)
 
     def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
         """The rows behind each place, one by one."""
@@ -166,12 +172,14 @@ class Reference:
         out: dict[str, list[Any]] = {name: [] for name in ("place", *columns)}
         for row in self._rows(request.source):
             level = self._level(request, row)
-            keys = [generalize(k, level, evaluate.value(k.expression, row)) for k in request.keys]
+            keys = [
+                generalize(k, level, evaluate.evaluate_row(k.expression, row)) for k in request.keys
+            ]
             place = at.get((level, *keys))
             if place is not None:
                 out["place"].append(place)
                 for name, expression in columns.items():
-                    out[name].append(evaluate.value(expression, row))
+                    out[name].append(evaluate.evaluate_row(expression, row))
         return pa.table(out)
 
     def definition(self, table: str) -> str | None:  # noqa: ARG002
@@ -179,11 +187,11 @@ class Reference:
         return None
 
     def _level(self, request: Request, row: Row) -> int:
-        if request.person is not None and evaluate.value(request.person, row) is None:
+        if request.person is not None and evaluate.evaluate_row(request.person, row) is None:
             return -2
         if request.demands is None:
             return 0
-        k, l = (evaluate.value(d, row) for d in request.demands)
+        k, l = (evaluate.evaluate_row(d, row) for d in request.demands)
         if k is None or l is None:
             return request.missing
         for level, (k_level, l_level) in enumerate(request.guarantees):
@@ -240,7 +248,7 @@ def _table(
 
 
 def _values(expression: Expr, rows: list[Row]) -> list[Any]:
-    return [v for row in rows if (v := evaluate.value(expression, row)) is not None]
+    return [v for row in rows if (v := evaluate.evaluate_row(expression, row)) is not None]
 
 
 def _most(values: list[Any]) -> float | None:
@@ -278,7 +286,7 @@ def _state(i: int, state: AggregateState, members: list[list[Row]]) -> dict[str,
             }
         return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
     pick: Callable[..., Any] = min if state.kind == "min" else max
-    extremes = [pick(f, key=evaluate.ordered, default=None) for f in found]
+    extremes = [pick(f, key=evaluate.sort_key, default=None) for f in found]
     if all(one is None for one in extremes):  # the type must not tell whether anybody has a value
         return {f"s{i}": pa.nulls(len(extremes), _EMPTY.get(state.of, pa.string()))}
     return {f"s{i}": _array(extremes)}
@@ -300,7 +308,7 @@ def _measured(measure: GroupMeasure, rows: list[Row]) -> Any:
         return len(set(found))
     if measure.kind == "rows":
         return len(found)
-    return max(found, key=evaluate.ordered, default=None)
+    return max(found, key=evaluate.sort_key, default=None)
 
 
 def _array(values: list[Any]) -> pa.Array:
@@ -325,8 +333,8 @@ def _brought(request: Request, amount: Expr, rows: list[Row]) -> list[Any]:
     """What each person brings to a place, largest first."""
     found: dict[Any, Any] = {}
     for i, row in enumerate(rows):
-        value = evaluate.value(amount, row)
-        who = i if request.person is None else evaluate.value(request.person, row)
+        value = evaluate.evaluate_row(amount, row)
+        who = i if request.person is None else evaluate.evaluate_row(request.person, row)
         if value is not None:
             found[who] = found.get(who, 0.0) + abs(_bounded(value))
     return sorted(found.values(), reverse=True)

@@ -242,7 +242,7 @@ def any_digits() -> pa.DataType:
     return pa.decimal256(76, 0)
 
 
-def unread() -> pa.DataType:
+def unread_type() -> pa.DataType:
     """The type that stands for every type whose values are not read here."""
     import pyarrow as pa
 
@@ -271,7 +271,7 @@ def kind_of(data_type: pa.DataType) -> Kind:
     return next((kind for kind, found in tests if found), "other")
 
 
-def refusal(engine: str) -> EngineError:
+def engine_refusal(engine: str) -> EngineError:
     """An engine's complaint as ours: one text for all, since its reason may lie in a row."""
     return EngineError(
         f"{engine} could not answer this query. Check that it can be reached and knows the tables "

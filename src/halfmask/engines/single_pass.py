@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from halfmask.engines import levels, sql
-from halfmask.engines.levels import join_groups, positions, row_ids
+from halfmask.engines.levels import join_groups, places_among, row_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,11 +28,11 @@ LARGEST_CAP = BUCKETS // 2
 OPEN = "hm_open"
 
 
-def collect(engine: Engine, request: Request) -> pa.Table:
+def collect_bounded(engine: Engine, request: Request) -> pa.Table:
     """Answer ``Engine.collect``, counting exactly only where a bound does not decide."""
     bounded = [j for j, test in enumerate(request.tests) if _suits(test)]
     if not bounded:
-        return sql.collect(engine, request)
+        return sql.collect_groups(engine, request)
     found = join_groups([engine.run(q) for q in _first(engine, request)], len(request.keys))
     for j in bounded:
         undecided = found.filter(found[f"t{j}_n"].is_null())
@@ -43,7 +43,7 @@ def collect(engine: Engine, request: Request) -> pa.Table:
     return found
 
 
-def parts(
+def parts_bounded(
     engine: Engine,
     request: Request,
     places: pa.Table,
@@ -52,7 +52,7 @@ def parts(
 ) -> pa.Table:
     """Answer ``Engine.parts``, counting values exactly only where a bound does not decide."""
     if not counted or "needed" not in places.column_names:
-        return sql.parts(engine, request, places, splits, counted)
+        return sql.collect_parts(engine, request, places, splits, counted)
     engine.add("hm_places", places)
     found = engine.run(_bounded_parts(request, splits, counted))
     open_ = np.zeros(found.num_rows, dtype=bool)
@@ -65,7 +65,7 @@ def parts(
     if not len(again):
         return found
     inside = np.isin(places["place"].to_numpy(), again)
-    exact = sql.parts(engine, request, places.filter(pa.array(inside)), splits, counted)
+    exact = sql.collect_parts(engine, request, places.filter(pa.array(inside)), splits, counted)
     rest = found.filter(pa.array(~np.isin(found["place"].to_numpy(), again)))
     return pa.concat_tables([rest, exact.cast(rest.schema)])
 
@@ -99,12 +99,12 @@ def _bounded_parts(
         *(exp.alias_(exp.Max(this=sql.column(name, "p")), name) for name in needed),
         copy=False,
     ).from_(inner.subquery("b", copy=False), copy=False)
-    query = sql.within(query, request)
+    query = sql.rows_within(query, request)
     return query.group_by(*(g.copy() for g in grouped), copy=False)
 
 
-def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
-    """The queries behind ``collect``; the last ones run only where groups are left undecided."""
+def bounded_queries(engine: Engine, request: Request) -> list[exp.Select]:
+    """The queries behind ``collect_bounded``; the last run only where groups are undecided."""
     bounded = [j for j, test in enumerate(request.tests) if _suits(test)]
     if not bounded:
         return sql.collect_queries(engine, request)
@@ -198,7 +198,7 @@ def _settled(found: pa.Table, counted: pa.Table, j: int, names: list[str]) -> pa
 
     ours, theirs = row_ids([found, counted], names)
     take = np.arange(found.num_rows)
-    take[positions(ours, theirs)] = found.num_rows + np.arange(counted.num_rows)
+    take[places_among(ours, theirs)] = found.num_rows + np.arange(counted.num_rows)
     for name in (f"t{j}_n", f"t{j}_values"):
         both = pa.chunked_array([*found[name].chunks, *counted[name].cast(found[name].type).chunks])
         position = found.column_names.index(name)

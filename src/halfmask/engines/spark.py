@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import refusal, unread
+from halfmask.engines.request import engine_refusal, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineUnavailableError
 
@@ -51,7 +51,7 @@ class Spark(SqlEngine):
         rows = self._session.table(quoted).limit(0)
         # Texts that are equal without being the same: groups would be others here than there.
         alike = {f.name for f in rows.schema.fields if "collate" in f.dataType.simpleString()}
-        return {f.name: unread() if f.name in alike else f.type for f in rows.toArrow().schema}
+        return {f.name: unread_type() if f.name in alike else f.type for f in rows.toArrow().schema}
 
     def run(self, query: Expr) -> pa.Table:
         """Run one query."""
@@ -60,7 +60,7 @@ class Spark(SqlEngine):
         try:
             return self._session.sql(self.sql(query)).toArrow()
         except PySparkException:
-            raise refusal("spark") from None
+            raise engine_refusal("spark") from None
 
     def sql(self, query: Expr) -> str:
         """The text of a query in this engine's dialect."""
@@ -104,7 +104,7 @@ class Spark(SqlEngine):
         try:
             row = self._session.sql(f"SELECT COUNT(*) AS n, {total} AS t FROM {quoted}").first()  # noqa: S608
         except PySparkException:
-            raise refusal("spark") from None
+            raise engine_refusal("spark") from None
         return f"spark:{row['n']}-{row['t']}"
 
     def definition(self, table: str) -> str | None:

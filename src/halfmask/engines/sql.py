@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import AggregateState, GroupMeasure, Request
 
 
-def collect(engine: Engine, request: Request) -> pa.Table:
+def collect_groups(engine: Engine, request: Request) -> pa.Table:
     """Answer ``Engine.collect`` with SQL."""
     queries = collect_queries(engine, request)
     tables = [engine.run(query) for query in queries]
@@ -60,7 +60,7 @@ def main_query(request: Request, *more: exp.Expr) -> exp.Select:
     )
 
 
-def measure(
+def measure_groups(
     engine: Engine, request: Request, places: pa.Table, measures: Sequence[GroupMeasure]
 ) -> pa.Table:
     """Answer ``Engine.measure`` with SQL."""
@@ -78,7 +78,7 @@ def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Sel
         value = column(f"m{i}", "b")
         node: exp.Expr
         if m.kind == "median":
-            node = exp.Median(this=bounded(value))
+            node = exp.Median(this=bound_number(value))
         elif m.kind == "max":
             node = exp.Max(this=value)
         elif m.kind == "rows":
@@ -86,11 +86,11 @@ def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Sel
         else:
             node = exp.Count(this=exp.Distinct(expressions=[value]))
         columns.append(exp.alias_(node, f"m{i}"))
-    query = within(_select(*columns).from_(rows, copy=False), request)
+    query = rows_within(_select(*columns).from_(rows, copy=False), request)
     return query.group_by(column("place", "p"), copy=False)
 
 
-def parts(
+def collect_parts(
     engine: Engine,
     request: Request,
     places: pa.Table,
@@ -123,7 +123,7 @@ def parts_query(
     ]
     by = [column("place", "p"), *(column(n, "b") for n in names)]
     query = _select(*by, exp.alias_(number, "rows", quoted=True), *distinct)
-    query = within(query.from_(rows.subquery("b", copy=False), copy=False), request)
+    query = rows_within(query.from_(rows.subquery("b", copy=False), copy=False), request)
     return query.group_by(*(g.copy() for g in by), copy=False)
 
 
@@ -147,11 +147,11 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
     """The query behind ``shares``: what each person brings, then the largest of it."""
     extra = {"x": amount} | ({"who": request.person} if request.person is not None else {})
     # Of a double that is not too large: the whole number with the most digits has no opposite.
-    size = exp.Abs(this=bounded(column("x", "b")))
+    size = exp.Abs(this=bound_number(column("x", "b")))
     rows = _select(
         column("place", "p"), exp.alias_(size, "x"), exp.alias_(exp.convert(1), "c", quoted=True)
     )
-    rows = within(
+    rows = rows_within(
         rows.from_(rows_by_level(request, extra).subquery("b", copy=False), copy=False), request
     )
     if request.person is not None:
@@ -187,7 +187,7 @@ def trace_query(request: Request, columns: Mapping[str, exp.Expr]) -> exp.Select
     """The query behind ``trace``."""
     rows = rows_by_level(request, dict(columns)).subquery("b", copy=False)
     found = _select(column("place", "p"), *(column(name, "b") for name in columns))
-    return within(found.from_(rows, copy=False), request)
+    return rows_within(found.from_(rows, copy=False), request)
 
 
 def _fused(engine: Engine, request: Request) -> exp.Select:
@@ -219,7 +219,7 @@ def count_query(engine: Engine, request: Request, j: int, only: str | None = Non
     inner = _select(*keys, value)
     inner = inner.from_(rows_by_level(request).subquery("b", copy=False), copy=False)
     if only is not None:
-        inner = within(inner, request, only)
+        inner = rows_within(inner, request, only)
     inner = inner.where(value.is_(exp.null()).not_(), copy=False)
     inner = inner.group_by(*(k.copy() for k in keys), value.copy(), copy=False)
     found = column(f"v{j}")
@@ -231,7 +231,7 @@ def count_query(engine: Engine, request: Request, j: int, only: str | None = Non
     return outer.group_by(*map(column, names), copy=False)
 
 
-def within(query: exp.Select, request: Request, listed: str = "hm_places") -> exp.Select:
+def rows_within(query: exp.Select, request: Request, listed: str = "hm_places") -> exp.Select:
     """The rows ``b`` of a query that stand in groups which a table, ``p``, lists."""
     join = exp.Join(this=exp.to_table(listed, alias="p"), kind="INNER", on=same_group(request))
     return query.join(join, copy=False)
@@ -262,7 +262,7 @@ def _state(i: int, state: AggregateState) -> list[exp.Expr]:
     value = column(f"a{i}")
     if state.kind != "moments":
         return [exp.alias_(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
-    number = bounded(value)
+    number = bound_number(value)
     count = exp.Count(this=value.copy())
     m2 = exp.VariancePop(this=number.copy()) * count.copy()
     return [
@@ -297,7 +297,7 @@ def _exact(state: AggregateState, total: exp.Expr) -> exp.Expr:
     return total if state.of == "decimal" else cast_to(total, "double")
 
 
-def bounded(value: exp.Expr) -> exp.Expr:
+def bound_number(value: exp.Expr) -> exp.Expr:
     """A number whose square can be added up; what lies beyond, and NaN, count as the limit."""
     number = cast_to(value.copy(), "double")
     high, low = (cast_to(exp.Literal.number(end), "double") for end in ("1e100", "-1e100"))
@@ -321,7 +321,7 @@ def _select(*columns: exp.Expr) -> exp.Select:
     return exp.select(*columns, copy=False)
 
 
-def table(name: str, alias: str | None = None) -> exp.Table:
+def table_node(name: str, alias: str | None = None) -> exp.Table:
     """A table by its name, whatever characters stand in it."""
     named = exp.Table(this=exp.to_identifier(name, quoted=True))
     if alias is not None:
@@ -346,7 +346,7 @@ class SqlEngine(Engine, Protocol):
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return collect(self, request)
+        return collect_groups(self, request)
 
     def queries(self, request: Request) -> list[Select]:
         """The queries behind ``collect``."""
@@ -356,7 +356,7 @@ class SqlEngine(Engine, Protocol):
         self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
     ) -> pa.Table:
         """Measure the rows of each place."""
-        return measure(self, request, places, measures)
+        return measure_groups(self, request, places, measures)
 
     def parts(
         self,
@@ -366,7 +366,7 @@ class SqlEngine(Engine, Protocol):
         counted: tuple[Expr, ...],
     ) -> pa.Table:
         """Count the rows of each place for which the splits are the same."""
-        return parts(self, request, places, splits, counted)
+        return collect_parts(self, request, places, splits, counted)
 
     def shares(
         self, request: Request, places: pa.Table, amounts: tuple[Expr, ...], most: int

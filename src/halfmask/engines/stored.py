@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.open import is_address, is_database, open_address
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
-from halfmask.table.read import bind, read_rows
-from halfmask.table.rows import file_kind, incoming, normalize
-from halfmask.table.text_file import file_named, packing_of
+from halfmask.table.files.rows import file_kind, incoming_types, normalize
+from halfmask.table.files.text_file import file_named, packing_of
+from halfmask.table.read import bind_schema, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,7 +112,7 @@ class Storage:
     def _count(self) -> int:
         from sqlglot import exp
 
-        from halfmask.engines.sql import table as named
+        from halfmask.engines.sql import table_node as named
 
         self.columns()  # says which table is not there
         with self.open() as (engine, name):
@@ -130,20 +130,20 @@ class Storage:
             return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
         from sqlglot import exp
 
-        from halfmask.engines.sql import table as named
+        from halfmask.engines.sql import table_node as named
 
         self.columns()
         with self.open() as (engine, name):
             arrow = engine.run(exp.select("*").from_(named(name)))
         rows = normalize(arrow, schema.missing or ())
-        return bind(rows, schema, "arrow", incoming(arrow))
+        return bind_schema(rows, schema, "arrow", incoming_types(arrow))
 
 
 def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
     """Distinct values of a column, no more than ``most``, and whether these are all."""
     from sqlglot import exp
 
-    from halfmask.engines.sql import table as named
+    from halfmask.engines.sql import table_node as named
 
     name = exp.column(column, quoted=True)
     query = exp.select(name).from_(named(table)).group_by(name)

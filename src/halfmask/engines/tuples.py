@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.demands import narrowed, sources, with_policies, without_policies
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
+from halfmask.table.demands import narrow_schema, sources, with_policies, without_policies
+from halfmask.table.files.rows import normalize
 from halfmask.table.policies import read_policies
-from halfmask.table.read import bind, typed
-from halfmask.table.rows import normalize
+from halfmask.table.read import bind_schema, infer_types
 from halfmask.table.tuples import Tuples
 from halfmask.table.values import has_comma
-from halfmask.table.weights import LARGEST, Tallied, checked, require_numbers, weights_of
+from halfmask.table.weights import LARGEST, WeightTally, check_weights, require_numbers, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ def count_tuples(
     else:
         tuples, tallied = split_weights(tuples, counts)
         found = _bind_tuples(stored, used, tuples, counts)
-        found = replace(found, weights=checked(found.table, weights, tallied, found.rows))
+        found = replace(found, weights=check_weights(found.table, weights, tallied, found.rows))
     left_out = tuple(one for one in there if one not in names)
     return replace(found, left_out=left_out, private=declared.private, source=stored)
 
@@ -113,7 +113,7 @@ def _narrow_schema(schema: Schema, names: Sequence[str]) -> Schema:
         household=schema.household if schema.household in names else None,
         weight=schema.weight if schema.weight in names else None,
     )
-    return narrowed(schema, used, names)
+    return narrow_schema(schema, used, names)
 
 
 def _bind_tuples(
@@ -123,8 +123,8 @@ def _bind_tuples(
     texts = schema.missing or ()
     if stored.are_texts:
         texts = ("",) if schema.missing is None else texts
-        tuples = typed(normalize(tuples, texts), schema)
-    found = bind(normalize(tuples, texts), schema, "arrow")
+        tuples = infer_types(normalize(tuples, texts), schema)
+    found = bind_schema(normalize(tuples, texts), schema, "arrow")
     return Tuples(
         found,
         counts,
@@ -153,7 +153,7 @@ def group_tuples(
     """
     from sqlglot import exp
 
-    from halfmask.engines.sql import table as named
+    from halfmask.engines.sql import table_node as named
 
     known = engine.columns(table)
     if known is None:
@@ -216,11 +216,11 @@ def weight_sums(
     return [part.as_(_WEIGHED_NAME + name) for name, part in parts.items()]
 
 
-def split_weights(found: pa.Table, counts: NDArray[np.int64]) -> tuple[pa.Table, Tallied]:
+def split_weights(found: pa.Table, counts: NDArray[np.int64]) -> tuple[pa.Table, WeightTally]:
     """The tuples without the aggregates of their weights, and these."""
     names = [name for name in found.column_names if name.startswith(_WEIGHED_NAME)]
     held = {name.removeprefix(_WEIGHED_NAME): _numbers(found[name]) for name in names}
-    tallied = Tallied(
+    tallied = WeightTally(
         held["sum"],
         held["low"],
         held["high"],

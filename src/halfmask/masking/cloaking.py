@@ -22,7 +22,7 @@ from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_co
 from halfmask.masking.numbers import numbers_in
 from halfmask.models.verdict import whole_number
 from halfmask.release.masked import WildcardAnonymity
-from halfmask.table.demands import resolve, shown
+from halfmask.table.demands import leaving_columns, resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,9 @@ class Cloak(MaskStep):
         if not there.any():
             raise InputError("cloak: no row has both coordinates.")
         owner, _ = rows.people()
-        need = np.ceil(np.fmax(resolve(rows.table, "k", shown(rows.table.schema, "k")), self.k))
+        need = np.ceil(
+            np.fmax(resolve(rows.table, "k", leaving_columns(rows.table.schema, "k")), self.k)
+        )
         ids, depth = cells_of(
             np.column_stack([north.values, east.values])[there],
             owner[there],

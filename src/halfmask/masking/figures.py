@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError
 from halfmask.masking.mask import plain_type
 from halfmask.masking.numbers import numbers_in
-from halfmask.metrics.estimate import failed, proportion
+from halfmask.metrics.estimate import failed_estimate, proportion
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def linkage_rate(
     """
     names = [name for name in rows.schema.quasi if name in original.arrow.column_names]
     if not names or not len(rows):
-        return failed("There is no quasi-identifier to link by.")
+        return failed_estimate("There is no quasi-identifier to link by.")
     from halfmask.kernels.distance import nearest_share
 
     numeric, codes = [], []

@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, InternalError, ParameterError, SchemaError
 from halfmask.models.verdict import Parameter
-from halfmask.table.names import told
-from halfmask.table.schema import Column
+from halfmask.table.columns import Column, quote_names
 from halfmask.table.values import is_number, is_text
 
 if TYPE_CHECKING:
@@ -401,7 +400,7 @@ def require_fit(mask: MaskStep, table: Table) -> None:
     """
     names = table.arrow.column_names
     faults = [
-        f"{mask.name}: column '{name}' is not in the table, which has {told(names)}."
+        f"{mask.name}: column '{name}' is not in the table, which has {quote_names(names)}."
         for name in dict.fromkeys(mask.reads)
         if name not in names
     ]

@@ -21,7 +21,7 @@ from halfmask.errors import UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number, word
-from halfmask.table.demands import resolve, shown
+from halfmask.table.demands import leaving_columns, resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,7 +164,7 @@ def _needs(rows: Rows, k: int) -> Ints:
 
     Somebody with several rows counts once: with r rows at most per person, k r rows hold k people.
     """
-    own = resolve(rows.table, "k", shown(rows.table.schema, "k"))
+    own = resolve(rows.table, "k", leaving_columns(rows.table.schema, "k"))
     asked = np.fmax(own, float(k))
     owner, people = rows.people()
     most = int(np.bincount(owner, minlength=people).max(initial=1))

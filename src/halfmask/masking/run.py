@@ -19,7 +19,12 @@ from halfmask.masking.mask import (
     step_from_dict,
     with_columns,
 )
-from halfmask.models.needs import demanded, prepare, refuse_contradiction, require_models
+from halfmask.models.needs import (
+    prepare,
+    refuse_contradiction,
+    require_models,
+    with_demanded_models,
+)
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
@@ -101,7 +106,7 @@ def mask(
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     done = _applied(table, chosen, random)
     if demands == "keep":
-        promises = demanded(table, promises)
+        promises = with_demanded_models(table, promises)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed)]

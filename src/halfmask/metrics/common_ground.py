@@ -13,7 +13,7 @@ from halfmask.metrics.weighted import quantiles, runs, tally
 from halfmask.table import labels as ranges
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import SIGN, LabelReader
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -216,8 +216,8 @@ def _spans(
     A hierarchy may call 41 to 45 by the name 40-44. Where some ranges are none of its labels, the
     release speaks of ranges, and all of them are read as they are written.
     """
-    at = ranges.places(texts)
-    said = {label: ranges.ends(label, at) for label in labels if label is not None}
+    at = ranges.value_places(texts)
+    said = {label: ranges.range_ends(label, at) for label in labels if label is not None}
     written = any(ends is not None and label not in places for label, ends in said.items())
     spans: list[NDArray[np.int64]] = []
     for label, ends in said.items():
@@ -430,7 +430,7 @@ _COARSE = 100  # bins in which pairs of columns are compared
 def shared_column(before: Tuples, after: Tuples, name: str) -> SharedColumn:
     """Put the column ``name`` of both sides on common ground."""
     original = before.table
-    own, published = original.encode(name), encode(after.table.arrow[name])
+    own, published = original.encode(name), encode_column(after.table.arrow[name])
     declared = original.schema.columns.get(name)
     hierarchy = original.hierarchy(name)
     labels = published_labels(hierarchy, own.values, published.values)

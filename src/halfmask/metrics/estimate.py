@@ -37,7 +37,7 @@ def exact(value: float, n: int, reason: str = "") -> Estimate:
     return Estimate(float(value), float(value), float(value), n, reason=reason)
 
 
-def failed(reason: str, n: int = 0) -> Estimate:
+def failed_estimate(reason: str, n: int = 0) -> Estimate:
     """A figure that could not be found; never a zero."""
     return Estimate(None, None, None, n, trusted=False, reason=reason)
 
@@ -48,18 +48,18 @@ def proportion(hits: float, n: int, reason: str = "") -> Estimate:
     Source: Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
     if n == 0:
-        return failed(reason or "There was nothing to try it on.")
+        return failed_estimate(reason or "There was nothing to try it on.")
     low, high = wilson(hits, n)
     return Estimate(hits / n, low, high, n, reason=reason)
 
 
-def mean(values: Any, reason: str = "") -> Estimate:
+def mean_estimate(values: Any, reason: str = "") -> Estimate:
     """The mean of independent figures with Student's interval, which fits few of them too."""
     from scipy.special import stdtrit
 
     n = len(values)
     if n == 0:
-        return failed(reason or "There was nothing to average.")
+        return failed_estimate(reason or "There was nothing to average.")
     middle = math.fsum(values) / n
     if n == 1:
         return Estimate(middle, None, None, 1, trusted=False, reason="It rests on one figure.")
@@ -86,7 +86,7 @@ def excess(attack: Estimate, control: Estimate) -> Estimate:
     2023.
     """
     if attack.value is None or control.value is None or control.value >= 1.0:
-        return failed(
+        return failed_estimate(
             "Guessing is right every time even without it: nothing is left to take.", attack.n
         )
     assert attack.low is not None and attack.high is not None  # noqa: S101, PT018

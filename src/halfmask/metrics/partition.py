@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.sides import Cover
-from halfmask.metrics.space import is_ordered, positions, rooted_height, space_of
+from halfmask.metrics.space import is_ordered, line_positions, rooted_height, space_of
 from halfmask.metrics.weighted import joint, pairs, tally
 from halfmask.table.tuples import contiguous
 
@@ -57,11 +57,11 @@ def _diameters(
     return np.asarray(kernels.diameters(space.points, order, starts))
 
 
-def split(space: Space, ids: NDArray[np.int64]) -> float:
+def class_separation(space: Space, ids: NDArray[np.int64]) -> float:
     """The smallest distance between rows of different classes; infinite for a single class."""
     from halfmask.kernels import distance as kernels
 
-    first, tuples = distinct(space)
+    first, tuples = distinct_rows(space)
     low = np.full(len(first), len(ids), dtype=np.int64)
     high = np.full(len(first), -1, dtype=np.int64)
     numbers = np.unique(ids, return_inverse=True)[1].reshape(-1)
@@ -185,7 +185,7 @@ def generalized_cells(space: Space, ids: NDArray[np.int64], counts: Counts) -> i
     return 2 * (tables * int(sizes.sum()) - kept)
 
 
-def class_sizes(ids: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
+def rows_per_class(ids: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     """How many rows each class holds."""
     values, owner = np.unique(ids, return_inverse=True)
     return tally(owner.reshape(-1), len(values), counts)
@@ -193,13 +193,13 @@ def class_sizes(ids: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
 
 def average_class(ids: NDArray[np.int64], k: int, counts: Counts) -> float:
     """C_AVG: how many times larger than ``k`` classes are on average."""
-    sizes = class_sizes(ids, counts)
+    sizes = rows_per_class(ids, counts)
     return float(Fraction(int(sizes.sum()), len(sizes) * k))
 
 
 def discernibility(ids: NDArray[np.int64], k: int, counts: Counts) -> int:
     """Discernibility as it was first printed, not divided: classes below ``k`` cost n a row."""
-    sizes = class_sizes(ids, counts)
+    sizes = rows_per_class(ids, counts)
     large, small = sizes[sizes >= k].astype(object), int(sizes[sizes < k].sum())
     return int((large**2).sum()) + small * int(sizes.sum())
 
@@ -216,7 +216,7 @@ def class_limit(demands: NDArray[np.int64]) -> int:
     return math.floor(total)
 
 
-def distinct(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_rows(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first row of every distinct tuple, and the tuple of each row."""
     columns = [(space.places[:, c], int(size)) for c, size in enumerate(space.sizes)]
     tuples, count = joint(columns)
@@ -361,7 +361,7 @@ def _label_widths(
     table, known = both.original, covered < column.known
     inside, begins = np.where(known, covered, 0), starts[:-1]
     if is_ordered(table, column.name):
-        at = positions(table, column.name)[inside]
+        at = line_positions(table, column.name)[inside]
         missing = np.isnan(at)
         low = np.minimum.reduceat(np.where(missing, np.inf, at), begins)
         high = np.maximum.reduceat(np.where(missing, -np.inf, at), begins)

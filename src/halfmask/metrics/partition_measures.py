@@ -177,7 +177,7 @@ def measure_classes(
         raise InputError("No row stays: there is no class to measure.")
     whole, own, rows = space_of(table, rows=first), ids[stay], held[stay]
     space, deleted = whole.take(stay), int(held.sum() - rows.sum())
-    sizes = partition.class_sizes(own, rows)
+    sizes = partition.rows_per_class(own, rows)
     k = int(sizes.min()) if k is None else k
     columns = len(whole.columns)
     trees = sum(w for w, line in zip(whole.weights, whole.ordered, strict=True) if not line)
@@ -242,6 +242,6 @@ def _entropy(
 
 
 def _split(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:
-    if len(np.unique(ids)) == 1 or len(partition.distinct(space)[0]) ** 2 > pairs:
+    if len(np.unique(ids)) == 1 or len(partition.distinct_rows(space)[0]) ** 2 > pairs:
         return None
-    return partition.split(space, ids)
+    return partition.class_separation(space, ids)

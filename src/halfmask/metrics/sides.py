@@ -11,12 +11,12 @@ import pyarrow as pa
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.common_ground import shared_column
 from halfmask.metrics.weighted import class_rows, entries_of, joint, tally
+from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.rows import normalize
 from halfmask.table.schema import Schema
-from halfmask.table.table import Table, encode
+from halfmask.table.table import Table, encode_column
 from halfmask.table.tuples import Tuples
-from halfmask.table.values import inferred, is_text
+from halfmask.table.values import infer_type, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -346,7 +346,7 @@ def star_suppressed(rows: pa.Table, names: Sequence[str], suppressed: str) -> pa
 
 
 def _star_column(column: pa.ChunkedArray, suppressed: str) -> pa.ChunkedArray:
-    own = encode(column)
+    own = encode_column(column)
     held = [None if value is None else canonical(value) for value in own.values.to_pylist()]
     wanted = None if suppressed == MISSING else suppressed
     if wanted not in held:
@@ -365,7 +365,7 @@ def _plain(
     others = [text for text in held if text is not None and text != wanted]
     if not others:
         return held
-    found = inferred(pa.chunked_array([pa.array(others, pa.string()).dictionary_encode()]))
+    found = infer_type(pa.chunked_array([pa.array(others, pa.string()).dictionary_encode()]))
     plain = dict(zip(others, map(canonical, found.to_pylist()), strict=True))
     return [text if text is None else plain.get(text, text) for text in held]
 

@@ -88,7 +88,7 @@ def space_of(
     for name, on_line, weight in zip(names, ordered, weights.tolist(), strict=True):
         row_codes = table.encode(name).codes if rows is None else table.encode(name).codes[rows]
         if on_line:
-            position = positions(table, name) * weight
+            position = line_positions(table, name) * weight
             slots.append((0, len(numbers), 0))
             numbers.append(position[row_codes])
             spans.append(weight)
@@ -143,7 +143,7 @@ def is_ordered(table: Table, name: str) -> bool:
     )
 
 
-def positions(table: Table, name: str) -> NDArray[np.float64]:
+def line_positions(table: Table, name: str) -> NDArray[np.float64]:
     """Per value of an ordered column, where it stands between 0 and 1; NaN where it is missing."""
     values = table.encode(name).values
     present = values.drop_null()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ MOST = 2**31 - 1  # rows up to which narrow counters do
 _SETS = 4000  # column sets that are looked at without being asked
 
 
-def narrow(rows: NDArray[np.int64]) -> NDArray[Any]:
+def narrow_counts(rows: NDArray[np.int64]) -> NDArray[Any]:
     """Counts in 32 bits where the rows together fit, which halves what a walk moves."""
     return rows.astype(np.int32 if int(rows.sum()) <= MOST else np.int64)
 
@@ -55,13 +55,13 @@ def by_size(table: Table, columns: Sequence[str]) -> list[str]:
     return sorted(columns, key=lambda name: len(table.encode(name).values))
 
 
-def below(mask: int, count: int) -> Iterator[int]:
+def extensions(mask: int, count: int) -> Iterator[int]:
     """The columns that extend a set, lowest first, so that subsets are visited before it."""
     lowest = (mask & -mask).bit_length() - 1 if mask else count
     yield from range(lowest)
 
 
-def affordable(columns: int, size: int) -> int:
+def affordable_size(columns: int, size: int) -> int:
     """The largest set size for which there are not too many sets."""
     if size < 1:
         raise ParameterError("size", size, "at least 1")

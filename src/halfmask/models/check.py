@@ -13,15 +13,15 @@ from halfmask.engines.tuples import add_policies, count_tuples
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.needs import (
     asked_for,
-    demanded,
     prepare,
     refuse_contradiction,
     refuse_keywords,
     require_models,
     statistics,
+    with_demanded_models,
 )
 from halfmask.models.verdict import Verdict, is_required, known_models, parameters
-from halfmask.table.demands import resolve, shown, states
+from halfmask.table.demands import leaving_columns, resolve, states
 from halfmask.table.policies import EXACT
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def check(
         require_models(models)
     refuse_contradiction(models, demands)
     stated = add_policies(as_table(table), policies)
-    models = models or recorded(stated.schema)
+    models = models or recorded_models(stated.schema)
     held = count_tuples(stated, lambda declared: columns_counted(declared, models, demands=demands))
     if demands == "keep":
-        models = demanded(held.table, models)
+        models = with_demanded_models(held.table, models)
     noise = _noise_alone(held) if demands == "keep" else ()
     if noise and not models:
         return noise
@@ -97,7 +97,7 @@ def check(
     return (*judged, *noise)
 
 
-def recorded(schema: Schema) -> tuple[Model, ...]:
+def recorded_models(schema: Schema) -> tuple[Model, ...]:
     """The promises that a release file states of itself and that its rows can be held to.
 
     What people demanded for themselves did not leave with them, nor did a population: where there
@@ -157,8 +157,10 @@ def _noise_alone(held: Tuples) -> tuple[Verdict, ...]:
     table, schema = held.table, held.table.schema
     if not states(schema, "epsilon"):
         return ()
-    noise = resolve(table, "epsilon", shown(schema, "epsilon"))
-    exact = [resolve(table, one, shown(schema, one)) for one in EXACT if states(schema, one)]
+    noise = resolve(table, "epsilon", leaving_columns(schema, "epsilon"))
+    exact = [
+        resolve(table, one, leaving_columns(schema, one)) for one in EXACT if states(schema, one)
+    ]
     alone = ~np.isnan(noise) & np.all([np.isnan(one) for one in exact], axis=0)
     if not alone.any():
         return ()

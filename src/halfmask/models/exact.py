@@ -47,7 +47,9 @@ def at_most(
     return result
 
 
-def below(left: NDArray[np.int64], right: NDArray[np.int64], ratio: Fraction) -> NDArray[np.bool_]:
+def is_below(
+    left: NDArray[np.int64], right: NDArray[np.int64], ratio: Fraction
+) -> NDArray[np.bool_]:
     """Tell where ``left < ratio * right``; both hold integers that are not negative."""
     if ratio == 0:
         return np.zeros(len(left), dtype=np.bool_)
@@ -65,12 +67,12 @@ def largest(left: NDArray[np.int64], right: NDArray[np.int64]) -> Fraction:
     return max(Fraction(a, b) for a, b in pairs)
 
 
-def power(base: Fraction, exponent: Fraction) -> tuple[Fraction, Fraction]:
+def power_bounds(base: Fraction, exponent: Fraction) -> tuple[Fraction, Fraction]:
     """A lower and an upper bound of ``base ** exponent``, 55 digits apart or closer."""
     if exponent.denominator == 1 and abs(exponent.numerator) <= 64:
         value = base**exponent.numerator
         return value, value
-    return exponential(exponent, log(base))
+    return exponential(exponent, log_bounds(base))
 
 
 def exponential(factor: Fraction, exponent: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
@@ -85,7 +87,7 @@ def exponential(factor: Fraction, exponent: tuple[Fraction, Fraction]) -> tuple[
         )
 
 
-def log(value: Fraction) -> tuple[Fraction, Fraction]:
+def log_bounds(value: Fraction) -> tuple[Fraction, Fraction]:
     """A lower and an upper bound of the natural logarithm of ``value``."""
     if value == 1:
         return Fraction(0), Fraction(0)

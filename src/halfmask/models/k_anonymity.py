@@ -12,11 +12,11 @@ from halfmask.models.exact import at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,
-    counted,
     histogram,
-    occupied,
+    occupied_classes,
     pass_empty,
     reduce,
+    value_histogram,
 )
 from halfmask.models.verdict import (
     KNOWN,
@@ -87,7 +87,7 @@ class KAnonymity(Model):
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the size of the smallest class."""
-        sizes = classes.people[occupied(classes)]
+        sizes = classes.people[occupied_classes(classes)]
         return judge(
             self,
             classes,
@@ -151,7 +151,7 @@ class HouseholdKAnonymity(Model):
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the fewest households of a class."""
-        held = self._households(classes)[occupied(classes)]
+        held = self._households(classes)[occupied_classes(classes)]
         return judge(
             self,
             classes,
@@ -214,7 +214,7 @@ class AlphaKAnonymity(Model):
 
     def faults(self, table: Table) -> list[str]:
         """Say where the named value is not in the column."""
-        if self.value is None or positions(table.encode(self.column).values, self.value):
+        if self.value is None or codes_of(table.encode(self.column).values, self.value):
             return []
         return [f"the value named is not in column '{self.column}'."]
 
@@ -240,7 +240,7 @@ class AlphaKAnonymity(Model):
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest share."""
-        live = occupied(classes)
+        live = occupied_classes(classes)
         counts, rows = self._shares(classes)
         note = "" if self.missing == "unknown" else f" {MISSING_NOTE}"
         size = int(classes.people[live].min()) if live.any() else 0
@@ -255,7 +255,7 @@ class AlphaKAnonymity(Model):
 
     def _shares(self, classes: Classes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per class, the count of the named value, or of the most frequent one, and of all."""
-        values = counted(classes, self.column, self.missing)
+        values = value_histogram(classes, self.column, self.missing)
         silent = np.diff(values.starts) == 0
         rows = np.where(silent, 1, reduce(np.add, values.counts, values.starts))
         counts = values.counts
@@ -263,12 +263,12 @@ class AlphaKAnonymity(Model):
             if values.labels is None:
                 raise InternalError("The class statistics lack the values.")
             counts = np.where(
-                np.isin(values.values, positions(values.labels, self.value)), counts, 0
+                np.isin(values.values, codes_of(values.labels, self.value)), counts, 0
             )
         return np.where(silent, 1, reduce(np.maximum, counts, values.starts)), rows
 
 
-def positions(values: pa.Array, value: object) -> list[int]:
+def codes_of(values: pa.Array, value: object) -> list[int]:
     """The code of ``value`` among ``values``, also where it was given as text; empty if absent."""
     known = [(i, label) for i, label in enumerate(values.to_pylist()) if label is not None]
     exact = [i for i, label in known if label == value]

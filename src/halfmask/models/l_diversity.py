@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models.exact import below, fraction
+from halfmask.models.exact import fraction, is_below
 from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,
-    counted,
     effective_values,
     entropy_at_least,
-    occupied,
+    occupied_classes,
     pass_empty,
     reduce,
+    value_histogram,
 )
 from halfmask.models.verdict import (
     SOUGHT,
@@ -117,7 +117,7 @@ class LDiversity(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether it is diverse."""
-        values = counted(classes, self.column, self.missing)
+        values = value_histogram(classes, self.column, self.missing)
         if self.kind == "distinct":
             passing = np.diff(values.starts) >= self.l
         elif self.kind == "entropy":
@@ -138,15 +138,15 @@ class LDiversity(Model):
         Every kind needs at least l different values, which parts of a class cannot have if the
         class has not.
         """
-        held = counted(classes, self.column, self.missing)
+        held = value_histogram(classes, self.column, self.missing)
         return int(classes.rows[np.diff(held.starts) < math.ceil(self.l)].sum())
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest l that they satisfy."""
         notes = [] if self.c is None else [f"With c = {self.c}."]
         notes += [MISSING_NOTE] if self.missing == "value" else []
-        held = counted(classes, self.column, self.missing)
-        achieved = self._achieved(held.select(occupied(classes)))
+        held = value_histogram(classes, self.column, self.missing)
+        achieved = self._achieved(held.select(occupied_classes(classes)))
         return judge(
             self,
             classes,
@@ -158,7 +158,7 @@ class LDiversity(Model):
 
     def _recursive(self, values: Histogram, least: int) -> NDArray[np.bool_]:
         top, tail = _top_and_tail(values, least)
-        return below(top, tail, fraction(self.c or 0))
+        return is_below(top, tail, fraction(self.c or 0))
 
     def _achieved(self, values: Histogram) -> float:
         lengths = np.diff(values.starts)

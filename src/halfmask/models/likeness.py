@@ -12,14 +12,14 @@ import numpy as np
 
 from halfmask.models.exact import (
     at_most,
-    below,
     exponential,
     fraction,
+    is_below,
     largest,
-    log,
-    power,
+    log_bounds,
+    power_bounds,
 )
-from halfmask.models.statistics import every, histogram, lifts, pass_empty, reduce
+from halfmask.models.statistics import all_per_class, histogram, lifts, pass_empty, reduce
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
     Model,
@@ -107,7 +107,9 @@ class DeltaDisclosure(Model):
         here, everywhere = lifts(values)
         # A quotient above the lower bound of b^delta is not proven to lie below b^delta.
         bound = self._factor()[0]
-        passing = every(values, below(here, everywhere, bound) & below(everywhere, here, bound))
+        passing = all_per_class(
+            values, is_below(here, everywhere, bound) & is_below(everywhere, here, bound)
+        )
         if self.absent == "fails":
             passing &= np.diff(values.starts) == np.count_nonzero(values.totals())
         return pass_empty(classes, passing)
@@ -146,7 +148,7 @@ class DeltaDisclosure(Model):
         total = values.totals()
         total = total[total > 0]
         size = np.full(len(total), total.sum())
-        free = int(np.count_nonzero(below(size, total, self._factor()[1])))
+        free = int(np.count_nonzero(is_below(size, total, self._factor()[1])))
         if not free:
             return ""
         certain = f"For {free} of {len(total)} values delta allows a share of 1 in a class: "
@@ -157,7 +159,7 @@ class DeltaDisclosure(Model):
 
 @lru_cache(maxsize=256)
 def _bounds(delta: Fraction, base: Fraction | None) -> tuple[Fraction, Fraction]:
-    return exponential(delta, _ONE) if base is None else power(base, delta)
+    return exponential(delta, _ONE) if base is None else power_bounds(base, delta)
 
 
 @register
@@ -208,7 +210,7 @@ class BetaLikeness(Model):
         """Tell for each class whether no value gains too much."""
         values = histogram(classes, self.column)
         here, everywhere = lifts(values)
-        passing = every(values, at_most(here, everywhere, 1 + fraction(self.beta)))
+        passing = all_per_class(values, at_most(here, everywhere, 1 + fraction(self.beta)))
         if self.kind == "enhanced":
             passing &= _within_caps(values)
         return pass_empty(classes, passing)
@@ -245,11 +247,11 @@ def _within_caps(values: Histogram) -> NDArray[np.bool_]:
     for i in np.flatnonzero(np.abs(values.counts - limits) <= 2.0**-45 * limits):
         cap = _cap(int(total[values.values[i]]), size)
         within[i] = int(values.counts[i]) <= cap * int(rows[i])
-    return every(values, within)
+    return all_per_class(values, within)
 
 
 @lru_cache(maxsize=4096)
 def _cap(count: int, size: int) -> Fraction:
     """A lower bound of p (1 - ln p), exact where p = 1."""
     share = Fraction(count, size)
-    return share * (1 - log(share)[1])
+    return share * (1 - log_bounds(share)[1])

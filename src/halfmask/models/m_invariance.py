@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.models.statistics import histogram, occupied, pass_empty, reduce
+from halfmask.models.statistics import histogram, occupied_classes, pass_empty, reduce
 from halfmask.models.verdict import (
     SOUGHT,
     Model,
@@ -76,7 +76,7 @@ class MInvariance(Model):
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict; achieved is the largest m that every class satisfies."""
-        live = occupied(classes)
+        live = occupied_classes(classes)
         most = reduce(np.maximum, *_counts(classes, self.column))[live]
         reached = classes.rows[live] // np.maximum(most, 1)
         return judge(

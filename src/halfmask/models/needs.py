@@ -1,4 +1,8 @@
-"""What models need of a table, and the class statistics that give it to them."""
+"""What models need of a table, the class statistics that give it to them, and whom they can serve.
+
+Whoever demands more than all rows together give leaves no trace: such rows are taken out before
+anything else is computed, so that nothing which leaves depends on what they hold.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import Model, known_models
-from halfmask.table.classes import distinct, value_facts
+from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
 from halfmask.table.demands import demand_key, states
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
@@ -50,7 +54,7 @@ def prepare(table: Table, models: Sequence[Model]) -> Table:
     return widen(table, populations[0], table.schema.quasi) if populations else table
 
 
-def demanded(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
+def with_demanded_models(table: Table, models: Sequence[Model]) -> tuple[Model, ...]:
     """``models``, and beside them what keeps every demand that people state.
 
     Personal k-anonymity, and personal l-diversity and t-closeness of every sensitive column: where
@@ -147,7 +151,7 @@ def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArra
     table = tuples.table
     names = [name for model in models for name in (*model.columns, *demand_keys(table, model))]
     populations = _populations(models)
-    return distinct(
+    return distinct_classes(
         tuples,
         table.schema.quasi,
         columns=list(dict.fromkeys(names)),
@@ -214,3 +218,50 @@ def _model_faults(table: Table, model: Model) -> list[str]:
     if not found and len(table):
         found += model.faults(table)
     return found
+
+
+def group_statistics(
+    table: Table, models: Sequence[Model], rows: NDArray[np.int64], ids: NDArray[np.int64]
+) -> Classes:
+    """The statistics that ``models`` read of ``rows`` in the classes that ``ids`` states."""
+    columns = {name: name for model in models for name in model.columns}
+    columns |= {key: key for model in models for key in demand_keys(table, model)}
+    weighted = any(model.weighted for model in models)
+    return classes_by_id(table, rows, ids, columns=columns, weighted=weighted)
+
+
+def largest_feasible(table: Table, models: Sequence[Model]) -> NDArray[np.bool_]:
+    """The largest set of rows whose own demands can all be met, as a mask.
+
+    Whoever demands more than all rows together give must go; then the others have fewer, so this
+    repeats. Every set that can be served survives each round, so what remains is the largest. It
+    depends on nothing that the others hold, but for the values that some demand to be many.
+    """
+    keep = np.ones(len(table), dtype=np.bool_)
+    asked = [(model, asked_for(table, model)) for model in models if model.policy]
+    while True:
+        before = int(keep.sum())
+        for model, demands in asked:
+            here = np.flatnonzero(keep)
+            if len(here):
+                one = np.zeros(len(here), dtype=np.int64)
+                classes = group_statistics(table, (model,), here, one)
+                keep[here] = ~model.unmet(classes, one, demands[here])
+        if int(keep.sum()) == before:
+            return keep
+
+
+def leave_out_unmet(table: Table, models: Sequence[Model], most: int) -> tuple[Table, int]:
+    """The table without the people whose demands nothing can meet, and how many rows that takes.
+
+    Where more than ``most`` rows, or all of them, would have to go, the table stays whole: what
+    comes after refuses it and says why.
+    """
+    own = [model for model in models if model.policy]
+    if not own or most <= 0:
+        return table, 0
+    keep = largest_feasible(prepare(table, own), own)
+    count = int(np.count_nonzero(~keep))
+    if not 0 < count <= most or count == len(table):
+        return table, 0
+    return table.keep(keep), count

@@ -14,7 +14,7 @@ from halfmask.models.statistics import (
     highest_demands,
     histogram,
     lowest_demands,
-    occupied,
+    occupied_classes,
     own_demands,
     pass_empty,
     rows_short,
@@ -295,7 +295,7 @@ class PersonalTCloseness(Model):
         Required is the strictest demand of anybody. Achieved is the largest distance of a class
         that holds such a demand or, where demands are not met, of a class that fails.
         """
-        live, passing = occupied(classes), self.passes(classes)
+        live, passing = occupied_classes(classes), self.passes(classes)
         moved, full = self._distance(classes)
         demands = lowest_demands(classes, "t", self.default, self.column)
         strictest = float(demands[live].min(initial=1.0))
@@ -344,7 +344,7 @@ def _judge_highest(
     what: str,
 ) -> Verdict:
     """The verdict on what is ``given`` per class against the highest demand inside it."""
-    live = occupied(classes)
+    live = occupied_classes(classes)
     levels = demand_levels(classes, model.policy[0], model.default, given, *model.columns)
     demands = highest_demands(classes, model.policy[0], model.default, *model.columns)[live]
     given = given[live]

@@ -11,7 +11,7 @@ import numpy as np
 
 from halfmask.errors import InternalError, ParameterError, SchemaError
 from halfmask.models.exact import at_most, fraction, largest
-from halfmask.models.statistics import fewest, occupied, pass_empty
+from halfmask.models.statistics import occupied_classes, pass_empty, smallest_classes
 from halfmask.models.verdict import (
     Model,
     Option,
@@ -80,7 +80,7 @@ class KMap(Model):
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the fewest people that a class matches."""
-        sizes = _counts(classes)[occupied(classes)]
+        sizes = _counts(classes)[occupied_classes(classes)]
         return judge(
             self,
             classes,
@@ -241,7 +241,9 @@ class AverageRisk(Model):
                 break
             gain = Fraction(1, size) - limit
             at = np.flatnonzero((self.sizes(classes) == size) & (classes.rows > 0))
-            out[at if gain * held <= over else fewest(classes, at, -(-over // gain))] = True
+            out[at if gain * held <= over else smallest_classes(classes, at, -(-over // gain))] = (
+                True
+            )
             over -= gain * held
         return out
 
@@ -365,7 +367,7 @@ class SampleUniques(Model):
         over = int(classes.rows[unique].sum()) - limit * int(classes.rows.sum())
         if over <= 0:
             return out
-        out[fewest(classes, unique, -(-over // (1 - limit)))] = True
+        out[smallest_classes(classes, unique, -(-over // (1 - limit)))] = True
         return out
 
     def check(self, classes: Classes) -> Verdict:

@@ -35,7 +35,7 @@ Missing = Literal["unknown", "value"]
 MISSING_NOTE = "Missing values count as a value."
 
 
-def counted(classes: Classes, column: str, missing: Missing) -> Histogram:
+def value_histogram(classes: Classes, column: str, missing: Missing) -> Histogram:
     """The histogram of ``column``, in which a missing value counts only where that is said."""
     found = histogram(classes, column)
     return found if missing == "value" else found.known()
@@ -59,12 +59,12 @@ def pass_empty(classes: Classes, passing: NDArray[np.bool_]) -> NDArray[np.bool_
     return passing if classes.population is None else passing | (classes.rows == 0)
 
 
-def occupied(classes: Classes) -> NDArray[np.bool_]:
+def occupied_classes(classes: Classes) -> NDArray[np.bool_]:
     """The classes that hold rows of the table."""
     return classes.rows > 0
 
 
-def fewest(classes: Classes, at: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+def smallest_classes(classes: Classes, at: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     """The smallest of the classes ``at``, until they hold ``rows`` rows together."""
     ordered = at[np.argsort(classes.rows[at], kind="stable")]
     return ordered[: int(np.searchsorted(np.cumsum(classes.rows[ordered]), rows)) + 1]
@@ -84,7 +84,7 @@ def lifts(values: Histogram) -> tuple[NDArray[Any], NDArray[Any]]:
     return counts * size, values.totals()[values.values] * n
 
 
-def every(values: Histogram, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def all_per_class(values: Histogram, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell for each class whether all its entries are true."""
     failing = np.concatenate(([0], np.cumsum(~entries)))
     return np.asarray(failing[values.starts[1:]] == failing[values.starts[:-1]])

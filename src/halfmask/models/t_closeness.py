@@ -12,10 +12,10 @@ from halfmask.models.exact import at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,
-    counted,
-    occupied,
+    occupied_classes,
     pass_empty,
     reduce,
+    value_histogram,
 )
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
@@ -135,7 +135,7 @@ class TCloseness(Model):
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
     def _moved(self, classes: Classes) -> Ratio:
-        way = self._for(counted(classes, self.column, self.missing)).distance
+        way = self._for(value_histogram(classes, self.column, self.missing)).distance
         assert way is not None  # noqa: S101 - it was just settled
         return distances(classes, self.column, way, self.missing)
 
@@ -154,7 +154,7 @@ class TCloseness(Model):
         a class keeps lie within t of it, so a class at distance d loses at least the share
         (d - t - s) / (1 - t - s) of its rows; both of the rows whose value counts.
         """
-        values = counted(classes, self.column, self.missing)
+        values = value_histogram(classes, self.column, self.missing)
         total = values.totals()
         if (
             self._for(values).distance == "ordered"
@@ -165,17 +165,17 @@ class TCloseness(Model):
         slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
             return 0
-        live = occupied(classes)
+        live = occupied_classes(classes)
         away = moved[live].astype(np.float64) / full[live].astype(np.float64)
         lost = reduce(np.add, values.counts, values.starts)[live] * (away - slack) / (1 - slack)
         return int(np.ceil(lost[lost > 0] - 1e-6).sum())
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest distance."""
-        live = occupied(classes)
+        live = occupied_classes(classes)
         moved, full = self._moved(classes)
         return judge(
-            self._for(counted(classes, self.column, self.missing)),
+            self._for(value_histogram(classes, self.column, self.missing)),
             classes,
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
@@ -206,7 +206,7 @@ _SAFE = 2**62
 Ratio = tuple["NDArray[Any]", "NDArray[Any]"]
 
 
-def equal(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - one signature for all three
+def equal_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - one signature for all three
     """The distance where every two values are equally far apart: half the sum of differences."""
     total = values.totals()
     rows, size = _sizes(values.counts, values.starts, factor=4)
@@ -220,7 +220,7 @@ def equal(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - one signat
     return _differences(values.values, counts, values.starts, total, rows, size), full
 
 
-def ordered(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
+def ordered_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
     """The distance over values in their order: the running sums' differences, by (m - 1)."""
     total = values.totals()
     order = np.flatnonzero(total)
@@ -324,14 +324,14 @@ def _sizes(
 
 def distances(classes: Classes, column: str, distance: str, missing: Missing) -> Ratio:
     """The distance of each class, where a class of which no value counts is as far as can be."""
-    values = counted(classes, column, missing)
+    values = value_histogram(classes, column, missing)
     moved, full = DISTANCES[distance](values, column)
     silent = np.diff(values.starts) == 0
     return np.where(silent, 1, moved), np.where(silent, 1, full)
 
 
 DISTANCES = {
-    "equal": equal,
-    "ordered": ordered,
+    "equal": equal_distance,
+    "ordered": ordered_distance,
     "hierarchical": hierarchical,
 }

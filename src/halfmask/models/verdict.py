@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-def plain(value: ParameterNumber) -> float:
+def plain_number(value: ParameterNumber) -> float:
     """The number as Python's own integer or float, as it stands in verdicts and documents."""
     return int(value) if isinstance(value, Integral) else float(value)
 
@@ -271,7 +271,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """The verdict, by demand where it is personal; nobody is named."""
-        from halfmask.table.notebook import grid, view
+        from halfmask.table.document import grid, view
 
         if self.demands:
             levels = [(one.demanded, one.people, one.reached) for one in self.demands]
@@ -432,7 +432,7 @@ class Model(Protocol):
             if parameter is None or parameter.kind in ("word", "column"):
                 facts[one.name] = value
             elif parameter.kind != "population":
-                facts[one.name] = None if value is None else plain(value)
+                facts[one.name] = None if value is None else plain_number(value)
         return facts
 
 
@@ -496,8 +496,8 @@ def judge(
     return Verdict(
         model=model.name,
         holds=rows > 0 and not bool(failing.any()),
-        required=plain(required),
-        achieved=plain(achieved),
+        required=plain_number(required),
+        achieved=plain_number(achieved),
         failing_classes=int(np.count_nonzero(failing)),
         failing_rows=int(classes.rows[failing].sum()),
         classes=int(np.count_nonzero(classes.rows)),

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from halfmask.errors import RoomError, TamperedMessageError
 from halfmask.protocol import measures
-from halfmask.protocol.contribution import debias
-from halfmask.protocol.crypto import open_own, seal_for
+from halfmask.protocol.contribution import PEOPLE, debias
+from halfmask.protocol.crypto import open_sealed, seal_for
 from halfmask.protocol.keys import PROOF
-from halfmask.protocol.ledger import PEOPLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +46,7 @@ class _Cells:
     name: str = "cells"
 
     def measure(self, _: Request, places: pa.Table, asked: Sequence[GroupMeasure]) -> pa.Table:
-        return measures.measure(self.layout, self.records, self.groups, places, asked)
+        return measures.measure_records(self.layout, self.records, self.groups, places, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ class ReceivedAnswer:
         return f"Received({self.rows.num_rows:,} rows from {self.contributions:,} cells)"
 
 
-def answer(made: Blueprint, found: Records) -> Answer:
+def answer_cells(made: Blueprint, found: Records) -> Answer:
     """Filter groups, aggregate what may be published, and pass it through the door."""
     from halfmask.query.aggregate import aggregate
     from halfmask.query.collect import groups_of
@@ -178,7 +177,7 @@ def read_envelope(sealed: bytes, *, query: bytes, box: bytes, members: CellGroup
         TamperedMessageError: not for this asker and query.
         AuthenticationError: not signed by a cell of the group that was asked.
     """
-    plain = open_own(box, query, sealed)
+    plain = open_sealed(box, query, sealed)
     proof, body = plain[:PROOF], plain[PROOF:]
     members.serial(proof, b"answer" + query + body)
     rows, words, contributions, void = _HEAD.unpack_from(body)

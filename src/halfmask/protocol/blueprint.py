@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from halfmask.engines.request import AggregateState, Interval, kind_of
 from halfmask.errors import UnsupportedQueryError
 from halfmask.protocol.commons import Terms, named_columns
-from halfmask.protocol.contribution import MOST_GROUPS, categories
+from halfmask.protocol.contribution import MOST_GROUPS, PEOPLE, categories
 from halfmask.protocol.layout import KeyField, Packing, RecordLayout, StateField
-from halfmask.protocol.ledger import PEOPLE
 from halfmask.protocol.measures import LISTED, SKETCH
 from halfmask.query.planning.elements import Requirement
 

@@ -7,12 +7,14 @@ Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dum
 
 Where the query adds noise at collection, the group is told by randomized response with the
 person's own epsilon, and the record carries the weight that makes the estimate unbiased.
+
+What the cell answered before, and why that forbids another answer.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,6 @@ from halfmask.engines import evaluate
 from halfmask.engines.reference import generalize
 from halfmask.errors import EngineError, ParameterError
 from halfmask.protocol.layout import EMPTY
-from halfmask.protocol.ledger import CONTRIBUTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from halfmask.protocol.layout import RecordLayout, Records
 
 
+CONTRIBUTED = "contributed"
+DAY = 86_400
+PEOPLE = "*"  # among what is aggregated, where people are counted
 MOST_GROUPS = 1 << 20  # groups that noise can hide one among
 # With more, a report is the truth but for once in a hundred million times.
 MOST = 20
@@ -239,7 +243,7 @@ def _evaluated(
         values = {}
         for name, expression in wanted.items():
             try:
-                values[name] = evaluate.value(expression, row)
+                values[name] = evaluate.evaluate_row(expression, row)
             except (EngineError, *_UNFIT):
                 values[name], fits = None, False
         found.append(values)
@@ -262,7 +266,7 @@ def _is_simple(made: Blueprint) -> bool:
         if isinstance(node, exp.Identifier | exp.DataType):
             continue
         try:
-            evaluate.value(node, nothing)
+            evaluate.evaluate_row(node, nothing)
         except (EngineError, *_UNFIT):
             return False
     return True
@@ -313,3 +317,63 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array(values).cast(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """What the person can read about one query.
+
+    Attributes:
+        query: its name.
+        asker: who asked.
+        text: the question.
+        time: when this cell took part.
+        aggregated: the columns whose values could enter the answer.
+        outcome: contributed, or why not.
+        level: the level of the contribution.
+        revoked: the person took it back; nothing more is sent but dummies.
+        epsilon: what a contribution with noise cost.
+        record: what was sent, so that a second try sends the same.
+    """
+
+    query: bytes
+    asker: str
+    text: str
+    time: int
+    aggregated: frozenset[str]
+    outcome: str
+    level: int | None = None
+    revoked: bool = False
+    epsilon: float = 0.0
+    record: bytes = field(default=b"", repr=False)
+
+
+def object_to_repetition(
+    log: list[Participation], policy: Policy | None, aggregated: frozenset[str], now: float
+) -> str | None:
+    """Why an earlier answer forbids this one: somebody could subtract the two.
+
+    Two answers can be subtracted where they aggregate the same values. So a person's value enters
+    at most ``answers`` answers within ``days``, however the question is worded and whoever asks.
+    """
+    if policy is None:
+        return None
+    earlier = [
+        entry
+        for entry in log
+        if entry.outcome == CONTRIBUTED
+        and entry.aggregated & aggregated
+        and now - entry.time < policy.days * DAY
+    ]
+    return "answered before" if len(earlier) >= policy.answers else None
+
+
+def object_to_cost(log: list[Participation], policy: Policy | None, now: float) -> str | None:
+    """Why a person's budget of epsilon forbids another answer with noise."""
+    if policy is None or policy.epsilon is None:
+        return None
+    since = now - policy.days * DAY
+    spent = [entry.epsilon for entry in log if entry.time > since]
+    # Added up as exact fractions: rounding must not make room for one more.
+    total = sum(map(Fraction, spent), Fraction(policy.epsilon))
+    return "the budget is spent" if total > Fraction(policy.budget) else None

@@ -111,7 +111,7 @@ def seal_for(public: bytes, query: bytes, plain: bytes) -> bytes:
     return sender + nonce + AESGCM(key).encrypt(nonce, plain, VERSION + query)
 
 
-def open_own(secret: bytes, query: bytes, sealed: bytes) -> bytes:
+def open_sealed(secret: bytes, query: bytes, sealed: bytes) -> bytes:
     """Decrypt what was sealed for the holder of ``secret``.
 
     Raises:
@@ -187,7 +187,7 @@ def root_and_paths(leaves: Sequence[Span]) -> tuple[bytes, list[list[bytes]]]:
     return digest(b"root", row[0].pack()), paths
 
 
-def climb(leaf: Span, index: int, path: Sequence[bytes]) -> bytes:
+def root_of_path(leaf: Span, index: int, path: Sequence[bytes]) -> bytes:
     """The root that a partition and its path lead to.
 
     Raises:

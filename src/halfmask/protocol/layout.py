@@ -50,7 +50,7 @@ def pack_key(
     """Fixed bytes per value, which are missing, and which fit."""
     if field.packing != "code":
         return pack_row(field.packing, field.width, column)
-    values = plain(column)
+    values = decode_dictionary(column)
     null = values.is_null().to_numpy()
     import pyarrow.compute as pc
 
@@ -63,7 +63,7 @@ def pack_key(
 def unpack_key(field: KeyField, raw: NDArray[np.uint8], null: NDArray[np.bool_]) -> pa.Array:
     """The values behind fixed bytes."""
     if field.packing != "code":
-        return unpack(field.packing, field.type, raw, null)
+        return unpack_values(field.packing, field.type, raw, null)
     codes = np.ascontiguousarray(raw).view("<u4").ravel().astype(np.int64)
     assert field.domain is not None  # noqa: S101 - coded fields have one
     return field.domain.take(pa.array(codes, mask=null))
@@ -73,7 +73,7 @@ def pack_row(
     packing: Packing, width: int, column: pa.ChunkedArray
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
     """Fixed bytes per value, which are missing, and which fit."""
-    values = plain(column)
+    values = decode_dictionary(column)
     null = values.is_null().to_numpy()
     if packing == "text":
         coded = values.cast(pa.string()).combine_chunks().dictionary_encode()
@@ -90,7 +90,7 @@ def pack_row(
     return whole.astype("<i8").view(np.uint8).reshape(-1, 8), null, ok
 
 
-def unpack(
+def unpack_values(
     packing: Packing,
     kind: pa.DataType,
     raw: NDArray[np.uint8],
@@ -133,7 +133,7 @@ def _whole(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_
     return values.cast(pa.int64()).fill_null(0).to_numpy().astype(np.int64), ok
 
 
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values behind a dictionary."""
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
@@ -248,7 +248,7 @@ class RecordLayout:
 
     def of_one_person(self, rows: Records) -> Records:
         """One person's rows as one record per group, in which the person counts once."""
-        found = combine(self, rows)
+        found = combine_records(self, rows)
         for i, state in enumerate(self.states):
             if state.once:
                 found[f"s{i}_n"] = np.minimum(found[f"s{i}_n"], 1)
@@ -310,7 +310,7 @@ class RecordLayout:
         import pyarrow.compute as pc
 
         values = self.histograms[i]
-        codes = pc.index_in(plain(column).cast(values.type), value_set=values)
+        codes = pc.index_in(decode_dictionary(column).cast(values.type), value_set=values)
         at = codes.fill_null(-1).to_numpy()
         there = np.flatnonzero(at >= 0)
         found[f"h{i}"][there, at[there]] = 1
@@ -344,7 +344,7 @@ class RecordLayout:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """A 64-bit number per value, the same for equal values, and which are missing."""
         null: NDArray[np.bool_] = column.is_null().to_numpy()
-        values = plain(column)
+        values = decode_dictionary(column)
         sketch = test >= len(self.caps) - self.sketches
         if pa.types.is_integer(values.type) and values.type != pa.uint64() and not sketch:
             return values.cast(pa.int64()).fill_null(0).to_numpy(), null
@@ -423,7 +423,7 @@ class RecordLayout:
             raw = np.frombuffer(stored.astype(f"S{width}").tobytes(), np.uint8).reshape(-1, width)
         else:
             raw = np.ascontiguousarray(stored).view(np.uint8).reshape(-1, 8)
-        return {f"s{i}": unpack(state.packing, state.type, raw, none)}
+        return {f"s{i}": unpack_values(state.packing, state.type, raw, none)}
 
 
 def _raw(records: Records, width: int) -> NDArray[np.uint8]:
@@ -440,17 +440,17 @@ class ContributionCount:
     void: int
 
 
-def fold(layout: RecordLayout, contributions: Records, void: int = 0) -> Records:
+def fold_contributions(layout: RecordLayout, contributions: Records, void: int = 0) -> Records:
     """What a partition of single contributions comes to: groups, and how many took part.
 
     ``void`` so many more came without a credential, and count for nothing else.
     """
     real = contributions[layout.tags(contributions) == GROUP]
     sums = layout.sums(len(contributions) + void, len(real), void)
-    return np.concatenate((sums, combine(layout, real)))
+    return np.concatenate((sums, combine_records(layout, real)))
 
 
-def combine(layout: RecordLayout, records: Records) -> Records:
+def combine_records(layout: RecordLayout, records: Records) -> Records:
     """Sort by key, merge equal keys, drop what is empty and husks."""
     records = _sorted(records[~layout.hollow(records)])
     first = _first(records)
@@ -506,7 +506,7 @@ def frames(layout: RecordLayout, records: Records, size: int, count: int) -> lis
     return [padded[i * size : (i + 1) * size] for i in range(count)]
 
 
-def split(layout: RecordLayout, left: Records, right: Records) -> tuple[Records, Records]:
+def split_frames(layout: RecordLayout, left: Records, right: Records) -> tuple[Records, Records]:
     """Two frames merged into a lower and an upper one of the same size.
 
     Husks stay where their keys are: a network of such steps sorts only what keeps its number.
@@ -521,9 +521,9 @@ def split(layout: RecordLayout, left: Records, right: Records) -> tuple[Records,
     return both[: len(left)], both[len(left) :]
 
 
-def pack(layout: RecordLayout, left: Records, right: Records) -> tuple[Records, Records]:
+def pack_frames(layout: RecordLayout, left: Records, right: Records) -> tuple[Records, Records]:
     """Two frames merged into a lower and an upper one, without husks: empty places come last."""
-    low, high = frames(layout, combine(layout, np.concatenate((left, right))), len(left), 2)
+    low, high = frames(layout, combine_records(layout, np.concatenate((left, right))), len(left), 2)
     return low, high
 
 

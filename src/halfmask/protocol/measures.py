@@ -28,7 +28,7 @@ SKETCH = 256
 LISTED = 256
 
 
-def measure(
+def measure_records(
     layout: RecordLayout,
     records: Records,
     groups: pa.Table,

@@ -61,7 +61,7 @@ def comparisons(frames: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(found)
 
 
-def merge(
+def merge_frames(
     layout: RecordLayout, left: Iterator[Records], right: Iterator[Records], frame: int
 ) -> Iterator[Records]:
     """Sorted, combined records in full frames; the last may be shorter."""
@@ -77,7 +77,7 @@ def merge(
             which = 0 if heads[0]["key"][-1] <= heads[1]["key"][-1] else 1
             first, other = (heads[0], heads[1]) if which == 0 else (heads[1], heads[0])
             cut = int(other["key"].searchsorted(first["key"][-1], side="right"))
-            ready = records.combine(layout, np.concatenate((first, other[:cut])))
+            ready = records.combine_records(layout, np.concatenate((first, other[:cut])))
             rest = other[cut:]
         assert ready is not None  # noqa: S101 - one side is there
         done = np.concatenate((done, ready))

@@ -218,7 +218,7 @@ _REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _QUERIES = msgspec.msgpack.Decoder(AskedQuery)
 
 
-def encode(message: Request | Reply | AskedQuery) -> bytes:
+def encode_message(message: Request | Reply | AskedQuery) -> bytes:
     """A message as bytes."""
     return msgspec.msgpack.encode(message)
 

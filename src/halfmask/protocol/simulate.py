@@ -150,7 +150,7 @@ def simulate(
     run.aggregate()
     clock.stop("aggregation")
     found, _ = run.everything()
-    answer = answering.answer(made, found)
+    answer = answering.answer_cells(made, found)
     clock.stop("filtering")
     return Simulation(
         len(people),
@@ -301,13 +301,13 @@ class TimedRun:
             part = self.given[low : low + size]
             tickets, frames = [t for t, _ in part], [f for _, f in part]
             self.given[low : low + size] = [(b"", b"")] * len(part)
-            return worker.fold(self.context, task, tickets, frames, self.paths[task.node])
+            return worker.fold_task(self.context, task, tickets, frames, self.paths[task.node])
         if task.kind in ("split", "pack"):
-            return worker.split(
+            return worker.split_task(
                 self.context, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
             )
         if task.kind == "tree":
-            return worker.tree(self.context, task, self._taken(task))
+            return worker.merge_task(self.context, task, self._taken(task))
         spill = FileSpill()
         for frame in self._taken(task):
             spill.append(frame)

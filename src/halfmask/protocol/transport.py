@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from halfmask.errors import AuthenticationError, InputError, MessageError, PartyUnavailableError
-from halfmask.protocol.messages import LARGEST, Reply, Request, encode, read_reply
+from halfmask.protocol.messages import LARGEST, Reply, Request, encode_message, read_reply
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,7 +214,7 @@ def drive(session: Generator[Request, Reply, T], send: Send) -> T:
     try:
         request = next(session)
         while True:
-            request = session.send(read_reply(send(encode(request))))
+            request = session.send(read_reply(send(encode_message(request))))
     except StopIteration as over:
         result: T = over.value
         return result

@@ -18,7 +18,7 @@ from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
 from halfmask.errors import InternalError, QueryError
 from halfmask.query.clauses import fold_name
 from halfmask.query.groups import Distinct, Groups, KeyColumn
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -277,7 +277,7 @@ def _distinct(rows: pa.Table, test: int, cap: int) -> Distinct:
 
 
 def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyColumn:
-    encoded = encode(column)
+    encoded = encode_column(column)
     values = encoded.values
     plain: list[object] = values.to_pylist()
     maps: list[NDArray[np.int64]] = [np.arange(len(plain), dtype=np.int64)]

@@ -23,7 +23,7 @@ from halfmask.query.collect import groups_of
 from halfmask.query.groups import DROPPED
 from halfmask.query.run import Session
 from halfmask.query.semantics import publish
-from halfmask.table.document import Result, written
+from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ class GuaranteeEstimate(Result):
         groups: the share of published rows at the finest level's grouping.
     """
 
-    guarantees: GuaranteeNumbers = field(metadata=written(parts=("k", "l")))
+    guarantees: GuaranteeNumbers = field(metadata=document_field(parts=("k", "l")))
     contributing: float
     people: float
     groups: float

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from halfmask.table.rows import Incoming
+    from halfmask.table.files.rows import Incoming
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.table.columns import PERIODS
 from halfmask.table.hierarchy import TOP
 from halfmask.table.labels import MISSING, SIGN, separator
-from halfmask.table.schema import PERIODS
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:

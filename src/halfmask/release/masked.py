@@ -24,7 +24,7 @@ from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
 from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class WildcardAnonymity:
         gone = [name for name in self.columns if name not in rows.arrow.column_names]
         if gone:
             raise InternalError("A column that a step speaks of does not leave.")
-        codes = [encode(rows.arrow[name]) for name in self.columns]
+        codes = [encode_column(rows.arrow[name]) for name in self.columns]
         people = _people(rows)
         block = np.array([one.codes for one in codes]).T.astype(np.int64)
         blank = np.array([one.codes >= len(one.values.drop_null()) for one in codes]).T
@@ -272,9 +272,9 @@ class MaskedRelease(Release):
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
-        from halfmask.report.page import rendered
+        from halfmask.report.page import render_template
 
-        return rendered("masked.html", document=self.to_dict(), plots={})
+        return render_template("masked.html", document=self.to_dict(), plots={})
 
 
 def companion_path(path: str | PathLike[str], name: str) -> Path:

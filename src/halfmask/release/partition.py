@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.release.recoding import Recoding
+    from halfmask.table.columns import Column
     from halfmask.table.hierarchy import Hierarchy
-    from halfmask.table.schema import Column
     from halfmask.table.table import Table
 
 

@@ -24,8 +24,8 @@ from halfmask.table.classes import Classes, Histogram, people_by_demand, value_f
 from halfmask.table.demands import HOUSEHOLD
 from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.labels import MISSING, SIGN, ends, places
-from halfmask.table.table import encode
+from halfmask.table.labels import MISSING, SIGN, range_ends, value_places
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +206,7 @@ def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.
     seen = pairs.group_by(pairs.column_names).aggregate([])
     encoded = table.encode(name).values
     values: list[Label] = encode_labels(encoded).to_pylist()
-    hierarchy, known = table.hierarchy(name), places(values)
+    hierarchy, known = table.hierarchy(name), value_places(values)
     read: dict[str, tuple[int, int] | None] = {}
     wrong = 0
     for code, label in zip(seen["value"].to_pylist(), seen["label"].to_pylist(), strict=True):
@@ -225,7 +225,7 @@ def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.
             wrong += own not in pieces and not above & set(pieces)
             continue
         if label is not None and label not in read:
-            read[label] = ends(label, known) or _written_ends(label, encoded)
+            read[label] = range_ends(label, known) or _written_ends(label, encoded)
         range_ = None if label is None or values[code] is None else read[label]
         wrong += range_ is None or not range_[0] <= code <= range_[1]
     if wrong:
@@ -419,7 +419,7 @@ def _rebuilt(rule: HierarchyBuilder, held: Sequence[pa.Array]) -> set[str]:
     """The labels that a rule makes of values that leave, where they cannot be read."""
     values = held[0]
     if len(held) > 1:
-        values = encode(pa.chunked_array([one.cast(values.type) for one in held])).values
+        values = encode_column(pa.chunked_array([one.cast(values.type) for one in held])).values
     levels = rule.build("", values).labels
     return {str(label) for labels in levels for label in labels if label is not None}
 
@@ -443,7 +443,7 @@ def cell_truth(
     Raises:
         InternalError: a label is published whose meaning is not stated.
     """
-    meaning, labels = given.meaning[name], encode(given.labels[name])
+    meaning, labels = given.meaning[name], encode_column(given.labels[name])
     codes, domain = table.encode(name).codes[kept], len(table.encode(name).values)
     texts = labels.values.to_pylist()
     if any(text not in meaning for text in texts):
@@ -549,7 +549,7 @@ def secret_order(size: int) -> pa.Array:
 def repack(column: pa.ChunkedArray) -> pa.Array:
     """One chunk whose dictionary, if any, holds the column's own values in ascending order."""
     if pa.types.is_dictionary(column.type):
-        encoded = encode(column)
+        encoded = encode_column(column)
         present = encoded.values.drop_null()
         missing = encoded.codes == len(present)
         indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)

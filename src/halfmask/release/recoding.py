@@ -19,8 +19,12 @@ from halfmask.errors import (
     SchemaError,
     UnsatisfiableError,
 )
-from halfmask.models.feasibility import leave_out_unmet
-from halfmask.models.needs import demanded, refuse_contradiction, require_models
+from halfmask.models.needs import (
+    leave_out_unmet,
+    refuse_contradiction,
+    require_models,
+    with_demanded_models,
+)
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import state_demands
@@ -31,7 +35,7 @@ from halfmask.release.recheck import count_published, recheck_models
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies import Csv
-from halfmask.table.hierarchies.dependence import following, labels_stay
+from halfmask.table.hierarchies.builders import columns_following, labels_stay
 from halfmask.table.schema import Schema, column_to_dict, schema_from_dict
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples, pack_tuples
@@ -45,8 +49,8 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import Release
+    from halfmask.table.columns import Column
     from halfmask.table.hierarchy import Hierarchy
-    from halfmask.table.schema import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +320,7 @@ def apply_recoding(
     refuse_contradiction(models, demands)
     state_demands(table, demands)
     if demands == "keep":
-        models = demanded(table, models)
+        models = with_demanded_models(table, models)
     if not models:
         raise PrivacyError("No promise was asked for: name at least one model.")
     require_models(models)
@@ -365,7 +369,7 @@ def _place(
 def _labels_stay(recoding: Recoding, table: Table, keep: NDArray[np.bool_]) -> bool:
     """Whether the rows that leave would have the same labels without the others."""
     bound = recoding.bind(table)
-    names = following(bound, list(recoding.columns))
+    names = columns_following(bound, list(recoding.columns))
     return not names or labels_stay(bound, recoding.bind(table.keep(keep)), keep, names)
 
 
@@ -485,7 +489,7 @@ def _plain(column: Column) -> dict[str, Any]:
     if isinstance(column.hierarchy, StoredCsv):
         entry["content"] = column.hierarchy.content
     elif isinstance(column.hierarchy, Csv):
-        from halfmask.table.text_file import read_text
+        from halfmask.table.files.text_file import read_text
 
         rule = column.hierarchy
         entry["content"] = read_text(rule.folder / rule.path, rule.encoding)

@@ -21,9 +21,10 @@ from halfmask.errors import InputError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.files import holds_metadata, whole_file, write_table
+from halfmask.table.columns import Column
+from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.read import COUNTED, FILE, schema_beside
-from halfmask.table.schema import Column, Schema
-from halfmask.table.toml import read_mapping, section
+from halfmask.table.schema import Schema
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
@@ -95,9 +96,8 @@ class FileRecord:
 
     def text(self, digest: Mapping[str, str]) -> str:
         """The text of the schema file, with the hash of the rows that it belongs to."""
-        return (
-            f"{section('release', {**self.facts, **digest}, self.about)}\n{self.schema.to_toml()}"
-        )
+        section = toml_section("release", {**self.facts, **digest}, self.about)
+        return f"{section}\n{self.schema.to_toml()}"
 
 
 def _stated(model: Model) -> dict[str, Any]:

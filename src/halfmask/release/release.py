@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from halfmask.release.document import ColumnChange
     from halfmask.release.partition import ClassSizes
     from halfmask.release.recoding import Recoding
-    from halfmask.table.rows import Incoming
+    from halfmask.table.files.rows import Incoming
     from halfmask.table.schema import Schema
 
 DOOR = object()
@@ -139,7 +139,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The outcome, the promises, the columns, and the first of the released rows."""
-        from halfmask.table.notebook import MOST, grid, lines, view
+        from halfmask.table.document import MOST, grid, lines, view
 
         document = self.to_dict()
         kept = [(v.model, v.column, v.holds) for v in self.verdicts]
@@ -387,7 +387,7 @@ class Answer(Release):
 
     def _repr_html_(self) -> str:
         """The rows, and whom they cover."""
-        from halfmask.table.notebook import grid, lines, view
+        from halfmask.table.document import grid, lines, view
 
         rows = [list(row.values()) for row in self._arrow.to_pylist()]
         return view("Answer", grid(self._arrow.column_names, rows), lines(self.coverage))
@@ -494,9 +494,9 @@ class PrivateRelease(Release):
         )
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
-        from halfmask.report.page import rendered
+        from halfmask.report.page import render_template
 
-        return rendered("private.html", document=self.to_dict())
+        return render_template("private.html", document=self.to_dict())
 
 
 class SyntheticRelease(Release):

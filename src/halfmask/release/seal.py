@@ -49,7 +49,7 @@ from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -449,6 +449,6 @@ def _perturbed_change(
         action=f"replaced by the label of its class, true for {share:.1%} of the rows",
         published=True,
         before=len(np.unique(table.encode(name).codes[kept])),
-        after=len(encode(rows[name]).values),
+        after=len(encode_column(rows[name]).values),
         loss=float(loss),
     )

@@ -20,7 +20,8 @@ from halfmask.dp.figures import column_bounds
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.demands import enforce_group_demands, noisy_demands, order_notes
 from halfmask.release.release import DOOR, PrivateRelease, SealedGuarantee, SyntheticRelease
-from halfmask.table.schema import Column, Schema
+from halfmask.table.columns import Column
+from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ _ATTACKERS = {
 NAMES = {"background": "external information needed", "skewness": "skewness, what is told no more"}
 
 
-def rate(value: float | None) -> str:
+def exact_rate_text(value: float | None) -> str:
     """A rate with four decimals, and never 0 or 1 that is not quite so."""
     if value is None:
         return "not known"
@@ -59,8 +59,8 @@ def _line(one: dict[str, Any]) -> RateLine:
     return {
         "target": one["target"],
         "keys": ", ".join(one["keys"]),
-        "before": "" if one["before"] is None else rate(one["before"]),
-        "after": rate(one["rate"]) if known else "not known",
+        "before": "" if one["before"] is None else exact_rate_text(one["before"]),
+        "after": exact_rate_text(one["rate"]) if known else "not known",
         "chance_before": _chance(one["chance_before"]),
         "chance": _chance(one["chance"]),
         "class": (one["kind"] or "") if known else "",
@@ -73,8 +73,12 @@ def _line(one: dict[str, Any]) -> RateLine:
 def _chance(one: dict[str, Any] | None) -> str:
     if one is None or one["value"] is None:
         return ""
-    ends = "" if one["low"] == one["high"] else f" ({rate(one['low'])} to {rate(one['high'])})"
-    return f"by chance {rate(one['value'])}{ends}"
+    ends = (
+        ""
+        if one["low"] == one["high"]
+        else f" ({exact_rate_text(one['low'])} to {exact_rate_text(one['high'])})"
+    )
+    return f"by chance {exact_rate_text(one['value'])}{ends}"
 
 
 def need_lines(document: dict[str, Any]) -> list[RateLine]:
@@ -90,8 +94,8 @@ def need_lines(document: dict[str, Any]) -> list[RateLine]:
         out.append(
             {
                 "name": one["name"],
-                "before": "" if one["before"] is None else rate(one["before"]),
-                "after": "not known" if one["after"] is None else rate(one["after"]),
+                "before": "" if one["before"] is None else exact_rate_text(one["before"]),
+                "after": "not known" if one["after"] is None else exact_rate_text(one["after"]),
                 "rows": f"{one['rows_before']:,} → {one['rows_after']:,}",
                 "asked": " and ".join(asked),
                 "verdict": verdict,
@@ -102,7 +106,7 @@ def need_lines(document: dict[str, Any]) -> list[RateLine]:
     return out
 
 
-def outcome(one: dict[str, Any]) -> str:
+def rate_sentence(one: dict[str, Any]) -> str:
     """What a rate says, in a sentence."""
     known = " and ".join([", ".join(one["keys"][:-1]), one["keys"][-1]]).removeprefix(" and ")
     said = {
@@ -118,12 +122,12 @@ def outcome(one: dict[str, Any]) -> str:
     return said[one["kind"]]
 
 
-def short(one: dict[str, Any]) -> str:
+def short_figure(one: dict[str, Any]) -> str:
     """A figure without its interval."""
-    return "not known" if one["value"] is None else rate(one["value"])
+    return "not known" if one["value"] is None else exact_rate_text(one["value"])
 
 
-def telling(one: dict[str, Any]) -> list[RateLine]:
+def most_telling_values(one: dict[str, Any]) -> list[RateLine]:
     """The hundred values that tell most, weighed by their rows."""
     held = sorted(one["values"], key=lambda v: (-(v["unweighted"] or 0) * v["share"], -v["count"]))
     return [v | {"value": _written(v["value"])} for v in held[:100]]

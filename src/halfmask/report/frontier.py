@@ -51,7 +51,7 @@ RISKS = {one.asked: one for one in FIGURES if one.kind == "risk"}
 UTILITIES = {one.asked: one for one in FIGURES if one.kind == "utility"}
 
 
-def outcome(document: dict[str, Any]) -> str:
+def frontier_summary(document: dict[str, Any]) -> str:
     """What was found, in a few sentences."""
     points, failed = document["points"], len(document["impossible"])
     aside = not document.get("demands", {"kept": True})["kept"]
@@ -62,7 +62,7 @@ def outcome(document: dict[str, Any]) -> str:
             "promise less, let more rows be suppressed, or give hierarchies that generalize "
             "further."
         )
-    results = different(document)
+    results = distinct_results(document)
     best = sum(point["best"] for point in results)
     alike = "" if len(results) == len(points) else f" and give {_results(len(results))}"
     said = [
@@ -76,7 +76,7 @@ def outcome(document: dict[str, Any]) -> str:
     return " ".join(said)
 
 
-def different(document: dict[str, Any]) -> list[dict[str, Any]]:
+def distinct_results(document: dict[str, Any]) -> list[dict[str, Any]]:
     """One point for each result, with the names of other settings that give the same."""
     same: dict[str, list[str]] = {}
     for point in document["points"]:
@@ -86,7 +86,7 @@ def different(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [point | {"same": same.get(point["name"], [])} for point in first]
 
 
-def interval(point: dict[str, Any], figure: PointFigure) -> str:
+def interval_text(point: dict[str, Any], figure: PointFigure) -> str:
     """Where the mean of draws lies; nothing for a figure of one table."""
     ends = (point["intervals"] or {}).get(figure.name)
     if ends is None or ends[0] == ends[1]:
@@ -103,14 +103,14 @@ def _settings(count: int) -> str:
     return "1 setting was" if count == 1 else f"{count} settings were"
 
 
-def choices(document: dict[str, Any]) -> list[dict[str, Any]]:
+def choices_by_limit(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Per usual limit of the highest risk, the setting that keeps it and loses least."""
     utility = document["utility"]
     out = []
     for people in _PEOPLE:
         kept = [
             point
-            for point in different(document)
+            for point in distinct_results(document)
             if point["highest_risk"] <= 1 / people
             and point[utility] is not None
             and point["epsilon"] is None
@@ -123,10 +123,10 @@ def choices(document: dict[str, Any]) -> list[dict[str, Any]]:
 _BEST, _BEATEN = "#2f7f86", "#9aa5a8"
 
 
-def frontier(document: dict[str, Any]) -> dict[str, Any]:
+def frontier_plot(document: dict[str, Any]) -> dict[str, Any]:
     """The one plot: risk against loss, which can be moved, enlarged and filtered by method."""
     risk, utility = RISKS[document["risk"]], UTILITIES[document["utility"]]
-    data = [_datum(point, risk.name, utility.name) for point in different(document)]
+    data = [_datum(point, risk.name, utility.name) for point in distinct_results(document)]
     data = [one for one in data if one["chance"] is not None and one["cost"] is not None]
     data.sort(key=lambda one: one["choice"] == "not dominated")  # what is drawn last lies on top
     x = _axis("cost", utility.axis, "%" if utility.form == "percent" else ".3~g")
@@ -148,7 +148,7 @@ def _datum(point: dict[str, Any], field: str, utility: str) -> dict[str, Any]:
     def text(figure: PointFigure) -> str:
         if point[figure.name] is None:
             return "not known"
-        ends = interval(point, figure)
+        ends = interval_text(point, figure)
         return figure.text(point[figure.name]) + (f" ({ends})" if ends else "")
 
     ends = point["intervals"] or {}

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from halfmask.report import discrimination, population
 from halfmask.report import frontier as frontier_words
 from halfmask.report import words as sentences
-from halfmask.report.frontier import frontier
+from halfmask.report.frontier import frontier_plot
 from halfmask.report.plots import (
     BAR,
     MOST_BARS,
@@ -30,13 +30,13 @@ from halfmask.report.words import (
     count_text,
     effort,
     figure_text,
-    limits,
+    limit_sentences,
+    model_words,
     percent_text,
     score_text,
     term,
-    words,
 )
-from halfmask.table.notebook import grid, lines
+from halfmask.table.document import grid, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ def render(document: dict[str, Any]) -> str:
         >>> render(release.to_dict())  # doctest: +SKIP
         '<!doctype html>...'
     """
-    return rendered(
+    return render_template(
         "release.html",
         document=document,
         certificate={**_UNSIGNED, **document.get("certificate", {})},
@@ -66,13 +66,13 @@ def render(document: dict[str, Any]) -> str:
         quasi=quasi(document),
         plots=plots(document),
         bin_label=bin_label,
-        words=words,
+        words=model_words,
         effort=effort(document),
-        limits=limits(document),
+        limits=limit_sentences(document),
     )
 
 
-def rendered(
+def render_template(
     template: str, filters: Mapping[str, Callable[..., str]] | None = None, **facts: Any
 ) -> str:
     """One self-contained page from a template and what it shows."""
@@ -113,7 +113,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "halfmask.assessment": ("assessment.html", assessment),
     "halfmask.comparison": ("comparison.html", comparison),
     "halfmask.discrimination": ("discrimination.html", lambda _: {}),
-    "halfmask.frontier": ("frontier.html", frontier),
+    "halfmask.frontier": ("frontier.html", frontier_plot),
     "halfmask.synthetic": ("synthetic.html", synthetic),
 }
 
@@ -127,9 +127,9 @@ def render_page(document: dict[str, Any]) -> str:
         '<!doctype html>...'
     """
     template, plots = _KINDS[document["format"].split("/")[0]]
-    return rendered(
+    return render_template(
         template,
-        {"estimate": estimate, "score": score_text, "finding": finding, "meaning": meaning},
+        {"estimate": estimate_text, "score": score_text, "finding": finding, "meaning": meaning},
         document=document,
         plots=plots(document),
         rates=discrimination,
@@ -150,7 +150,7 @@ _FORMS: dict[str, Callable[[float], str]] = {
 }
 
 
-def estimate(value: dict[str, Any] | None, form: str = "percent") -> str:
+def estimate_text(value: dict[str, Any] | None, form: str = "percent") -> str:
     """An estimate with its interval, or why there is none."""
     if value is None:
         return "not measured"
@@ -169,7 +169,7 @@ def finding(one: dict[str, Any]) -> str:
     before, after, sentence = one["before"], one["after"], one["sentence"]
     if before is None and after is None:
         return sentence or "not known"
-    text = "not known" if after is None else estimate(after, one["form"])
+    text = "not known" if after is None else estimate_text(after, one["form"])
     if before is not None:
         text = f"{_FORMS[one['form']](before)} → {text}"
     return f"{text}. {sentence}" if sentence else text
@@ -190,7 +190,7 @@ MOST_ROWS = 500
 
 def render_answer(document: dict[str, Any], columns: list[str], rows: list[list[object]]) -> str:
     """The page for the document of an answer and its rows; long answers are cut and say so."""
-    return rendered(
+    return render_template(
         "answer.html",
         document=document,
         columns=columns,
@@ -253,7 +253,7 @@ SCENARIOS = {
 
 def render_policies(document: dict[str, Any]) -> str:
     """The page for the document of a comparison of policies."""
-    return rendered(
+    return render_template(
         "policies.html",
         document=document,
         scenarios=SCENARIOS,
@@ -346,7 +346,7 @@ def _frontier_parts(document: dict[str, Any]) -> list[str]:
     rows = [
         (one["name"], "✓" if one["best"] else "",
          *("" if one[f.name] is None else f.text(one[f.name]) for f in shown))
-        for one in frontier_words.different(document)
+        for one in frontier_words.distinct_results(document)
     ]  # fmt: skip
     headings = ("setting", "not dominated", *(f.title for f in shown))
-    return [lines([frontier_words.outcome(document)]), grid(headings, rows, 40)]
+    return [lines([frontier_words.frontier_summary(document)]), grid(headings, rows, 40)]

@@ -46,13 +46,13 @@ _CONFIG = {
 def plots(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """One specification per plot, by the id of the element that shows it."""
     return {
-        "plot-classes": class_sizes(document),
+        "plot-classes": plot_class_sizes(document),
         "plot-levels": generalization(document),
         "plot-loss": column_losses(document),
     }
 
 
-def class_sizes(document: dict[str, Any]) -> dict[str, Any]:
+def plot_class_sizes(document: dict[str, Any]) -> dict[str, Any]:
     """How many rows stand in classes of which size."""
     data = [
         {"size": bin_label(one), "rows": one["rows"], "classes": one["classes"]}
@@ -195,7 +195,7 @@ def _level(level: int, column: dict[str, Any]) -> str:
 WARM, COOL = "#c2703d", "#2f7f86"
 
 
-def criteria(document: dict[str, Any]) -> dict[str, Any]:
+def plot_criteria(document: dict[str, Any]) -> dict[str, Any]:
     """The risk of each criterion with its interval, beside the limit."""
     data = []
     for one in document["criteria"]:
@@ -264,7 +264,7 @@ def band(one: dict[str, Any]) -> str:
     return f"to {one['high']:.0%}" if one["low"] == 0 else f"{one['low']:.0%} to {one['high']:.0%}"
 
 
-def two(field: str, first: str, second: str) -> dict[str, Any]:
+def two_colors(field: str, first: str, second: str) -> dict[str, Any]:
     """The colors of two tables or cases."""
     return {
         "field": field,
@@ -277,7 +277,7 @@ def two(field: str, first: str, second: str) -> dict[str, Any]:
 def synthetic(document: dict[str, Any]) -> dict[str, Any]:
     """The criteria that were tried on a synthetic table."""
     tried = document["statement"]["measured"]["criteria"]
-    return {"plot-criteria": criteria({"criteria": tried, "limit": tried[0]["limit"]})}
+    return {"plot-criteria": plot_criteria({"criteria": tried, "limit": tried[0]["limit"]})}
 
 
 MOST_BARS = 12  # columns that a plot shows; the tables hold all
@@ -287,7 +287,7 @@ def assessment(document: dict[str, Any]) -> dict[str, Any]:
     """One specification per plot, by the id of the element that shows it."""
     out = {
         "plot-risk": _risk(document["reidentification"]["distribution"]),
-        "plot-criteria": criteria(document),
+        "plot-criteria": plot_criteria(document),
     }
     if document["unique_rows"]:
         out["plot-advice"] = _advice(document)
@@ -330,7 +330,7 @@ def _advice(document: dict[str, Any]) -> dict[str, Any]:
                 "title": f"rows left alone (now: {document['unique_rows']:,})",
                 "axis": {"format": "~s", "tickCount": 5},
             },
-            "color": two("case", "one level up", "removed"),
+            "color": two_colors("case", "one level up", "removed"),
             "tooltip": [
                 {"field": "column"},
                 {"field": "case"},
@@ -358,7 +358,7 @@ def _contributions(document: dict[str, Any]) -> dict[str, Any]:
 def comparison(document: dict[str, Any]) -> dict[str, Any]:
     """One specification per plot."""
     out = {
-        "plot-criteria": criteria(document),
+        "plot-criteria": plot_criteria(document),
         "plot-distances": _distances(document),
         "plot-associations": _associations(document),
     }
@@ -387,7 +387,7 @@ def _before_after(document: dict[str, Any]) -> dict[str, Any]:
         encoding={
             **found_axes(),
             "xOffset": {"field": "table"},
-            "color": two("table", "original", "release"),
+            "color": two_colors("table", "original", "release"),
             "tooltip": [{"field": "table"}, {"field": "risk"}, {"field": "rows", "format": ","}],
         },
     )  # fmt: skip
@@ -469,7 +469,7 @@ def _predictions(found: list[dict[str, Any]]) -> dict[str, Any]:
                   "axis": {"labelLimit": 190}},
             "yOffset": {"field": "trained"},
             "x": {**PERCENT, "stack": None, "field": "score", "title": "score on original rows"},
-            "color": two("trained", "original", "release"),
+            "color": two_colors("trained", "original", "release"),
             "tooltip": [{"field": "model"}, {"field": "trained"},
                         {"field": "score", "format": ".1%"}],
         },

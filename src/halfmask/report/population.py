@@ -65,7 +65,8 @@ def survey_outcome(found: dict[str, Any], limit: float) -> str:
         f"{found['population']:,.0f} people, {percent_text(found['fraction'])} of whom are in it. "
         "Who "
         "looks for everybody of the table among all of them is expected to find "
-        f"{people(chances['expected'])} ({percent_text(chances['mean'])}). {_above(chances, limit)}"
+        f"{people_text(chances['expected'])} ({percent_text(chances['mean'])}). "
+        f"{_above(chances, limit)}"
     )
 
 
@@ -89,7 +90,7 @@ def lean(found: dict[str, Any], uniqueness: dict[str, Any] | None) -> str:
     return f"{first}{said}; the model of class sizes, {model}, {percent_text(value)}{doubt}."
 
 
-def intrusion(found: dict[str, Any]) -> str:
+def intrusion_sentence(found: dict[str, Any]) -> str:
     """How likely a single row that fits is the right one."""
     chance = found["chance"]
     first = (
@@ -109,7 +110,7 @@ def intrusion(found: dict[str, Any]) -> str:
     )
 
 
-def people(expected: float) -> str:
+def people_text(expected: float) -> str:
     """An expected number of people, in few digits."""
     if 0 < expected < 0.05:
         return "under 0.1 people"

@@ -96,7 +96,7 @@ def base(criterion: dict[str, Any]) -> str:
     return str(criterion["name"]).split(",")[0]
 
 
-def verdicts(document: dict[str, Any]) -> list[dict[str, Any]]:
+def criteria_verdicts(document: dict[str, Any]) -> list[dict[str, Any]]:
     """One outcome for each of the three criteria: the worst of its attacks, and which that is.
 
     ``by`` is empty where the attack that the criterion is named for is as bad.
@@ -116,7 +116,7 @@ def common_notes(document: dict[str, Any]) -> list[str]:
     return [note for note in notes[0] if all(note in others for others in notes)]
 
 
-def tried(criterion: dict[str, Any]) -> str:
+def trials_text(criterion: dict[str, Any]) -> str:
     """How often an attack was tried; nothing where all rows were counted."""
     attack, control = criterion["attack"], criterion["control"]
     if attack["value"] is None or attack["low"] == attack["high"]:
@@ -442,13 +442,13 @@ _UNKNOWN = Words(
 )
 
 
-def words(model: str) -> Words:
+def model_words(model: str) -> Words:
     """What the family of models that a name belongs to says of itself."""
     fitting = [known for known in known_models() if known.family in model]
     return max(fitting, key=lambda known: len(known.family)).words if fitting else _UNKNOWN
 
 
-def limits(document: dict[str, Any]) -> list[str]:
+def limit_sentences(document: dict[str, Any]) -> list[str]:
     """What the release does not promise, in sentences for this very release."""
     kept = [c["name"] for c in document["columns"] if c["published"] and c["role"] != "quasi"]
     out = [

@@ -58,7 +58,7 @@ kind = "numeric"
 """
 
 
-def schema() -> str:
+def sample_schema() -> str:
     """The schema of the sample, as TOML."""
     groups = (
         f"{name} = [{', '.join(f'{chr(34)}{leaf}{chr(34)}' for leaf in leaves)}]"
@@ -84,7 +84,7 @@ def write(folder: str | Path, rows: int = 2000, *, seed: int = SEED) -> Path:
     table = people(rows, seed=seed)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {**hierarchies(), "people.toml": schema()}.items():
+    for name, text in {**hierarchies(), "people.toml": sample_schema()}.items():
         part = folder / f".{name}.part"
         part.write_text(text, encoding="utf-8")
         part.replace(folder / name)

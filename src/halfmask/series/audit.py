@@ -36,9 +36,9 @@ from halfmask.release.series import SeriesLedger
 from halfmask.series.cuts import CutFindings, find_cuts
 from halfmask.series.regions import Regions, hold_same_rows, regions_of
 from halfmask.table.document import Result
+from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import canonical
 from halfmask.table.read import as_schema
-from halfmask.table.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples

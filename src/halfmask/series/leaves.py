@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from halfmask.table.columns import Column
     from halfmask.table.hierarchy import Hierarchy
-    from halfmask.table.schema import Column
 
     Label = str | None
 

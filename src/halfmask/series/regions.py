@@ -11,7 +11,7 @@ from halfmask.errors import InputError
 from halfmask.metrics.weighted import joint, pairs, tally
 from halfmask.series.leaves import column_leaves, label_numbers
 from halfmask.table.hierarchy import canonical
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,7 +207,7 @@ def _require(releases: Sequence[Tuples], schema: Schema) -> None:
 
 def _texts(column: pa.ChunkedArray) -> tuple[list[Label], NDArray[np.int32]]:
     """The distinct labels of a column as text, and the place of each row's."""
-    encoded = encode(column)
+    encoded = encode_column(column)
     texts = [None if v is None else canonical(v) for v in encoded.values.to_pylist()]
     return texts, encoded.codes
 

@@ -26,17 +26,17 @@ from halfmask.service.guard import (
     POPULATION,
     UPLOAD,
     Guard,
-    Rules,
+    RequestRules,
     explain_faults,
     file_reply,
-    refusal,
+    refusal_reply,
     reply,
     too_large,
 )
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
+from halfmask.table.columns import KINDS, ROLES
 from halfmask.table.policies import DEMANDS
-from halfmask.table.schema import KINDS, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,7 +85,7 @@ _SCRIPTS = ("page.js", "api.js", "draw.js", "fields.js", "promises.js", "schema.
 _STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
 
 
-def make_app(runner: StepRunner, rules: Rules) -> Guard:
+def make_app(runner: StepRunner, rules: RequestRules) -> Guard:
     """The guarded application over one workspace."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_SILENT)
     app.add_exception_handler(HalfmaskError, _refused)
@@ -113,7 +113,7 @@ def _add_page(app: FastAPI) -> None:
         return _static(name)
 
 
-def _add_table(app: FastAPI, runner: StepRunner, rules: Rules) -> None:
+def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
     @app.post(UPLOAD)
     async def open_table(
         request: Request,
@@ -283,18 +283,18 @@ def _static(name: str) -> Response:
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    return refusal(error)
+    return refusal_reply(error)
 
 
 async def _not_understood(_: Request, error: Exception) -> Response:
     faults = error.errors() if isinstance(error, RequestValidationError) else []
-    return refusal(InputError(explain_faults(faults)))
+    return refusal_reply(InputError(explain_faults(faults)))
 
 
 async def _no_route(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     if status == _UNREADABLE:
-        return refusal(InputError(NO_OBJECT))
-    found = refusal(MissingError("There is nothing under this address for this method."))
+        return refusal_reply(InputError(NO_OBJECT))
+    found = refusal_reply(MissingError("There is nothing under this address for this method."))
     found.status_code = status
     return found

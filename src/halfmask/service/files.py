@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, MissingError, TooLargeError
 from halfmask.service.workspace import StepResult
-from halfmask.table import formats, text_file
-from halfmask.table.rows import file_kind, require_flat
+from halfmask.table.files import formats, text_file
+from halfmask.table.files.rows import file_kind, require_flat
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def reply(document: dict[str, Any], status: int = 200) -> Response:
     return Response(text, status, media_type="application/json")
 
 
-def refusal(error: BaseException) -> Response:
+def refusal_reply(error: BaseException) -> Response:
     """An error as the one document that may be shown of it."""
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     return reply(failure(error).to_dict(), status)
@@ -167,7 +167,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RequestRules:
     """What a request must carry.
 
     Attributes:
@@ -247,7 +247,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """Stands before the application: nothing passes unchecked, and no exception passes at all."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, rules: RequestRules) -> None:
         self.app, self.rules = app, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -272,7 +272,7 @@ class Guard:
             await self.app(scope, receive, sending)
         except Exception as error:  # noqa: BLE001 - else a server would write it to its log
             if not started:
-                await refusal(error)(scope, receive, sending)
+                await refusal_reply(error)(scope, receive, sending)
 
 
 def _complete(message: Message) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import BusyError, CancelledError, MissingError
 from halfmask.failure import failure
-from halfmask.service.steps import describe_table, document
+from halfmask.service.steps import describe_table, verb_document
 from halfmask.service.workspace import StepResult
 
 if TYPE_CHECKING:
@@ -121,14 +121,14 @@ class Jobs:
         """Run ``work`` for a claimed job; it goes on when nobody waits."""
         name = f"halfmask-{job.verb}"
         try:
-            threading.Thread(target=run, args=(job, work), name=name, daemon=True).start()
+            threading.Thread(target=run_job, args=(job, work), name=name, daemon=True).start()
         except RuntimeError as error:  # there are too many: nobody would ever end the job
             job.fail(error)
             raise
         return job
 
 
-def run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
+def run_job(job: Job, work: Callable[[], dict[str, Any]]) -> None:
     """Do the work of a job; a failure becomes the one document that may be shown of it."""
     try:
         job.end("done", work())
@@ -159,7 +159,7 @@ class StepRunner:
             with self.space.kept_if_done(place.parent):
                 found: Population = self.worker.do("open_population", job, **given)
             self.space.compare_with(found)
-            return document("population", found.to_dict())
+            return verb_document("population", found.to_dict())
 
         return self.jobs.start(job, work)
 

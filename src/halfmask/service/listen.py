@@ -14,7 +14,7 @@ import uvicorn
 
 from halfmask.errors import ServiceError
 from halfmask.service.app import make_app
-from halfmask.service.guard import Rules
+from halfmask.service.guard import RequestRules
 from halfmask.service.jobs import Jobs, StepRunner
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _PageServer(uvicorn.Server):
         self.handle_exit(signal.SIGINT, frame)
 
 
-def bind(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes any that is free.
 
     Raises:
@@ -79,7 +79,7 @@ def serve(
     names = tuple(f"[{name}]" if ":" in name else name for name in (address, host))
     token = secrets.token_urlsafe(32)
     jobs = Jobs(worker.restart)
-    rules = Rules(token, (*names, "localhost"), port, *limits)
+    rules = RequestRules(token, (*names, "localhost"), port, *limits)
     app = make_app(StepRunner(space, worker, jobs), rules)
     config = uvicorn.Config(
         app,

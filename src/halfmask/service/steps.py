@@ -21,11 +21,11 @@ from halfmask.service import requests
 from halfmask.service.files import FILES, require_unpacked
 from halfmask.service.workspace import OpenTable, Population, changed_schema
 from halfmask.table.demands import states
-from halfmask.table.describe import describe
+from halfmask.table.files.toml import mapping_of
 from halfmask.table.policies import EXACT
+from halfmask.table.proposals.describe import describe
 from halfmask.table.read import declared_schema, read_rows
 from halfmask.table.schema import Schema
-from halfmask.table.toml import mapping_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-def document(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
+def verb_document(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
     """The document of a verb, as plain values."""
     text = json.dumps({"ok": True, "verb": verb, **facts}, default=str, allow_nan=False)
     plain: dict[str, Any] = json.loads(text)
@@ -48,7 +48,7 @@ def write_result(verb: str, made: Any, facts: dict[str, Any], folder: Path) -> d
     for file, (source, kind) in FILES.items():
         if source == verb:
             (made.report if kind == "report" else made.write)(folder / file)
-    return document(verb, facts)
+    return verb_document(verb, facts)
 
 
 def noisy_answer(
@@ -72,7 +72,7 @@ def noisy_answer(
     terms = NoiseTerms(**noise)
     if asked.explain:
         plan = explain_noise(prepare_noise(session, asked.sql, terms), session)
-        return document("query", {"explanation": plan.to_dict()})
+        return verb_document("query", {"explanation": plan.to_dict()})
     answer = answer_with_noise(session, asked.sql, terms, ledgers.accountant())
     facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}
     return write_result("query", answer, facts, folder)
@@ -89,10 +89,10 @@ def guaranteed_answer(
     from halfmask.release.files import private_folder
 
     if asked.suggest:
-        return document("query", {"suggestion": suggest(table, asked.sql).to_dict()})
+        return verb_document("query", {"suggestion": suggest(table, asked.sql).to_dict()})
     work = session.prepare(asked.sql)
     if asked.explain:
-        return document("query", {"explanation": explain_plan(work.plan, session).to_dict()})
+        return verb_document("query", {"explanation": explain_plan(work.plan, session).to_dict()})
     ledger = Ledger.read(ledgers.answers)
     answer = session.answer(work, ledger=ledger, effort=asked.effort)
     private_folder(ledgers.answers.parent)
@@ -186,10 +186,10 @@ def _content(path: Path) -> str:
 def describe_table(now: OpenTable) -> dict[str, Any]:
     """The proposal of ``halfmask describe``, and beside it the schema in force."""
     facts = {"name": now.name, "proposed": now.proposed, "schema": now.schema.to_dict()}
-    return document("describe", {**now.description, **facts})
+    return verb_document("describe", {**now.description, **facts})
 
 
-def open_own(
+def open_own_file(
     loaded: LoadedTable, path: Path, schema: object = None, how: dict[str, str | None] | None = None
 ) -> OpenTable:
     """Open a file of whoever started the service."""

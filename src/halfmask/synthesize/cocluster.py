@@ -19,14 +19,14 @@ from halfmask.coclustering.generate import generator
 from halfmask.coclustering.hierarchy import merge_small, simplify
 from halfmask.coclustering.observations import PartSizes
 from halfmask.coclustering.optimize import ROUNDS
-from halfmask.coclustering.prepare import cocluster_melted, is_number, melt_columns, require_cuts
+from halfmask.coclustering.prepare import cocluster_parts, is_continuous, melt_columns, require_cuts
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, state_demands
 from halfmask.release.seal import published_columns, seal
 from halfmask.synthesize.columns import RARE, shared_parts, support
-from halfmask.table.demands import people_who, resolve, shown, with_policies
+from halfmask.table.demands import leaving_columns, people_who, resolve, with_policies
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from halfmask.synthesize.columns import SharedColumnParts
 
 
-def split(table: Table, share: float, random: np.random.Generator) -> tuple[Table, Table | None]:
+def hold_out(table: Table, share: float, random: np.random.Generator) -> tuple[Table, Table | None]:
     """The rows to learn from and those held out; people with several rows stay together.
 
     Raises:
@@ -133,7 +133,7 @@ OPTIONS = tuple(one.name for one in fields(DrawSettings))
 _STATED = ("rows", "bins", "intervals", "strategy", "mode", "labels", "holdout", "seed")
 
 
-def synthesize(table: Table, settings: DrawSettings) -> SyntheticRelease:
+def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     """Draw a synthetic table from a co-clustering whose groups hold at least ``k`` people.
 
     Identifiers, the person column and policies are left out.
@@ -150,12 +150,12 @@ def synthesize(table: Table, settings: DrawSettings) -> SyntheticRelease:
     _require_repeating(table, names)
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     size = settings.rows or len(table)
-    table, held = split(table, settings.holdout, random)
+    table, held = hold_out(table, settings.holdout, random)
     owner = _owners(table)
     cut: dict[str, Any] = {
         name: getattr(settings, name) for name in ("bins", "intervals", "labels")
     }
-    melted, finest = cocluster_melted(
+    melted, finest = cocluster_parts(
         table,
         melt_columns([shared_parts(table, name, wanted, owner, **cut) for name in names]),
         again=names if settings.intervals == "modl" else (),
@@ -222,7 +222,7 @@ def _least_people(table: Table, k: object, demands: DemandsChoice) -> tuple[int,
     own = np.array([np.nan])
     if state_demands(table, demands) is not None and demands == "keep":
         refuse_diversity(table, DRAWN, INSTEAD)
-        own = resolve(table, "k", shown(table.schema, "k"))
+        own = resolve(table, "k", leaving_columns(table.schema, "k"))
     if k is None and not np.isnan(own).all():
         k = 1
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(people, 1):
@@ -243,7 +243,7 @@ def _require_repeating(table: Table, names: tuple[str, ...]) -> None:
     faults = []
     for name in names:
         values = table.encode(name).values
-        if not is_number(values.type) and len(values) > max(20, len(table) / 2):
+        if not is_continuous(values.type) and len(values) > max(20, len(table) / 2):
             faults.append(name)
     if faults:
         words = ", ".join(repr(name) for name in faults)

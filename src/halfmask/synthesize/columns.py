@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from halfmask.coclustering.prepare import IntervalCuts, as_numbers, column_parts, cut_column
 from halfmask.errors import UnsatisfiableError
-from halfmask.synthesize.draw import draw_values
+from halfmask.synthesize.inference import draw_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

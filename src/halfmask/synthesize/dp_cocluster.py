@@ -21,7 +21,7 @@ import numpy as np
 from halfmask.dp.views import noise
 from halfmask.errors import HalfmaskError, ParameterError
 from halfmask.synthesize import marginals
-from halfmask.synthesize.draw import draw_values
+from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.marginals import shrink, simplex
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _grid(
     """Per column, the part of each value: the finest grid of the hierarchy with ``most`` blocks."""
     from halfmask.coclustering.hierarchy import simplify
     from halfmask.coclustering.observations import Variable, observe
-    from halfmask.coclustering.optimize import cocluster
+    from halfmask.coclustering.optimize import optimize_grid
 
     cells, counts = np.unique(drawn, return_counts=True)
     codes = _columns(cells, sizes)
@@ -154,7 +154,7 @@ def _grid(
     whole = np.maximum(np.rint(counts * (rows / len(drawn))), 1).astype(np.int64)
     observed = observe(variables, [codes[name].astype(np.int32) for name in sizes], whole)
     try:
-        grid = cocluster(observed, seed=0, rounds=0, time_limit=seconds)
+        grid = optimize_grid(observed, seed=0, rounds=0, time_limit=seconds)
         chosen = simplify(grid, cells=most) if grid.informative else grid
     except (ArithmeticError, MemoryError, HalfmaskError):  # the budget is spent: one block, then
         return {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}

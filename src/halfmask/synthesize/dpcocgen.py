@@ -18,7 +18,7 @@ import numpy as np
 
 from halfmask.coclustering.hierarchy import simplify
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.optimize import cocluster
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.errors import HalfmaskError, ParameterError
 from halfmask.synthesize.dp_cocluster import NoisyGrid
 
@@ -87,7 +87,7 @@ def _grid(
     ]
     try:
         observed = observe(variables, [c.astype(np.int32) for c in codes], counts.ravel()[cells])
-        grid = cocluster(observed, seed=0, rounds=0, time_limit=seconds)
+        grid = optimize_grid(observed, seed=0, rounds=0, time_limit=seconds)
         if blocks is not None and grid.informative:
             grid = simplify(grid, cells=blocks)
     except (ArithmeticError, MemoryError, HalfmaskError):  # the budget is spent: one block, then

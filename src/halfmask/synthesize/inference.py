@@ -7,6 +7,11 @@ A distribution over all columns, held as tables of a junction tree that agree wi
 
 Every update multiplies clique tables by factors and makes them agree again (Hugin propagation), so
 the distribution is always exact and always the product of cliques over separators.
+
+Rows drawn from it without inventing dependence. Columns are drawn clique by clique; within each
+group of rows that agree on the columns already drawn, values are dealt in the right shares
+(systematic sampling: each value gets its share, up to one row) to the rows in *random order*, since
+dealing in a fixed order would tie columns that the model holds independent.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,8 @@ class Beliefs:
             given = table
             if place in above:  # the clique given what it shares: shares, which cannot overflow
                 e, shared = above[place]
-                given = table / np.maximum(spread(self.separators[e], shared, clique), _TINY)
-            tables[home] *= spread(given, clique, tree.cliques[home])
+                given = table / np.maximum(align_axes(self.separators[e], shared, clique), _TINY)
+            tables[home] *= align_axes(given, clique, tree.cliques[home])
         ones = [np.ones(tuple(self.sizes[n] for n in shared)) for _, _, shared in tree.edges]
         moved = Beliefs(self.sizes, tree, tables, ones)
         moved.calibrate()
@@ -182,7 +188,7 @@ class Beliefs:
     def _send(self, edge: int, source: int, target: int, shared: tuple[str, ...]) -> None:
         new = sum_to(self.tables[source], self.tree.cliques[source], shared)
         ratio = new / np.maximum(self.separators[edge], _TINY)
-        self.tables[target] *= spread(ratio, shared, self.tree.cliques[target])
+        self.tables[target] *= align_axes(ratio, shared, self.tree.cliques[target])
         self.separators[edge] = new
 
     def _joined(self, columns: Sequence[str]) -> Floats:
@@ -195,11 +201,11 @@ class Beliefs:
             table, names = held[child]
             keep = tuple(n for n in self.sizes if n in names and (n in shared or n in wanted))
             message = sum_to(table, names, keep)
-            message = message / np.maximum(spread(self.separators[e], shared, keep), _TINY)
+            message = message / np.maximum(align_axes(self.separators[e], shared, keep), _TINY)
             mine, own = held[parent]
             both = tuple(n for n in self.sizes if n in own or n in keep)
             if set(keep) <= set(own):
-                held[parent] = (mine * spread(message, keep, own), own)
+                held[parent] = (mine * align_axes(message, keep, own), own)
             else:
                 held[parent] = _product(mine, own, message, keep, both, wanted, self._open(e))
         table, names = held[self.tree.edges[-1][1] if self.tree.edges else 0]
@@ -246,7 +252,7 @@ def sum_to(table: Floats, names: Sequence[str], wanted: Sequence[str]) -> Floats
     return found
 
 
-def spread(table: Floats, names: Sequence[str], onto: Sequence[str]) -> Floats:
+def align_axes(table: Floats, names: Sequence[str], onto: Sequence[str]) -> Floats:
     """``table`` with axes of length 1 so that it multiplies a table over ``onto``."""
     order = [names.index(name) for name in onto if name in names]
     shape = []
@@ -254,3 +260,59 @@ def spread(table: Floats, names: Sequence[str], onto: Sequence[str]) -> Floats:
     lengths = iter(moved.shape)
     shape = [next(lengths) if name in names else 1 for name in onto]
     return moved.reshape(shape)
+
+
+_GOLDEN = 0.6180339887498949
+
+
+def draw(beliefs: Beliefs, rows: int, random: np.random.Generator) -> dict[str, Ints]:
+    """``rows`` rows as codes per column."""
+    tree, sizes = beliefs.tree, beliefs.sizes
+    root = tree.edges[-1][1] if tree.edges else 0
+    drawn: dict[str, Ints] = {}
+    for place in (root, *(child for child, _, _ in reversed(tree.edges))):
+        clique = tree.cliques[place]
+        known = [name for name in clique if name in drawn]
+        new = [name for name in clique if name not in drawn]
+        table = beliefs.tables[place].transpose([clique.index(name) for name in known + new])
+        groups = np.zeros(rows, np.int64)
+        for name in known:
+            groups = groups * sizes[name] + drawn[name]
+        width = int(np.prod([sizes[name] for name in new], dtype=np.int64))
+        cells = draw_values(groups, table.reshape(-1, width), random)
+        for name in reversed(new):
+            cells, drawn[name] = np.divmod(cells, sizes[name])
+    return drawn
+
+
+def draw_values(
+    groups: Ints, weights: Floats, random: np.random.Generator, *, beside: Ints | None = None
+) -> Ints:
+    """Per row, a value drawn by the weights of its group.
+
+    Args:
+        groups: per row, its group.
+        weights: (groups, values); a group without any weight deals evenly.
+        random: where chance comes from; it holds no secret.
+        beside: per row, what the values must stay independent of inside a group: rows that share it
+            get values in the same shares, more evenly than chance would.
+    """
+    count, width = weights.shape
+    totals = weights.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, weights / np.maximum(totals, 1e-300), 1 / width)
+    keys = (random.random(len(groups)), *(() if beside is None else (beside,)), groups)
+    order = np.lexsort(keys)
+    owner = groups[order]
+    sizes = np.bincount(owner, minlength=count)
+    first = np.cumsum(sizes) - sizes
+    place = np.arange(len(groups)) - first[owner]
+    start = random.random(count)[owner]
+    # Steps of the golden ratio fill the unit interval evenly over any stretch of rows.
+    at = (place + start) / sizes[owner] if beside is None else (place * _GOLDEN + start) % 1.0
+    at = np.minimum(at, 1 - 1e-12)
+    edges = np.cumsum(shares, axis=1)
+    edges /= edges[:, -1:]
+    found = np.searchsorted((edges + np.arange(count)[:, None]).ravel(), owner + at, side="right")
+    values = np.empty(len(groups), np.int64)
+    values[order] = np.clip(found - owner * width, 0, width - 1)
+    return values

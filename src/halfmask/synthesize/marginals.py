@@ -36,8 +36,14 @@ import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
 from halfmask.dp.views import Guess, noise
-from halfmask.synthesize.draw import draw, draw_values
-from halfmask.synthesize.inference import Beliefs, junction_tree, spread, sum_to
+from halfmask.synthesize.inference import (
+    Beliefs,
+    align_axes,
+    draw,
+    draw_values,
+    junction_tree,
+    sum_to,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -123,7 +129,7 @@ _REACH = 5.0  # no cell changes by more than a factor of e**5 in one step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class MarginalTarget:
     """A table that the distribution should have.
 
     Attributes:
@@ -138,7 +144,12 @@ class Target:
 
 
 def fit_beliefs(
-    start: Beliefs, targets: Sequence[Target], rows: float, *, steps: int, enough: float = 1e-4
+    start: Beliefs,
+    targets: Sequence[MarginalTarget],
+    rows: float,
+    *,
+    steps: int,
+    enough: float = 1e-4,
 ) -> Beliefs:
     """``start`` moved towards ``targets``; its tree must hold each of them.
 
@@ -169,7 +180,7 @@ def fit_beliefs(
 
 
 def _slopes(
-    beliefs: Beliefs, targets: Sequence[Target], homes: Sequence[int | None], rows: float
+    beliefs: Beliefs, targets: Sequence[MarginalTarget], homes: Sequence[int | None], rows: float
 ) -> tuple[float, dict[int, Floats]]:
     """The weighted squared distance and, per clique, where to go."""
     loss = 0.0
@@ -181,7 +192,7 @@ def _slopes(
         apart = has - target.counts
         weight = 1 / (target.variance * (has + target.variance**0.5))
         loss += 0.5 * float((apart * apart * weight).sum())
-        slope = spread(-apart * weight, target.columns, clique)
+        slope = align_axes(-apart * weight, target.columns, clique)
         slopes[home] = slopes[home] + slope if home in slopes else slope
     return loss, slopes
 
@@ -352,7 +363,7 @@ class _PairSelection:
             cells,
         )
         self.chosen: list[Pair] = []
-        self.targets: list[Target] = []
+        self.targets: list[MarginalTarget] = []
         self.parts = {name: name for name in views.sizes}  # columns joined by pairs so far
         pairs = list(combinations(views.sizes, 2))
         self.sizes = {(a, b): views.sizes[a] * views.sizes[b] for a, b in pairs}
@@ -364,7 +375,7 @@ class _PairSelection:
             self.views.sizes, {name: np.maximum(table, 1e-3) for name, table in ones.items()}
         )
         self.beginning = self.beliefs
-        self.targets = [Target((n,), ones[n], variances[n]) for n in ones]
+        self.targets = [MarginalTarget((n,), ones[n], variances[n]) for n in ones]
 
     def step(self, choice: Budget) -> bool:
         """Choose one pair, measure it and fit; False when nothing can be added."""
@@ -379,7 +390,7 @@ class _PairSelection:
         self.left = self.left - costs[pair]
         self._join(pair)
         counts = shrink(seen.counts.astype(np.float64), believed, seen.variance)
-        self.targets.append(Target(pair, counts, seen.variance))
+        self.targets.append(MarginalTarget(pair, counts, seen.variance))
         self.beliefs = self._fitted(pair)
         return True
 

@@ -49,7 +49,7 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize import dp_cocluster, dpcocgen, marginals, privbayes
-from halfmask.synthesize.draw import draw_values
+from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table

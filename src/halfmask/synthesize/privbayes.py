@@ -18,7 +18,7 @@ import numpy as np
 
 from halfmask.dp.views import noise
 from halfmask.errors import ParameterError
-from halfmask.synthesize.draw import draw_values
+from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.marginals import simplex
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ def synthesize(
         if unknown:
             known = ", ".join(cocluster.OPTIONS)
             raise ParameterError("option", unknown[0], f"one of {known} with {method}")
-        return cocluster.synthesize(table, cocluster.DrawSettings(**options))
+        return cocluster.synthesize_groups(table, cocluster.DrawSettings(**options))
     if method not in ("auto", *PRIVATE):
         raise ParameterError("method", method, f"one of auto, {', '.join([*PRIVATE, *MEASURED])}")
     if epsilon is None:

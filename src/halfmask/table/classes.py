@@ -154,7 +154,7 @@ class QuasiIdentifiers:
     size: int
 
 
-def search(
+def search_quasi_identifiers(
     columns: dict[str, tuple[Codes, int]], limit: int, work: float = np.inf
 ) -> QuasiIdentifiers:
     """Decide sets of growing size, skipping all that contain a known one.
@@ -366,10 +366,10 @@ def classes_of(
     population: Table | None = None,
 ) -> Classes:
     """Group ``tuples`` by ``quasi`` as they stand, with histograms of ``columns``."""
-    return distinct(tuples, quasi, columns=columns, population=population)[0]
+    return distinct_classes(tuples, quasi, columns=columns, population=population)[0]
 
 
-def distinct(
+def distinct_classes(
     tuples: Tuples,
     quasi: Sequence[str],
     *,
@@ -406,7 +406,7 @@ def distinct(
     return Classes(found.keys, found.rows, people, histograms, others, layout, owners, stands), ids
 
 
-def grouped(
+def classes_by_id(
     table: Table,
     rows: NDArray[np.int64],
     ids: NDArray[np.int64],

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.names import told
+from halfmask.table.columns import quote_names
+from halfmask.table.files.text_file import TEXT
 from halfmask.table.policies import (
     DEMANDS,
     LARGEST,
@@ -24,8 +25,7 @@ from halfmask.table.policies import (
     read_policies,
     readable_column,
 )
-from halfmask.table.text_file import TEXT
-from halfmask.table.values import number_type, retyped, used_values
+from halfmask.table.values import cast_dictionary, number_type, used_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ def file_policies(schema: Schema, there: Sequence[str]) -> tuple[Policies, ...]:
     Raises:
         SchemaError: the file lacks columns.
     """
-    from halfmask.table.rows import raw_rows
+    from halfmask.table.files.rows import raw_rows
 
     assert schema.policy_file is not None  # noqa: S101 - only asked where there is one
     path = schema.folder / schema.policy_file
@@ -68,8 +68,8 @@ def file_policies(schema: Schema, there: Sequence[str]) -> tuple[Policies, ...]:
     absent = [name for name in (schema.person, *apart) if name not in rows.column_names]
     if absent:
         raise SchemaError(
-            f"Policy file '{schema.policy_file}' has no column {told(map(str, absent))}; it has"
-            f" {told(rows.column_names)}."
+            f"Policy file '{schema.policy_file}' has no column {quote_names(map(str, absent))}; it "
+            f"has {quote_names(rows.column_names)}."
         )
     more, left = [], {}
     for column, entry in own.items():
@@ -119,8 +119,8 @@ def _absent_people(people: pa.Table, table: Table) -> list[str]:
     assert table.schema.person is not None  # noqa: S101 - the caller looked
     if table.schema.person not in table.arrow.column_names:
         return []
-    named = pc.unique(as_text(people["person"]))
-    known = pc.is_in(named, value_set=pc.unique(as_text(table.arrow[table.schema.person])))
+    named = pc.unique(person_texts(people["person"]))
+    known = pc.is_in(named, value_set=pc.unique(person_texts(table.arrow[table.schema.person])))
     absent = len(named) - (pc.sum(known).as_py() or 0)
     if not absent:
         return []
@@ -135,7 +135,7 @@ def without_policies(schema: Schema) -> Schema:
     return replace(schema, policy={}, policy_file=None, policy_columns={}, policies=())
 
 
-def narrowed(whole: Schema, part: Schema, names: Sequence[str]) -> Schema:
+def narrow_schema(whole: Schema, part: Schema, names: Sequence[str]) -> Schema:
     """The schema ``part`` of a table that holds only the columns ``names`` of those that are shown.
 
     What somebody demands where another column is shown holds in general then, for it would leave
@@ -179,11 +179,11 @@ def demand_key(demand: str, column: str = "") -> str:
 def key_values(table: Table, key: str) -> pa.Array:
     """Per row, what its person demands, by ``demand_key``; null where nothing is stated."""
     demand, _, column = key.removeprefix(KEY).partition(" ")
-    numbers = resolve(table, demand, shown(table.schema, demand, column))
+    numbers = resolve(table, demand, leaving_columns(table.schema, demand, column))
     return pa.array(numbers, mask=np.isnan(numbers))
 
 
-def shown(schema: Schema, demand: str, column: str = "") -> tuple[str, ...]:
+def leaving_columns(schema: Schema, demand: str, column: str = "") -> tuple[str, ...]:
     """The columns whose demands a release must keep: all that leave.
 
     What somebody demands as l or t of one sensitive column is not asked of another ``column``.
@@ -248,7 +248,7 @@ def _of_people(
     if person is None:
         raise SchemaError("Policies are keyed by person: name the person column under [table].")
     encoded = table.encode(person)
-    places = pc.index_in(as_text(encoded.values), value_set=own["person"].combine_chunks())
+    places = pc.index_in(person_texts(encoded.values), value_set=own["person"].combine_chunks())
     found = own[demand].combine_chunks().take(places).to_numpy(zero_copy_only=False)
     return np.asarray(found, dtype=np.float64)[encoded.codes]
 
@@ -259,7 +259,7 @@ def per_person(people: pa.Table, columns: Sequence[str]) -> pa.Table:
         pc.is_null(people["column"]),
         pc.is_in(people["column"], value_set=pa.array(list(columns), pa.string())),
     )
-    rows = people.set_column(0, "person", as_text(people["person"]))
+    rows = people.set_column(0, "person", person_texts(people["person"]))
     rows = rows.filter(pc.and_(applies, pc.is_valid(rows["person"])))
     grouped = rows.group_by("person").aggregate(
         [(name, "max" if name in ("k", "l") else "min") for name in DEMANDS]
@@ -268,7 +268,7 @@ def per_person(people: pa.Table, columns: Sequence[str]) -> pa.Table:
     return grouped.select(["person", *names]).rename_columns(["person", *DEMANDS])
 
 
-def as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def person_texts(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Persons as text, so that 17 and "17" are one."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -302,7 +302,7 @@ def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Tab
     entries = (schema.policy, *schema.policy_columns.values())
     kinds = {n: d for entry in entries for d, n in entry.items() if isinstance(n, str)}
     faults = [
-        f"{file} has no column '{name}'; it has {told(policies.column_names)}."
+        f"{file} has no column '{name}'; it has {quote_names(policies.column_names)}."
         for name in (person, *(name for name in kinds if name not in table.column_names))
         if name not in policies.column_names
     ]
@@ -310,7 +310,7 @@ def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Tab
         faults += type(schema)(person=person).unknown(table.column_names)
     if faults:
         raise SchemaError(*faults)
-    keys, people = as_text(policies[person]), as_text(table[person])
+    keys, people = person_texts(policies[person]), person_texts(table[person])
     twice = len(keys) - len(pc.unique(keys))
     if twice:
         raise SchemaError(f"{file} has {twice} more line(s) than people: keep one a person.")
@@ -381,7 +381,7 @@ def _numbers(table: pa.Table, name: str, demand: str) -> tuple[pa.Table, list[st
             return table, [
                 f"Policy column '{name}' ({demand}): {count} distinct demands are no numbers."
             ]
-        column = retyped(column, number)
+        column = cast_dictionary(column, number)
     kind = column.type
     if pa.types.is_null(kind):  # nobody states one
         column, kind = column.cast(pa.float64()), pa.float64()
@@ -429,7 +429,7 @@ def _whole(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
                 .cast(TEXT)
             )
             return _whole(kept)[0], rows
-        return _whole(retyped(column, number))
+        return _whole(cast_dictionary(column, number))
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         floats = readable_column("k", column.cast(pa.float64(), safe=False))
         fits = pc.and_(pc.equal(pc.floor(floats), floats), pc.greater(floats, -float(LARGEST)))

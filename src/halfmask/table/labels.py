@@ -33,12 +33,12 @@ def separator(texts: Sequence[str | None]) -> str:
     return "-" if all(t is None or _PLAIN.fullmatch(t) for t in texts) else " to "
 
 
-def places(texts: Sequence[str | None]) -> dict[str, int]:
+def value_places(texts: Sequence[str | None]) -> dict[str, int]:
     """Where each value stands; the missing value is in no range."""
     return {text: place for place, text in enumerate(texts) if text is not None}
 
 
-def ends(label: str, known: Mapping[str, int]) -> tuple[int, int] | None:
+def range_ends(label: str, known: Mapping[str, int]) -> tuple[int, int] | None:
     """The places of both ends of a range, or None where ``label`` is none."""
     if label in known:
         return known[label], known[label]

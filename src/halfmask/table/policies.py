@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.table.names import told
+from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -128,7 +128,7 @@ class Policies:
         uses |= dict.fromkeys(self.spoken_of, "a demand for it")
         return [
             f"The policies name the column '{name}' ({use}), which is not there: "
-            f"there are {told(names)}."
+            f"there are {quote_names(names)}."
             for name, use in uses.items()
             if name not in names
         ]
@@ -313,7 +313,7 @@ def _checked(rows: pa.Table) -> pa.Table:
     if extra:
         raise SchemaError(
             f"A policy table has the columns person, column, {', '.join(DEMANDS)}; unknown are"
-            f" {told(extra)}."
+            f" {quote_names(extra)}."
         )
     columns = {"person": rows[names["person"]]}
     if pa.types.is_dictionary(columns["person"].type):

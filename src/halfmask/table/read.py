@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import SchemaError
-from halfmask.table import text_file
 from halfmask.table.demands import join_policies, whole_demands
+from halfmask.table.files import text_file
+from halfmask.table.files.rows import normalize, raw_rows, text_column
+from halfmask.table.files.text_file import TEXT
+from halfmask.table.files.toml import mapping_of
 from halfmask.table.policies import read_policies
-from halfmask.table.rows import normalize, raw_rows, text_column
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
-from halfmask.table.text_file import TEXT
-from halfmask.table.toml import mapping_of
 from halfmask.table.values import (
     ALLOWED,
     DECLARED_FORMS,
@@ -28,12 +28,12 @@ from halfmask.table.values import (
     TWO_MARKS,
     TWO_ORDERS,
     as_moments,
-    ascending,
+    cast_dictionary,
     comma_hint,
     dictionary_of,
     forms_of,
     has_two_marks,
-    inferred,
+    infer_type,
     is_number,
     is_text,
     mark_of,
@@ -43,19 +43,19 @@ from halfmask.table.values import (
     no_numbers,
     number_column,
     require_mark,
-    retyped,
     serial_moments,
+    sort_dictionary,
     used_values,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from halfmask.table.rows import Incoming
-    from halfmask.table.schema import Column
+    from halfmask.table.columns import Column
+    from halfmask.table.files.rows import Incoming
 
 
-def bind(
+def bind_schema(
     arrow: pa.Table, schema: Schema, origin: str, given: Mapping[str, Incoming] | None = None
 ) -> Table:
     """Check ``schema`` against the rows, convert what it declares, and make the table.
@@ -104,7 +104,7 @@ def _with_policy_file(arrow: pa.Table, schema: Schema) -> tuple[pa.Table, Schema
     return join_policies(arrow, normalize(raw_rows(path)[0], ("",)), schema), schema
 
 
-def typed(arrow: pa.Table, schema: Schema) -> pa.Table:
+def infer_types(arrow: pa.Table, schema: Schema) -> pa.Table:
     """Text columns as what their values are, unless the schema says what they are."""
     columns = []
     for name, column in zip(arrow.column_names, arrow.columns, strict=True):
@@ -112,8 +112,8 @@ def typed(arrow: pa.Table, schema: Schema) -> pa.Table:
         entry = schema.columns.get(name)
         if entry is not None:
             text = without_missing(text, entry.missing)
-        column = text if _is_declared(entry) else inferred(text, schema.decimal)
-        columns.append(ascending(column) if column.type == TEXT else column)
+        column = text if _is_declared(entry) else infer_type(text, schema.decimal)
+        columns.append(sort_dictionary(column) if column.type == TEXT else column)
     return pa.table(columns, names=arrow.column_names)
 
 
@@ -223,7 +223,7 @@ def _as_dates(
         found = None if pc.any(bad).as_py() else moment_column(data, entry.format)
         return found, bad, ""
     if (moments := as_moments(values)) is not None:
-        return retyped(data, moments.type), none, ""
+        return cast_dictionary(data, moments.type), none, ""
     forms = forms_of(values, (*FORMS, *DECLARED_FORMS))
     if len(forms) == 1:
         return moment_column(data, forms[0]), none, ""
@@ -325,7 +325,7 @@ def read_rows(
             return source
         if source.stored is not None:
             return source.with_schema(as_schema(schema))
-        return bind(source.arrow, as_schema(schema), source.origin, source.given)
+        return bind_schema(source.arrow, as_schema(schema), source.origin, source.given)
     declared = declared_schema(source, schema)
     declared = declared if decimal is None else replace(declared, decimal=decimal)
     texts = missing if missing is not None else declared.missing
@@ -338,8 +338,8 @@ def read_rows(
     )
     declared = declared.over(arrow.column_names)
     if origin == "csv":
-        return bind(typed(arrow, declared), declared, origin)
-    return bind(normalize(arrow, texts or ()), declared, origin, given)
+        return bind_schema(infer_types(arrow, declared), declared, origin)
+    return bind_schema(normalize(arrow, texts or ()), declared, origin, given)
 
 
 def declared_schema(source: object, schema: object = None) -> Schema:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from halfmask.errors import HierarchyError, SchemaError
 from halfmask.table import hierarchies
-from halfmask.table.names import told
+from halfmask.table.columns import KINDS, ROLES, Column, Role, is_weight, quote_names
+from halfmask.table.files.toml import read_mapping, toml_key, toml_section
 from halfmask.table.policies import DEMANDS, Demand, Policies, entry_faults
-from halfmask.table.toml import key, read_mapping, section
-from halfmask.table.values import MARKS, form_fault
+from halfmask.table.values import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import HierarchyBuilder
 
 
-Role = Literal["identifier", "quasi", "sensitive", "other", "drop"]
-Kind = Literal["numeric", "date", "ordinal", "nominal"]
-
-ROLES: tuple[str, ...] = get_args(Role)
-KINDS: tuple[str, ...] = get_args(Kind)
 FLOOR = 3
 MOST_SHARES = 10
 REST = "*"
@@ -35,81 +29,6 @@ NO_QUASI = (
     'No column is declared a quasi-identifier: give role = "quasi" to those that others '
     "may know, or run `halfmask describe`."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What one column is.
-
-    Attributes:
-        role: identifier (never leaves), quasi (known to others), sensitive, other (leaves as is),
-            or drop (does not leave, though it identifies nobody).
-        kind: how its values relate; ``None`` means: as the data says.
-        hierarchy: how a quasi-identifier (or a sensitive column) is generalized.
-        weight: how much this column's loss counts against the others'.
-        order: the values of an ordinal column from lowest to highest.
-        domain: the public values of the column, or its bounds, known without looking at the rows:
-            ``("f", "m")`` or ``{"low": 0, "high": 110, "bins": 22}``; for differential privacy.
-        decimal: the decimal mark of its numbers where they are texts, ``","`` or ``"."``.
-        format: how its dates are written, such as ``"%d.%m.%Y"``; ``"excel"``: days as numbers.
-        missing: the texts that mean a missing value in this column, beside those of the table.
-        step: what the bounds of published ranges are rounded to: a number, or for dates ``"day"``,
-            ``"month"``, ``"quarter"``, ``"year"`` or ``"decade"``; ``None``: found from the rows.
-    """
-
-    role: Role
-    kind: Kind | None = None
-    hierarchy: HierarchyBuilder | None = None
-    weight: float = 1.0
-    order: tuple[object, ...] | None = None
-    domain: tuple[object, ...] | Mapping[str, object] | None = None
-    decimal: str | None = None
-    format: str | None = None
-    missing: tuple[str, ...] | None = None
-    step: float | str | None = None
-
-    def faults(self, name: str) -> list[str]:
-        """Everything that is wrong with this entry taken alone."""
-        found = []
-        if self.role not in ROLES:
-            found.append(f"Column '{name}': the role is none of {', '.join(ROLES)}.")
-        if self.kind is not None and self.kind not in KINDS:
-            found.append(f"Column '{name}': the kind is none of {', '.join(KINDS)}.")
-        if self.hierarchy is not None and not hasattr(self.hierarchy, "build"):
-            found.append(f"Column '{name}': the hierarchy is no builder; see halfmask.hierarchies.")
-        if not _is_weight(self.weight):
-            found.append(f"Column '{name}': the weight must be a finite number of at least 0.")
-        if self.order is not None:
-            if self.kind not in (None, "ordinal"):
-                found.append(f"Column '{name}': only an ordinal column takes an order.")
-            if len({str(value) for value in self.order}) < len(self.order):
-                found.append(f"Column '{name}': the order names a value twice.")
-        if self.domain is not None and not isinstance(self.domain, list | tuple | range | Mapping):
-            found.append(
-                f"Column '{name}': the domain is a list of values, or a table with low and high."
-            )
-        return found + self._writing_faults(name)
-
-    def _writing_faults(self, name: str) -> list[str]:
-        """What is wrong with how its values are said to be written."""
-        found = []
-        if self.decimal is not None and self.decimal not in MARKS:
-            found.append(f'Column \'{name}\': decimal must be "," or ".".')
-        elif self.decimal is not None and self.kind not in (None, "numeric"):
-            found.append(f"Column '{name}': only a numeric column takes a decimal mark.")
-        fault = None if self.format is None else form_fault(self.format)
-        if fault:
-            found.append(f"Column '{name}': {fault}.")
-        elif self.format is not None and self.kind not in (None, "date"):
-            found.append(f"Column '{name}': only a date column takes a format.")
-        if self.missing is not None and not all(isinstance(text, str) for text in self.missing):
-            found.append(f"Column '{name}': missing must be a list of texts, such as [\"-1\"].")
-        if self.step is not None and not _is_step(self.step):
-            found.append(
-                f"Column '{name}': step must be a number above 0, or for dates one of "
-                f"{', '.join(PERIODS)}."
-            )
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +66,7 @@ class QueryRules:
     def _dominance_faults(self) -> list[str]:
         rule = self.dominance
         right = isinstance(rule, Mapping) and set(rule) in (set(), {"p"}, {"n", "k"})
-        if right and all(_is_weight(value) for value in rule.values()):
+        if right and all(is_weight(value) for value in rule.values()):
             whole = isinstance(rule.get("n", 1), int) and 1 <= rule.get("n", 1) <= MOST_SHARES
             if whole and rule.get("p", 1) > 0 and 0 < rule.get("k", 1) <= 100:
                 return []
@@ -221,7 +140,7 @@ class Schema:
         faults = [fault for name, column in columns.items() for fault in column.faults(name)]
         faults += self._two_roles() + self.query.faults()
         weights = [column.weight for column in columns.values() if column.role == "quasi"]
-        if weights and all(_is_weight(weight) and weight == 0 for weight in weights):
+        if weights and all(is_weight(weight) and weight == 0 for weight in weights):
             faults.append("All quasi-identifiers have weight 0: give those that count more.")
         faults += entry_faults("[policy]", self.policy)
         for name, entry in self.policy_columns.items():
@@ -271,13 +190,13 @@ class Schema:
         """What is wrong with the public levels of epsilon and their shares."""
         levels, shares = self.epsilon_levels, self.epsilon_shares
         faults = []
-        if not all(_is_weight(level) and level >= 0.001 for level in levels) or any(
+        if not all(is_weight(level) and level >= 0.001 for level in levels) or any(
             high <= low for low, high in pairwise(levels)
         ):
             faults.append("[policy] levels: epsilon takes ascending numbers of at least 0.001.")
         if shares and (
             len(shares) != len(levels)
-            or not all(_is_weight(share) and share > 0 for share in shares)
+            or not all(is_weight(share) and share > 0 for share in shares)
             or abs(sum(shares) - 1) > 1e-9
         ):
             faults.append(
@@ -348,7 +267,7 @@ class Schema:
             for name in self.policy_columns
             if name not in self.columns
         ]
-        exists = told(names)
+        exists = quote_names(names)
         return [
             f"Column '{name}' is {place} but not in the table, which has {exists}."
             for name, place in places
@@ -370,29 +289,13 @@ class Schema:
         return schema_to_dict(self)
 
     def _repr_html_(self) -> str:
-        from halfmask.table.notebook import schema_parts, view
+        from halfmask.table.document import schema_parts, view
 
         return view("Schema", schema_parts(self, [*dict.fromkeys([*self.columns, *self.private])]))
 
     def to_toml(self) -> str:
         """The text of a schema file that reads back as this schema, in the same folder."""
         return schema_to_toml(self)
-
-
-PERIODS = ("day", "month", "quarter", "year", "decade")
-
-
-def _is_step(step: object) -> bool:
-    return step in PERIODS if isinstance(step, str) else _is_weight(step) and step != 0
-
-
-def _is_weight(weight: object) -> bool:
-    return (
-        isinstance(weight, int | float)
-        and not isinstance(weight, bool)
-        and math.isfinite(weight)
-        and weight >= 0
-    )
 
 
 _SECTIONS = ("table", "policy", "query", "mask", "columns", "release")
@@ -700,12 +603,12 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     comments = comments or {}
     data = schema_to_dict(schema)
     parts = [
-        section(name, data[name], comments.get(f"[{name}]", ""))  # type: ignore[arg-type]
+        toml_section(name, data[name], comments.get(f"[{name}]", ""))  # type: ignore[arg-type]
         for name in ("table", "policy", "query", "mask")
         if name in data
     ]
     parts += [
-        section(f"columns.{key(name)}", column_to_dict(column), comments.get(name, ""))
+        toml_section(f"columns.{toml_key(name)}", column_to_dict(column), comments.get(name, ""))
         for name, column in schema.columns.items()
     ]
     return "\n".join(parts)

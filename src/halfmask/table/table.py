@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.table.rows import Incoming
+    from halfmask.table.files.rows import Incoming
     from halfmask.table.schema import Schema
 
 
@@ -152,7 +152,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Its columns and how many rows it has; never a row of anybody."""
-        from halfmask.table.notebook import schema_parts, view
+        from halfmask.table.document import schema_parts, view
 
         size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
         return view(f"Table of {size}", schema_parts(self.schema, self.column_names))
@@ -163,12 +163,12 @@ class Table:
             return self.collect().encode(name)
         if name not in self._encoded:
             if name.startswith(KEY):
-                self._encoded[name] = encode(pa.chunked_array([key_values(self, name)]))
+                self._encoded[name] = encode_column(pa.chunked_array([key_values(self, name)]))
                 return self._encoded[name]
             if name == HOUSEHOLD:
-                self._encoded[name] = encode(self.arrow[self.schema.household])
+                self._encoded[name] = encode_column(self.arrow[self.schema.household])
                 return self._encoded[name]
-            encoded = encode(self.arrow[name])
+            encoded = encode_column(self.arrow[name])
             column = self.schema.columns.get(name)
             if column is not None and column.order is not None:
                 encoded = in_order(name, encoded, column.order)
@@ -177,7 +177,7 @@ class Table:
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of one column bound to its values; without a builder: as is, or nothing."""
-        from halfmask.table.hierarchies.parse import Auto, settled
+        from halfmask.table.hierarchies.builders import Auto, find_automatic
 
         if self.stored is not None:
             return self.collect().hierarchy(name)
@@ -186,13 +186,13 @@ class Table:
             column = self.schema.columns.get(name)
             builder = column.hierarchy if column else None
             if isinstance(builder, Auto):
-                return settled(self).hierarchy(name)
+                return find_automatic(self).hierarchy(name)
             built = builder.build(name, values) if builder else flat(values.to_pylist())
             self._hierarchies[name] = built
         return self._hierarchies[name]
 
 
-def encode(column: pa.ChunkedArray) -> Encoded:
+def encode_column(column: pa.ChunkedArray) -> Encoded:
     """Dictionary-encode a column with ascending values, null last."""
     array = dictionary_of(column)
     dictionary, indices = array.dictionary, array.indices

@@ -232,7 +232,7 @@ def pack_tuples(
             holds come along with no rows.
     """
     from halfmask.kernels import group
-    from halfmask.table.weights import codes as codes_in
+    from halfmask.table.weights import population_codes as codes_in
 
     table, merged, size = tuples.table, places or {}, len(tuples)
     sizes = [

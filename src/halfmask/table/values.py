@@ -45,7 +45,7 @@ def dictionary_of(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(_whole(codes), chunks[0].dictionary)
 
 
-def ascending(column: pa.ChunkedArray, most: int = 1 << 16) -> pa.ChunkedArray:
+def sort_dictionary(column: pa.ChunkedArray, most: int = 1 << 16) -> pa.ChunkedArray:
     """A dictionary column with its values in ascending order, so that its codes can be used as is.
 
     A column with more than ``most`` values stays as it is: it is hardly ever generalized.
@@ -360,7 +360,7 @@ def _from_text(column: str, values: pa.Array) -> pa.Array:
 _GUESSES = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"), pa.timestamp("us"))
 
 
-def inferred(column: pa.ChunkedArray, usual: str | None = None) -> pa.ChunkedArray:
+def infer_type(column: pa.ChunkedArray, usual: str | None = None) -> pa.ChunkedArray:
     """The column as numbers, dates or times where all its texts are such, else as it is.
 
     So "01234", "+5" and "1,5" stay text: they are codes, or may be. ``usual`` is the decimal mark
@@ -374,7 +374,7 @@ def inferred(column: pa.ChunkedArray, usual: str | None = None) -> pa.ChunkedArr
             continue
         typed = _round_trip(values, kind)
         if typed is not None:
-            return retyped(column, kind)
+            return cast_dictionary(column, kind)
     if _evident_mark(values.slice(0, 1), usual) or _any(pc.match_substring(values, ",")):
         mark = _evident_mark(values, usual)
         if mark is not None:
@@ -405,7 +405,7 @@ def _round_trip(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
     return typed
 
 
-def retyped(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def cast_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """A dictionary column of text as a plain column of ``kind``; every value must allow it."""
     chunks = []
     for chunk in column.chunks:

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.names import require_known
-from halfmask.table.table import Encoded, encode, in_order
+from halfmask.table.columns import require_known
+from halfmask.table.table import Encoded, encode_column, in_order
 from halfmask.table.values import (
+    cast_dictionary,
     comma_hint,
     dictionary_of,
     is_text,
     number_type,
-    retyped,
     used_values,
 )
 
@@ -42,7 +42,7 @@ LARGEST = 1e12  # more people than anybody stands for; their sums are far from w
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tallied:
+class WeightTally:
     """The weights of the rows behind each entry of a table, as an engine or a column gives them.
 
     Attributes:
@@ -107,7 +107,7 @@ def weights_of(table: Table, column: str) -> Weights:
     numbers = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     missing = values.null_count
     known = numbers[values.is_valid().to_numpy()] if missing else numbers
-    tallied = Tallied(
+    tallied = WeightTally(
         numbers,
         numbers,
         numbers,
@@ -115,7 +115,7 @@ def weights_of(table: Table, column: str) -> Weights:
         int((~(known <= LARGEST)).sum()),
         int((known < 1).sum()),
     )
-    return checked(table, column, tallied, len(table))
+    return check_weights(table, column, tallied, len(table))
 
 
 def _as_numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -125,10 +125,10 @@ def _as_numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values
     texts = pa.chunked_array([dictionary_of(values)])
     kind, _ = number_type(used_values(texts))
-    return values if kind is None else retyped(texts, kind)
+    return values if kind is None else cast_dictionary(texts, kind)
 
 
-def checked(table: Table, column: str, found: Tallied, rows: int) -> Weights:
+def check_weights(table: Table, column: str, found: WeightTally, rows: int) -> Weights:
     """The weights of the entries of ``table``, if they are all right.
 
     Raises:
@@ -171,7 +171,7 @@ def require_numbers(column: str, kind: pa.DataType, values: pa.ChunkedArray | No
     )
 
 
-def _faults(column: str, found: Tallied) -> list[str]:
+def _faults(column: str, found: WeightTally) -> list[str]:
     faults = []
     if found.missing:
         faults.append(
@@ -207,7 +207,7 @@ def widen(table: Table, population: Table, names: Sequence[str]) -> Table:
         own, other = table.encode(name), population.encode(name).values
         kind = other.type if pa.types.is_null(own.values.type) else own.values.type
         values = own.values.cast(kind)
-        both = encode(pa.chunked_array([values, other.cast(kind)]))
+        both = encode_column(pa.chunked_array([values, other.cast(kind)]))
         column = table.schema.columns.get(name)
         if column is not None and column.order is not None:
             both = in_order(name, both, column.order)
@@ -217,7 +217,7 @@ def widen(table: Table, population: Table, names: Sequence[str]) -> Table:
     return replace(table, _encoded=encoded, _hierarchies=hierarchies)
 
 
-def codes(table: Table, population: Table, name: str) -> NDArray[np.int32]:
+def population_codes(table: Table, population: Table, name: str) -> NDArray[np.int32]:
     """Per row of the population, the code that its value has in ``table``."""
     values = table.encode(name).values
     places = _places(population.encode(name).values.cast(values.type), values)

@@ -29,9 +29,9 @@ from halfmask.release.tabulation.cells import (
     tree_axis,
 )
 from halfmask.release.tabulation.door import MARK, TableRelease
+from halfmask.table.columns import quote_names
 from halfmask.table.document import Result
-from halfmask.table.names import told
-from halfmask.table.rows import raw_rows
+from halfmask.table.files.rows import raw_rows
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -284,12 +284,14 @@ def _read(given: object, by: str | Sequence[str] | None, value: str | None, tota
     figure = value or _figure(rows, names, by)
     if figure not in names:
         raise SchemaError(
-            f"The column of figures '{figure}' is not there: there are {told(names)}."
+            f"The column of figures '{figure}' is not there: there are {quote_names(names)}."
         )
     listed = [by] if isinstance(by, str) else list(by) if by is not None else names
     columns = tuple(name for name in listed if name in names and name != figure)
     if by is not None and not columns:
-        raise SchemaError(f"None of the columns {told(listed)} is there: there are {told(names)}.")
+        raise SchemaError(
+            f"None of the columns {quote_names(listed)} is there: there are {quote_names(names)}."
+        )
     if not columns:
         raise SchemaError("A table of figures needs a column of categories: there is none.")
     labels = {name: _labels(rows[name]) for name in columns}
@@ -317,8 +319,8 @@ def _figure(rows: pa.Table, names: list[str], by: str | Sequence[str] | None) ->
     numeric = [n for n in names if n not in listed and _mostly_numbers(rows[n])]
     if len(numeric) != 1:
         raise SchemaError(
-            f"Which column holds the figures? {told(numeric) if numeric else 'None'} could: name "
-            "one (value, --value), or the columns of categories (by, --by)."
+            f"Which column holds the figures? {quote_names(numeric) if numeric else 'None'} could: "
+            "name one (value, --value), or the columns of categories (by, --by)."
         )
     return numeric[0]
 
@@ -407,8 +409,8 @@ def _axes(read: list[_Read], parts: dict[str, dict[str, Any]], total: str) -> tu
     unknown = [name for name in parts if name not in columns]
     if unknown:
         raise SchemaError(
-            f"Parts are given of columns that no table has: {told(unknown)}; there are "
-            f"{told(columns)}."
+            f"Parts are given of columns that no table has: {quote_names(unknown)}; there are "
+            f"{quote_names(columns)}."
         )
     found = []
     for name in columns:

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, CellGrid
+from halfmask.table.columns import quote_names
 from halfmask.table.hierarchy import canonical
-from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def ladders(
         raise SchemaError(*faults)
     for name in levels:
         if name not in by:
-            raise ParameterError("levels", name, f"one of the columns {told(by)}")
+            raise ParameterError("levels", name, f"one of the columns {quote_names(by)}")
     return tuple(_ladder(table, name, levels.get(name, 0), margins=margins) for name in by)
 
 
@@ -100,7 +100,7 @@ def _faults(table: Table, by: Sequence[str]) -> list[str]:
     if not by:
         return ["Name at least one column to tabulate by."]
     faults = [
-        f"Column '{name}' is not there: there are {told(names)}."
+        f"Column '{name}' is not there: there are {quote_names(names)}."
         for name in by
         if name not in names
     ]
@@ -307,7 +307,7 @@ def amounts_in(table: Table, name: str) -> Numbers:
     """
     if name not in table.arrow.column_names:
         raise SchemaError(
-            f"Column '{name}' is not there: there are {told(table.arrow.column_names)}."
+            f"Column '{name}' is not there: there are {quote_names(table.arrow.column_names)}."
         )
     if name in table.schema.private:
         raise SchemaError(f"Column '{name}' identifies people or holds their demands: not summed.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.metrics.discrimination import rate
-from halfmask.metrics.discrimination.column_sets import ranked
+from halfmask.metrics.discrimination.column_sets import rank_tuples
 from halfmask.metrics.discrimination.rate import discriminate, inflation
 from halfmask.metrics.risk.column_sets import column_sets
 from halfmask.table.tuples import Tuples
@@ -30,8 +30,8 @@ def test_a_rate_does_not_change_where_every_row_counts_as_often(times, data):
     column = st.lists(st.integers(0, 2), min_size=n, max_size=n)
     rows = table(**{name: data.draw(column) for name in "xabc"})
     counts = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), np.int64)
-    small = ranked(Tuples(rows, counts), "x", list("abc"))
-    large = ranked(Tuples(rows, counts * times), "x", list("abc"))
+    small = rank_tuples(Tuples(rows, counts), "x", list("abc"))
+    large = rank_tuples(Tuples(rows, counts * times), "x", list("abc"))
     for one in large:
         (same,) = [two for two in small if two.columns == one.columns]
         assert one.rate == pytest.approx(same.rate, abs=1e-9, nan_ok=True)
@@ -44,9 +44,9 @@ def test_a_rate_does_not_change_where_every_row_counts_as_often(times, data):
 
 def test_many_rows_take_no_more_memory_than_few():
     rows = table(x=[0, 1, 0, 1], a=[0, 0, 1, 1], b=[0, 1, 1, 0])
-    ranked(Tuples(rows, np.full(4, 2, np.int64)), "x", ["a", "b"])  # compiles
+    rank_tuples(Tuples(rows, np.full(4, 2, np.int64)), "x", ["a", "b"])  # compiles
     tracemalloc.start()
-    found = ranked(Tuples(rows, np.full(4, 2 * 10**9, np.int64)), "x", ["a", "b"])
+    found = rank_tuples(Tuples(rows, np.full(4, 2 * 10**9, np.int64)), "x", ["a", "b"])
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 64 << 20
@@ -71,12 +71,12 @@ def test_independent_columns_are_zero_at_any_size():
     x, a, b = (grid.ravel() for grid in np.meshgrid(range(20), range(200), range(50)))
     rows = table(x=x, a=a, b=b)
     for tuples in (Tuples.of(rows), Tuples(rows, np.full(len(x), 12_345, np.int64))):
-        assert {one.kind for one in ranked(tuples, "x", ["a", "b"])} == {"zero"}
+        assert {one.kind for one in rank_tuples(tuples, "x", ["a", "b"])} == {"zero"}
 
 
 def test_one_row_off_is_not_zero():
     rows = table(x=[0, 0, 1, 1], a=[0, 1, 0, 1])
-    (one,) = ranked(Tuples(rows, np.array([1001, 1000, 1000, 1000], np.int64)), "x", ["a"])
+    (one,) = rank_tuples(Tuples(rows, np.array([1001, 1000, 1000, 1000], np.int64)), "x", ["a"])
     assert one.kind == "sketchy"
     assert 0 < one.rate < 1e-6
 

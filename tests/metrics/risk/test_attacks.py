@@ -198,7 +198,7 @@ def test_synthetic_rows_stand_for_nobody():
 
 
 def test_weights_of_probabilistic_linkage_are_recovered():
-    from halfmask.metrics.risk.linkage import fit
+    from halfmask.metrics.risk.linkage import fit_mixture
 
     random = np.random.default_rng(0)
     size, match, other = 200, np.array([0.9, 0.95, 0.8, 0.9]), np.array([0.05, 0.1, 0.02, 0.1])
@@ -206,14 +206,14 @@ def test_weights_of_probabilistic_linkage_are_recovered():
     bits[:: size + 1] = random.random((size, 4)) < match
     kinds, counts = np.unique(bits @ [1, 2, 4, 8], return_counts=True)
     patterns = (kinds[:, None] >> np.arange(4) & 1).astype(float)
-    found = fit(patterns, counts.astype(float), size)
+    found = fit_mixture(patterns, counts.astype(float), size)
     assert found[0] == pytest.approx(match, abs=0.15)
     assert found[1] == pytest.approx(other, abs=0.01)
 
 
 def test_weights_are_recovered_where_columns_often_agree_by_chance():
     # Released classes cover much: most pairs agree somewhere, and one column says nothing.
-    from halfmask.metrics.risk.linkage import fit
+    from halfmask.metrics.risk.linkage import fit_mixture
 
     random = np.random.default_rng(1)
     size = 400
@@ -223,7 +223,7 @@ def test_weights_are_recovered_where_columns_often_agree_by_chance():
     bits[:: size + 1] = random.random((size, 6)) < match
     kinds, counts = np.unique(bits @ (1 << np.arange(6)), return_counts=True)
     patterns = (kinds[:, None] >> np.arange(6) & 1).astype(float)
-    found = fit(patterns, counts.astype(float), size)
+    found = fit_mixture(patterns, counts.astype(float), size)
     assert found[1] == pytest.approx(other, abs=0.01)
     assert found[0] == pytest.approx(match, abs=0.15)
 

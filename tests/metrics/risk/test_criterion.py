@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.estimate import Estimate, exact, excess, mean, proportion
-from halfmask.metrics.risk.attack import decide, judge, targets
+from halfmask.metrics.estimate import Estimate, exact, excess, mean_estimate, proportion
+from halfmask.metrics.risk.attack import decide, judge_attack, targets
 from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability
 from halfmask.metrics.risk.singling_out import singling_out
@@ -46,7 +46,7 @@ def test_the_risk_by_hand():
 
 def test_means_have_the_interval_of_student():
     values = [1.0, 2.0, 4.0, 9.0]
-    found = mean(values)
+    found = mean_estimate(values)
     half = 3.182446305284263 * np.std(values, ddof=1) / 2  # 97.5 %, three degrees of freedom
     assert (found.value, found.high - found.value) == pytest.approx((4.0, half))
     assert found.value - found.low == pytest.approx(half)
@@ -63,9 +63,9 @@ def test_a_criterion_is_decided_by_its_whole_interval(low, high, outcome):
 
 
 def test_a_control_takes_the_place_of_guessing():
-    found = judge("x", "y", exact(0.5, 9), exact(0.4, 9), exact(0.0, 9))
+    found = judge_attack("x", "y", exact(0.5, 9), exact(0.4, 9), exact(0.0, 9))
     assert found.risk.value == pytest.approx(0.1 / 0.6)
-    assert judge("x", "y", exact(0.5, 9), None, exact(0.0, 9)).risk.value == 0.5
+    assert judge_attack("x", "y", exact(0.5, 9), None, exact(0.0, 9)).risk.value == 0.5
 
 
 SCHEMA = {"a": "quasi", "b": "quasi", "c": "quasi", "s": "sensitive"}
@@ -239,7 +239,7 @@ def test_who_stands_twice_in_the_release_is_no_guess():
 
 def test_only_an_attack_that_is_surely_worse_than_guessing_is_called_so():
     # None of 300 matches is what guessing one row of 30,000 gives.
-    few = judge("a", "b", proportion(0, 300), None, exact(1 / 30_000, 300))
+    few = judge_attack("a", "b", proportion(0, 300), None, exact(1 / 30_000, 300))
     assert not any("worse than guessing" in note for note in few.notes)
-    many = judge("a", "b", proportion(3, 300), None, proportion(60, 300))
+    many = judge_attack("a", "b", proportion(3, 300), None, proportion(60, 300))
     assert any("worse than guessing" in note for note in many.notes)

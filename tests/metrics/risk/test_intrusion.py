@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.inference import dis_scores, intrusion
-from halfmask.report.population import intrusion as said
+from halfmask.metrics.risk.inference import dis_scores, measure_intrusion
+from halfmask.report.population import intrusion_sentence as said
 from halfmask.table.classes import Classes
 
 GUIDE = {
@@ -79,19 +79,19 @@ def test_agreeing_rows_of_a_person_are_one():
 
 
 def test_the_limits():
-    nobody = intrusion(classes([2, 3]), np.zeros(2), 3, 0.1)
+    nobody = measure_intrusion(classes([2, 3]), np.zeros(2), 3, 0.1)
     assert (nobody.chance.value, nobody.highest, nobody.rows) == (None, 0.0, 0)
-    everybody = intrusion(classes([1, 2]), np.array([4.0, 0.0]), 3, 1.0)
+    everybody = measure_intrusion(classes([1, 2]), np.array([4.0, 0.0]), 3, 1.0)
     assert (everybody.chance.value, everybody.highest) == (1.0, 1.0)
     assert said(everybody.to_dict()).endswith("100.0%: the table is the population.")
-    no_pair = intrusion(classes([1, 3]), np.array([4.0, 0.0]), 3, 0.1)
+    no_pair = measure_intrusion(classes([1, 3]), np.array([4.0, 0.0]), 3, 0.1)
     assert no_pair.chance.value == 1
     assert not no_pair.chance.trusted
     assert "not to be relied on: No class holds just two people." in said(no_pair.to_dict())
-    unscored = intrusion(classes([1, 2]), np.zeros(2), 3, 0.5)
+    unscored = measure_intrusion(classes([1, 2]), np.zeros(2), 3, 0.5)
     assert unscored.rows == 0
     assert said(unscored.to_dict()).endswith("with a chance of 33.3%.")
-    scored = intrusion(classes([1, 2]), np.array([4.0, 0.0]), 3, 0.5)
+    scored = measure_intrusion(classes([1, 2]), np.array([4.0, 0.0]), 3, 0.5)
     assert "1 row that few columns single out it is up to 33.3%" in said(scored.to_dict())
 
 

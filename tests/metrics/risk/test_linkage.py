@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.metrics.risk.linkage import fellegi_sunter, fit, linkage
+from halfmask.metrics.risk.linkage import fellegi_sunter, fit_mixture, linkage
 from halfmask.metrics.sides import sides
 
 SCHEMA = {"x": "quasi", "c": "quasi"}
@@ -98,7 +98,7 @@ def test_odds_are_those_of_a_plain_expectation_maximization(data):
     )
     counts = data.draw(st.lists(st.integers(1, 50), min_size=len(kinds), max_size=len(kinds)))
     bits = [[kind >> j & 1 for j in range(columns)] for kind in kinds]
-    match, other = fit(np.array(bits, float), np.array(counts, float), size)
+    match, other = fit_mixture(np.array(bits, float), np.array(counts, float), size)
     one, two = plain_em(bits, counts, size)
     # Between two maxima, rounding decides which is reached: such draws say nothing.
     near, _ = plain_em(bits, counts, size, apart_by=1e-9)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from halfmask.metrics.estimate import Estimate, failed
-from halfmask.metrics.risk.uniqueness import choose
+from halfmask.metrics.estimate import Estimate, failed_estimate
+from halfmask.metrics.risk.uniqueness import choose_estimate
 
 
 def chosen(fraction, bounds=(0.0, 1.0), **values):
     estimates = {
-        name: failed("why", 9) if value is None else Estimate(value, None, None, 9)
+        name: failed_estimate("why", 9) if value is None else Estimate(value, None, None, 9)
         for name, value in values.items()
     }
-    return choose(estimates, fraction, bounds)
+    return choose_estimate(estimates, fraction, bounds)
 
 
 @pytest.mark.parametrize(

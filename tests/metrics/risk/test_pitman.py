@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from halfmask.metrics.risk.uniqueness import fit, pitman
+from halfmask.metrics.risk.uniqueness import fit_pitman, pitman
 
 
 def test_the_fit_has_the_largest_likelihood():
     sizes = np.random.default_rng(1).zipf(1.9, 300)
     sizes = sizes[sizes < 200]
     frequencies = np.bincount(sizes)
-    alpha, theta = fit(frequencies)
+    alpha, theta = fit_pitman(frequencies)
 
     def likelihood(a, t):
         n, u = int(sizes.sum()), len(sizes)

@@ -74,7 +74,7 @@ def test_pitman_is_the_expectation_of_its_process(alpha, theta, monkeypatch):
         fresh = (theta + alpha * classes) / (theta + n)
         singles += fresh - singles * (1 - alpha) / (theta + n)
         classes += fresh
-    monkeypatch.setattr(module, "fit", lambda _: (alpha, theta))
+    monkeypatch.setattr(module, "fit_pitman", lambda _: (alpha, theta))
     found = module.pitman(np.array([0, 298, 1]), 0.1).value  # 300 people of 3000
     assert found == pytest.approx(singles / 3000)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.risk.uniqueness import ModelChoice, _estimated, _if_alone, uniqueness
 
 FIGURES = ("unique", "pitman", "zayatz", "snb", "poisson", "unique_if_alone")
@@ -122,7 +122,7 @@ def test_an_estimator_that_fails_on_most_resampled_tables_is_not_trusted():
     own = np.array([0, 50, 50])
 
     def once(frequencies, fraction):
-        return exact(0.5, 150) if (frequencies == own).all() else failed("no solution")
+        return exact(0.5, 150) if (frequencies == own).all() else failed_estimate("no solution")
 
     found = _estimated(own, 0.1, once)
     assert (found.value, found.trusted) == (0.5, False)

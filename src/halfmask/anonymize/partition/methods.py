@@ -12,7 +12,7 @@ import numpy as np
 from halfmask.anonymize.partition.widths import (
     cut_by_labels,
     improve_by_labels,
-    late,
+    is_late,
     level_classes,
     widths_of,
 )
@@ -83,7 +83,7 @@ def blockwise(
 
     def one(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         # A block meets the demands of everybody in it: it may stay whole when time is up.
-        return np.zeros(len(rows), dtype=np.int64) if late(task) else divide(task.take(rows))
+        return np.zeros(len(rows), dtype=np.int64) if is_late(task) else divide(task.take(rows))
 
     with ThreadPoolExecutor() as pool:
         parts = list(pool.map(one, blocks))
@@ -254,7 +254,7 @@ def divide_from_levels(task: PartitionTask) -> Division:
     """
     widths = widths_of(task)
     ids = None
-    if len(task) == len(task.table) and len(task.space.columns) <= _LEVELS and not late(task):
+    if len(task) == len(task.table) and len(task.space.columns) <= _LEVELS and not is_late(task):
         ids = level_classes(task)
     if ids is None:
         ids = cut_by_labels(task, widths)

@@ -355,12 +355,12 @@ def smallest_diameter(
     instance: Instance, starts: list[NDArray[np.int64]], seed: int | None
 ) -> Optimum:
     """The division whose widest class is tightest."""
-    best = min(starts, key=lambda ids: diameter_of(instance, ids))
+    best = min(starts, key=lambda ids: class_diameter(instance, ids))
     low = float(instance.nearest().max(initial=0.0))
     rng = np.random.default_rng(seed)
     closed: set[float] = set()
     while True:
-        high = diameter_of(instance, best)
+        high = class_diameter(instance, best)
         limits = np.unique(
             instance.far[(instance.far >= low - _EPS) & (instance.far < high - _EPS)]
         )
@@ -377,7 +377,7 @@ def smallest_diameter(
             closed.add(limit)  # undecided
 
 
-def diameter_of(instance: Instance, ids: NDArray[np.int64]) -> float:
+def class_diameter(instance: Instance, ids: NDArray[np.int64]) -> float:
     """The largest distance inside a class."""
     return float(instance.far[np.equal.outer(ids, ids)].max(initial=0.0))
 

@@ -43,7 +43,7 @@ def divide_exactly(task: PartitionTask) -> Division:
     """The proven optimum, see ``exact``; its solver loads when it is asked for."""
     from halfmask.anonymize.partition import exact
 
-    return exact.divide(task)
+    return exact.divide_exactly(task)
 
 
 METHODS = {
@@ -84,7 +84,7 @@ class Settings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def candidate(table: Table, models: Sequence[Model], settings: Settings) -> Candidate:
+def divide_rows(table: Table, models: Sequence[Model], settings: Settings) -> Candidate:
     """Divide all rows of a prepared table; the candidate is yet to be sealed.
 
     Whom nobody can serve is not among them any more where that is wanted (``on_infeasible``).
@@ -155,13 +155,13 @@ def _value(
     if division.value is not None:
         return division.value
     if not by_labels(task):
-        return loss(task, division.ids)
+        return division_loss(task, division.ids)
     table = task.table
     losses = {name: column_loss(partition, table, step, name) for name in table.schema.quasi}
     return table_loss(losses, {name: table.schema.columns[name].weight for name in losses})
 
 
-def loss(task: PartitionTask, ids: NDArray[np.int64]) -> float:
+def division_loss(task: PartitionTask, ids: NDArray[np.int64]) -> float:
     """The DBIL of a division: the sum over rows of the diameter of their class."""
     return diameter_loss(task.space, ids, ones(len(ids)))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
 from halfmask.metrics.space import Space, space_of
-from halfmask.models.feasibility import group_statistics, largest_feasible
+from halfmask.models.needs import group_statistics, largest_feasible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,14 +81,14 @@ class PartitionTask:
 
 def task_of(table: Table, models: Sequence[Model], **settings: Any) -> PartitionTask:
     """The task of dividing all rows of ``table``."""
-    refuse(models)
+    refuse_models(models)
     rows = np.arange(len(table))
     return PartitionTask(
         table, tuple(models), rows, space_of(table), demands_of(table, models), **settings
     )
 
 
-def refuse(models: Sequence[Model]) -> None:
+def refuse_models(models: Sequence[Model]) -> None:
     """Refuse models that need more than the rows of one class at a time."""
     for model in models:
         if model.population is not None or model.whole:

@@ -216,7 +216,7 @@ def cut_by_labels(task: PartitionTask, widths: Widths) -> NDArray[np.int64]:
     stack, state = np.zeros((n + 2, 2), dtype=np.int64), np.array([1, 0])
     stack[0] = (0, n)
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
-    while state[0] > 0 and not late(task):
+    while state[0] > 0 and not is_late(task):
         cut_classes(widths, task.demands, rows, stack, state, starts, _TRIED, piece)
     first = np.sort(np.concatenate((starts[: state[1]], stack[: state[0], 0])))
     ids = np.empty(n, dtype=np.int64)
@@ -236,20 +236,20 @@ def improve_by_labels(
     left = _WORK // (1 + len(task.space.columns))
     for sweep in range(1, _SWEEPS + 1):
         state, gained = np.array([0, free]), 0.0
-        while state[0] < len(lists.head) and left > 0 and not late(task):
+        while state[0] < len(lists.head) and left > 0 and not is_late(task):
             gained += improve_classes(
                 widths, task.demands, lists, near, state, _TRIED, sweep, piece
             )
             left -= piece
         free = int(state[1])
-        if left <= 0 or late(task):
+        if left <= 0 or is_late(task):
             break
         if gained <= _GAIN * float(lists.size @ np.maximum(lists.width, 0.0)):
             break
     return np.unique(lists.ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def late(task: PartitionTask) -> bool:
+def is_late(task: PartitionTask) -> bool:
     """Whether time is up."""
     return task.deadline is not None and time.monotonic() >= task.deadline
 

@@ -19,9 +19,9 @@ import numpy as np
 from halfmask.engines.read import as_table
 from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
-from halfmask.metrics.discrimination.columns import bind, per_column, require_columns
-from halfmask.metrics.discrimination.rate import SAME, Kind, entropy_of, inflation, judge
-from halfmask.metrics.walk import below, by_size, chosen_columns, narrow, one_group
+from halfmask.metrics.discrimination.columns import bind_columns, per_column, require_columns
+from halfmask.metrics.discrimination.rate import SAME, Kind, entropy_of, inflation, judge_rate
+from halfmask.metrics.walk import by_size, chosen_columns, extensions, narrow_counts, one_group
 from halfmask.table.document import Result
 from halfmask.table.tuples import pack_tuples
 
@@ -67,7 +67,7 @@ class SetWalk:
 
     def __init__(self, units: PackedTuples, size: int, undefined: float) -> None:
         self.units, self.size, self.undefined = units, size, undefined
-        self.rows, self.total = narrow(units.rows), int(units.rows.sum())
+        self.rows, self.total = narrow_counts(units.rows), int(units.rows.sum())
         self.keys = len(units.columns) - 1
         self.labels = units.codes(self.keys).astype(np.int32)
         counts = np.arange(min(self.total + 1, _BITS), dtype=np.float64)
@@ -95,14 +95,14 @@ class SetWalk:
         if size == self.size - 1 and self.compact:
             self.finish(grouping, mask, pure_rows)
             return
-        for column in below(mask, self.keys):
+        for column in extensions(mask, self.keys):
             self.visit(grouping, mask | 1 << column, column, pure_rows)
 
     def finish(self, grouping: Grouping, mask: int, pure_rows: int) -> None:
         """Measure the largest sets, all that extend ``mask`` at once."""
         from halfmask.kernels import refine
 
-        columns = len(list(below(mask, self.keys)))
+        columns = len(list(extensions(mask, self.keys)))
         if not columns:
             return
         layout = self.units.layout
@@ -156,7 +156,7 @@ class SetWalk:
 
     def judge(self, residual: float, several: int, pure_rows: int) -> tuple[float, Kind]:
         """The rate and its class; sums of many terms are rounded more."""
-        return judge(
+        return judge_rate(
             self.entropy,
             residual,
             self.undefined,
@@ -206,7 +206,7 @@ def rank_column_sets(
         return [target, *wanted]
 
     held = count_tuples(as_table(table), used)
-    found = ranked(held, target, columns, size=size, partition=partition, undefined=undefined)
+    found = rank_tuples(held, target, columns, size=size, partition=partition, undefined=undefined)
     if not permutations:
         return found
     blocks = per_column(held.table, target, partition)
@@ -219,7 +219,7 @@ def rank_column_sets(
     return (*first, *found[_FIRST:])
 
 
-def ranked(
+def rank_tuples(
     tuples: Tuples,
     target: str,
     columns: Sequence[str] | None = None,
@@ -232,7 +232,7 @@ def ranked(
     table = tuples.table
     names = [name for name in chosen_columns(table, columns, size) if name != target]
     require_columns(table, target, tuple(names), "keep")
-    blocks = bind(table, (target, *names), target, partition)
+    blocks = bind_columns(table, (target, *names), target, partition)
     places = {name: (one.places, len(one.names)) for name, one in blocks.items()}
     units = pack_tuples(tuples, [*by_size(table, names), target], places=places)
     place = {name: i for i, name in enumerate(names)}

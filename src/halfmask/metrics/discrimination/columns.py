@@ -14,11 +14,11 @@ from halfmask.metrics.discrimination.partition import (
     Blocks,
     Cuts,
     Partition,
-    partitioning,
+    read_partition,
     stated_partitions,
 )
 from halfmask.metrics.weighted import joint
-from halfmask.table.names import require_known
+from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ def group_labels(
     return list(held[0]) if len(held) == 1 else list(zip(*held, strict=True))
 
 
-def bind(
+def bind_columns(
     table: Table,
     names: Sequence[str],
     target: str,
@@ -120,11 +120,11 @@ def _bound(table: Table, name: str, blocks: object, suppressed: Suppressed) -> B
     values = table.encode(name).values
     star = _star(values)
     if star is None or suppressed == "keep":
-        return partitioning(blocks).bind(name, values)
+        return read_partition(blocks).bind(name, values)
     import pyarrow as pa
 
     others = np.delete(np.arange(len(values)), star)
-    found = partitioning(blocks).bind(name, values.take(pa.array(others)))
+    found = read_partition(blocks).bind(name, values.take(pa.array(others)))
     places = np.zeros(len(values), dtype=np.int32)  # the star's own is never looked at
     places[others] = found.places
     return Blocks(places, found.names, found.notes)

@@ -12,8 +12,8 @@ import numpy as np
 
 from halfmask.errors import HalfmaskError, InputError, ParameterError
 from halfmask.metrics.discrimination.columns import group_rows, per_column
-from halfmask.metrics.discrimination.partition import is_number, read_toml, stated_partition
-from halfmask.metrics.discrimination.rate import discriminate, measure
+from halfmask.metrics.discrimination.partition import is_plain_number, read_toml, stated_partition
+from halfmask.metrics.discrimination.rate import discriminate, group_rates
 from halfmask.metrics.discrimination.release_rates import released_column
 from halfmask.table.document import Result
 
@@ -138,7 +138,7 @@ def need_met(need: Need, both: Sides) -> NeedMet:
             columns.append(column)
             notes += more
         y, groups = group_rows(columns[1:])
-        found = measure(columns[0].codes, columns[0].size, y, groups, both.released_counts)
+        found = group_rates(columns[0].codes, columns[0].size, y, groups, both.released_counts)
         after = None if np.isnan(found.rate) else found.rate
         reason = "" if after is not None else "The target never varies in the release."
         rows = int(found.sizes.sum())
@@ -191,7 +191,7 @@ def _need(place: int, stated: object) -> Need:
     if blocks is not None and not isinstance(blocks, Mapping):
         raise InputError(f"The partitions of need {place} are a table per column.")
     bounds = {name: stated[name] for name in ("at_least", "at_most") if name in stated}
-    if not all(is_number(bound) for bound in bounds.values()):
+    if not all(is_plain_number(bound) for bound in bounds.values()):
         raise InputError(f"The bounds of need {place} are numbers from 0 to 1.")
     try:
         return Need(

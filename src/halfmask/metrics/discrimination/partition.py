@@ -163,7 +163,7 @@ class Cuts:
 Partitioning = Partition | Cuts
 
 
-def partitioning(given: object) -> Partitioning:
+def read_partition(given: object) -> Partitioning:
     """What a user gave as a partition: a mapping, lists of values, or a partition."""
     if isinstance(given, Partition | Cuts):
         return given
@@ -225,7 +225,7 @@ def stated_partition(name: str, stated: object) -> Partitioning:
         raise InputError(f"The partition of {name!r} knows no {', '.join(strange)}.")
     if "cuts" in stated:
         edges = stated["cuts"]
-        if not isinstance(edges, list) or not all(is_number(edge) for edge in edges):
+        if not isinstance(edges, list) or not all(is_plain_number(edge) for edge in edges):
             raise InputError(f"The cuts of {name!r} are a list of rising numbers (inf is one).")
         return Cuts(*edges)
     blocks = stated["blocks"]
@@ -237,6 +237,6 @@ def stated_partition(name: str, stated: object) -> Partitioning:
     return Partition(dict(blocks), **options)
 
 
-def is_number(value: object) -> bool:
+def is_plain_number(value: object) -> bool:
     """Whether a value of a file is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -13,16 +13,16 @@ from halfmask.engines.tuples import count_tuples
 from halfmask.errors import NotObservedError, ParameterError
 from halfmask.metrics.discrimination.columns import (
     Suppressed,
-    bind,
+    bind_columns,
     code_column,
     counting_rows,
     group_labels,
     group_rows,
     require_columns,
 )
-from halfmask.metrics.estimate import Estimate, failed, mean
+from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
 from halfmask.metrics.weighted import pairs, tally
-from halfmask.table.document import Result, plain, written
+from halfmask.table.document import Result, document_field, plain
 from halfmask.table.tuples import Tuples, ones, rows_in
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class GroupRates:
         return int(self.sizes[self.pure].sum())
 
 
-def measure(
+def group_rates(
     x: NDArray[np.int32], size: int, y: NDArray[np.int64], groups: int, counts: Counts,
     undefined: float = float("nan"),
 ) -> GroupRates:  # fmt: skip
@@ -82,11 +82,11 @@ def measure(
     top = np.maximum.reduceat(rows, starts)
     entropy = entropy_of(tally(x, size, counts))
     residual = float(sizes @ inside) / int(sizes.sum())
-    rate, kind = judge(entropy, residual, undefined, all_pure=pure.all(), any_pure=pure.any())
+    rate, kind = judge_rate(entropy, residual, undefined, all_pure=pure.all(), any_pure=pure.any())
     return GroupRates(rate, kind, entropy, residual, sizes, inside, pure, top)
 
 
-def judge(
+def judge_rate(
     entropy: float,
     residual: float,
     undefined: float,
@@ -155,7 +155,7 @@ def inflation(
     table = tuples.table
     names = (keys,) if isinstance(keys, str) else tuple(keys)
     require_columns(table, target, names, "keep")
-    bound = bind(table, (target, *names), target, partition)
+    bound = bind_columns(table, (target, *names), target, partition)
     x = code_column(table, target, bound.get(target))
     y, groups = group_rows([code_column(table, name, bound.get(name)) for name in names])
     return beside_chance(x.codes, x.size, y, groups, tuples.counts, permutations, seed=seed)
@@ -174,10 +174,10 @@ def beside_chance(
     """The rate of groups ``y`` for outcomes ``x``, beside that of shuffled outcomes."""
     if permutations < 2:
         raise ParameterError("permutations", permutations, "at least 2")
-    rate = measure(x, size, y, groups, counts).rate
+    rate = group_rates(x, size, y, groups, counts).rate
     if np.isnan(rate):
         reason = "The target never varies: there is nothing to discriminate."
-        return Inflation(rate, failed(reason), failed(reason))
+        return Inflation(rate, failed_estimate(reason), failed_estimate(reason))
     rows = rows_in(counts)
     random = np.random.default_rng(seed)
     if rows > _SHUFFLED and size * groups <= _CELLS:
@@ -185,14 +185,14 @@ def beside_chance(
         drawn = _random_rates(outcomes, sizes, permutations, random)
     elif rows > _PATIENCE:
         reason = f"There are more than {_PATIENCE:,} rows in too many groups to see what chance is."
-        return Inflation(rate, failed(reason, rows), failed(reason, rows))
+        return Inflation(rate, failed_estimate(reason, rows), failed_estimate(reason, rows))
     else:
         # Sorted, so that the order of rows does not matter.
         x, y = np.sort(np.repeat(x, counts)), np.sort(np.repeat(y, counts))
         each = ones(rows)
         shuffled = (random.permutation(x) for _ in range(permutations))
-        drawn = [measure(one, size, y, groups, each).rate for one in shuffled]
-    chance = mean(drawn, f"{permutations} random shuffles of the target")
+        drawn = [group_rates(one, size, y, groups, each).rate for one in shuffled]
+    chance = mean_estimate(drawn, f"{permutations} random shuffles of the target")
     return Inflation(rate, chance, _adjusted(rate, chance, _prediction_end(drawn)))
 
 
@@ -227,7 +227,9 @@ def _adjusted(rate: float, chance: Estimate, most: float) -> Estimate:
     """What is left of a rate where chance gives at ``most`` so much."""
     assert chance.value is not None and chance.low is not None and chance.high is not None  # noqa: S101, PT018
     if chance.value >= 1.0:
-        return failed("Every group is one row: any target would look discriminated.", chance.n)
+        return failed_estimate(
+            "Every group is one row: any target would look discriminated.", chance.n
+        )
     value, low, high = (
         (rate - c) / (1 - c) for c in (chance.value, min(chance.high, 1 - 1e-12), chance.low)
     )
@@ -275,16 +277,16 @@ class Discrimination(Result, Mapping[object, float]):
     """
 
     target: str
-    keys_: tuple[str, ...] = field(metadata=written("keys"))
+    keys_: tuple[str, ...] = field(metadata=document_field("keys"))
     rate: float
     kind: Kind
     rows: int
     left_out: int
     entropy: float
     residual: float
-    identifying: int = field(metadata=written("identifying_values"))
+    identifying: int = field(metadata=document_field("identifying_values"))
     identified_rows: int
-    details: tuple[ValueRate, ...] = field(default=(), metadata=written(hidden=True))
+    details: tuple[ValueRate, ...] = field(default=(), metadata=document_field(hidden=True))
     notes: tuple[str, ...] = ()
     inflation: Inflation | None = None
     _places: dict[object, int] = field(default_factory=dict)
@@ -425,7 +427,7 @@ def discriminate(
     table = held.table
     names = (keys,) if isinstance(keys, str) else tuple(keys)
     require_columns(table, target, names, suppressed)
-    bound = bind(table, (target, *names), target, partition, suppressed)
+    bound = bind_columns(table, (target, *names), target, partition, suppressed)
     columns = {
         name: code_column(table, name, bound.get(name)) for name in dict.fromkeys((target, *names))
     }
@@ -433,7 +435,7 @@ def discriminate(
     x, known = columns[target], [columns[name] for name in names]
     y, groups = group_rows(known, keep)
     counts = held.counts[keep]
-    found = measure(x.codes[keep], x.size, y, groups, counts, undefined)
+    found = group_rates(x.codes[keep], x.size, y, groups, counts, undefined)
     notes = (held.note,) if held.note else ()
     return discrimination_of_groups(
         target,

@@ -14,19 +14,19 @@ from halfmask.metrics.discrimination.columns import (
     group_labels,
     group_rows,
 )
-from halfmask.metrics.discrimination.partition import Cuts, Partition, Partitioning, partitioning
+from halfmask.metrics.discrimination.partition import Cuts, Partition, Partitioning, read_partition
 from halfmask.metrics.discrimination.rate import (
     Discrimination,
     GroupRates,
     beside_chance,
     discrimination_of_groups,
-    measure,
+    group_rates,
 )
 from halfmask.metrics.sides import ReleasedTuples, pairs_in_order, tightest_class
 from halfmask.metrics.weighted import tally
 from halfmask.table.classes import value_facts
 from halfmask.table.document import Result
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 from halfmask.table.tuples import ones, rows_in
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _block_of_leaf(
     both: Sides, column: SharedColumn, partition: object
 ) -> tuple[NDArray[np.int64], int]:
     """The block of each leaf, of the original's values and of those that are new."""
-    stated = partitioning(partition)
+    stated = read_partition(partition)
     own = stated.bind(column.name, both.original.encode(column.name).values)
     block_of = np.empty(column.leaves, dtype=np.int64)
     block_of[: column.known] = own.places
@@ -84,7 +84,7 @@ def _block_of_leaf(
     import pyarrow as pa
 
     fresh = np.flatnonzero(column.covered[column.starts[:-1]] >= column.known)
-    values = encode(both.rows[column.name]).values.take(pa.array(fresh))
+    values = encode_column(both.rows[column.name]).values.take(pa.array(fresh))
     new = stated.bind(column.name, values)
     number = {block: i for i, block in enumerate(own.names)}
     places = [number.setdefault(block, len(number)) for block in new.names]
@@ -156,7 +156,7 @@ def meaning_of(table: Table, column: str, given: object = None) -> Partitioning 
     near).
     """
     if given is not None:
-        return partitioning(given)
+        return read_partition(given)
     facts, declared = value_facts(table, column), table.schema.columns.get(column)
     hierarchy = facts["hierarchy"]
     if hierarchy is not None and hierarchy.height > 1:
@@ -240,7 +240,7 @@ def undefined_as_none(one: AttackRate) -> AttackRate:
     return replace(one, before=before)
 
 
-def identity(original: Table, released: Table, column: str) -> Discrimination:
+def identity_rate(original: Table, released: Table, column: str) -> Discrimination:
     """How far the released column gives the original one away; rows stand in the same order."""
     return _across(original, column, released, (column,))
 
@@ -258,7 +258,7 @@ def _across(left: Table, target: str, right: Table, keys: tuple[str, ...]) -> Di
         )
     x, columns = code_column(left, target), [code_column(right, name) for name in keys]
     y, groups = group_rows(columns)
-    found = measure(x.codes, x.size, y, groups, ones(len(left)))
+    found = group_rates(x.codes, x.size, y, groups, ones(len(left)))
     return discrimination_of_groups(target, keys, found, group_labels(columns, y, groups))
 
 
@@ -343,9 +343,9 @@ class _Knowledge:
     def measure(self, x: CodedColumn, kept: NDArray[np.bool_] | None = None) -> GroupRates:
         """How far it tells ``x``, on the rows ``kept``."""
         if kept is None:
-            return measure(x.codes, x.size, self.groups, self.count, self.counts)
+            return group_rates(x.codes, x.size, self.groups, self.count, self.counts)
         part = group_rows([CodedColumn(self.groups[kept].astype(np.int32), self.count, ())])
-        return measure(x.codes[kept], x.size, *part, self.counts[kept])
+        return group_rates(x.codes[kept], x.size, *part, self.counts[kept])
 
     def chance(self, x: CodedColumn) -> Estimate | None:
         """What shuffled outcomes give."""
@@ -504,7 +504,7 @@ def _identity(both: Sides, own: ReleasedLabels | None) -> list[AttackRate]:
             out.append(AttackRate("identity", column.name, keys, None, reason=_NOBODY))
             continue
         x, y = code_column(both.original, column.name), own.labels(place)
-        found = measure(x.codes, x.size, *group_rows([y]), both.original_counts)
+        found = group_rates(x.codes, x.size, *group_rows([y]), both.original_counts)
         out.append(
             undefined_as_none(
                 AttackRate(

@@ -174,7 +174,7 @@ class AttackOutcome(Result):
     notes: tuple[str, ...] = ()
 
 
-def judge(
+def judge_attack(
     name: str,
     attacker: str,
     attack: Estimate,

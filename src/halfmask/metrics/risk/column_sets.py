@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.walk import below, by_size, chosen_columns, narrow, one_group
-from halfmask.table.document import Result, written
+from halfmask.metrics.walk import by_size, chosen_columns, extensions, narrow_counts, one_group
+from halfmask.table.document import Result, document_field
 from halfmask.table.tuples import Owners, pack_tuples
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Visits:
 
     def __init__(self, units: PackedTuples, names: Sequence[str]) -> None:
         self.units = units
-        self.rows, self.total = narrow(units.rows), int(units.rows.sum())
+        self.rows, self.total = narrow_counts(units.rows), int(units.rows.sum())
         self.place = {name: i for i, name in enumerate(names)}
         self.minimal: list[int] = []
         self.sets: list[ColumnSet] = []
@@ -113,7 +113,7 @@ def _descend(
     units = visits.units
     if mask.bit_count() == size:
         return
-    for column in below(mask, len(units.columns)):
+    for column in extensions(mask, len(units.columns)):
         keys, rows, ids, starts, sums, lone = refine.refine(*(*grouping, *units.field(column)))
         held = visits.rows[lone].astype(np.int64)
         alone = (
@@ -136,7 +136,7 @@ def _descend_people(
 
     if mask.bit_count() == size:
         return
-    for column in below(mask, len(visits.units.columns)):
+    for column in extensions(mask, len(visits.units.columns)):
         finer = mask | 1 << column
         divided = divide(*(*grouping, *visits.units.field(column)))
         people, alone, own = count_people(*divided[1:], everybody)
@@ -191,17 +191,17 @@ class SpecialUniques(Result):
     columns: tuple[str, ...]
     special_rows: int
     by_size: tuple[tuple[int, int, int], ...] = field(
-        metadata=written(parts=("size", "sets", "rows"))
+        metadata=document_field(parts=("size", "sets", "rows"))
     )
     by_set: tuple[tuple[tuple[str, ...], int], ...] = field(
-        metadata=written(parts=("columns", "rows"))
+        metadata=document_field(parts=("columns", "rows"))
     )
     contributions: tuple[ColumnContribution, ...]
-    scores: NDArray[np.float64] = field(repr=False, metadata=written(hidden=True))
+    scores: NDArray[np.float64] = field(repr=False, metadata=document_field(hidden=True))
     _sets: tuple[NDArray[np.int64], NDArray[np.int64]] = field(
-        repr=False, metadata=written(hidden=True)
+        repr=False, metadata=document_field(hidden=True)
     )
-    _names: tuple[str, ...] = field(repr=False, metadata=written(hidden=True))
+    _names: tuple[str, ...] = field(repr=False, metadata=document_field(hidden=True))
 
     def sets_of(self, row: int) -> tuple[tuple[str, ...], ...]:
         """The minimal unique sets of one row."""
@@ -296,7 +296,7 @@ class _Walk:
 
         if not len(grouping[0]):
             return
-        for column in below(mask, len(self.units.columns)):
+        for column in extensions(mask, len(self.units.columns)):
             finer = mask | 1 << column
             further = min(column, self.size - finer.bit_count())
             *kept, lone = single_out(*(*grouping, *self.units.field(column), further))

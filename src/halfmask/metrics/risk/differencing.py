@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed
-from halfmask.metrics.risk.attack import LIMIT, judge
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.risk.attack import LIMIT, judge_attack
 from halfmask.metrics.sides import ReleasedTuples, tightest_class
 from halfmask.metrics.weighted import joint, runs, tally, weighted_mean
-from halfmask.table.document import Result, written
+from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,9 @@ class Differencing(Result):
     together: int
     smaller: Estimate
     alone: Estimate
-    disclosed: tuple[tuple[str, Estimate], ...] = field(metadata=written(parts=("column", "share")))
+    disclosed: tuple[tuple[str, Estimate], ...] = field(
+        metadata=document_field(parts=("column", "share"))
+    )
     outcome: Literal["revealed", "nothing", "not known"] | None = None
     witnesses: tuple[str, ...] = ()
 
@@ -72,7 +74,7 @@ def singling_out_together(
     if found is None:
         return ()
     attack, nothing = found.alone, exact(0.0, found.alone.n)
-    one = judge(
+    one = judge_attack(
         "singling out, with the earlier release", ATTACKER, attack, None, nothing, limit=limit
     )
     own = (attack.reason,) if attack.reason else ()
@@ -119,7 +121,9 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     counts, rows = one.original_counts, one.before
     absent = [tally(owner < 0, 2, counts)[1] for owner in owners]
     if any(2 * int(gone) > rows for gone in absent):
-        nothing = failed("One of the releases stands for few of the people: nothing combines.")
+        nothing = failed_estimate(
+            "One of the releases stands for few of the people: nothing combines."
+        )
         return Differencing(0, 0, nothing, nothing, ())
     shifted = [(owner + 1).astype(np.int32) for owner in owners]
     smallest = min(int(ReleasedTuples(side.quasi).rows.min()) for side in (one, two))
@@ -177,7 +181,9 @@ def _disclosed(
     """The share of people with one possible value in both classes, and several in each."""
     sets = [_possible(side, name) for side in (one, two)]
     if sets[0][2] != sets[1][2]:
-        return failed("The releases hold values of this column that the original does not know.")
+        return failed_estimate(
+            "The releases hold values of this column that the original does not know."
+        )
     leaves, rows = sets[0][2], one.original_counts
     pairs, turn = np.unique(
         owners[0][both] * (int(owners[1].max()) + 1) + owners[1][both], return_inverse=True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.discrimination.rate import entropy_of
-from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.sides import tightest_class
 from halfmask.metrics.space import rooted_height
 from halfmask.metrics.weighted import joint, tally
@@ -165,12 +165,12 @@ def minimality(sides: Sides) -> Estimate:
     """
     columns = sides.quasi
     if any(c.foreign or len(np.unique(c.level)) > 1 for c in columns):
-        return failed("It speaks of releases with one level per column.", sides.before)
+        return failed_estimate("It speaks of releases with one level per column.", sides.before)
     levels = [int(c.level[0]) for c in columns]
     labels = [c.only_label()[c.before] for c in columns]
     present = tightest_class(columns) >= 0  # classes of rows that were left out are not published
     if not present.any():
-        return failed("No original row lies under a released class.", sides.before)
+        return failed_estimate("No original row lies under a released class.", sides.before)
     coarse = [(held[present], c.labels) for c, held in zip(columns, labels, strict=True)]
     counts = sides.original_counts[present]
     ids, classes = joint(coarse)

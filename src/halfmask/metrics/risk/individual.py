@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InternalError, ParameterError
-from halfmask.metrics.estimate import Estimate, exact, failed
-from halfmask.metrics.risk.reidentification import THRESHOLDS, RiskBin, Threshold, above, bins
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.risk.reidentification import THRESHOLDS, RiskBin, Threshold, bins, count_above
 from halfmask.table.document import Result
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def poisson(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
     n = int(np.arange(len(frequencies)) @ frequencies)
     alone = float(frequencies[1])
     if alone == 0:
-        return failed("Nobody is alone in the table: there is nothing to estimate from.", n)
+        return failed_estimate(
+            "Nobody is alone in the table: there is nothing to estimate from.", n
+        )
     spread = math.sqrt(alone * fraction * (1 - fraction)) / n
     found = _interval(alone * fraction / n, spread, n)
     return Estimate(found.value, found.low, found.high, n, trusted=False, reason=_PRIOR)
@@ -306,6 +308,6 @@ def _chances(
         float(chance.max()),
         expected / int(people.sum()),
         expected,
-        tuple(above(rows, chance, limit) for limit in limits),
+        tuple(count_above(rows, chance, limit) for limit in limits),
         tuple(bins(rows, chance)),
     )

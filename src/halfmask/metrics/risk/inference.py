@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed, proportion
-from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate, proportion
+from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.risk.disclosure import Attribution, attribution
 from halfmask.metrics.risk.distances import row_distances
 from halfmask.metrics.risk.reidentification import RiskBin, bins
@@ -60,7 +60,7 @@ def inference(
         f"The attacker knows {', '.join(c.name for c in columns)} of a person and guesses "
         f"{secret} from the released row that is most alike."
     )
-    return judge(NAME, attacker, attack, control, baseline, limit=limit, column=secret)
+    return judge_attack(NAME, attacker, attack, control, baseline, limit=limit, column=secret)
 
 
 def _right(
@@ -106,7 +106,7 @@ class Intrusion(Result):
     distribution: tuple[RiskBin, ...]
 
 
-def intrusion(
+def measure_intrusion(
     classes: Classes, scores: NDArray[np.float64], columns: int, fraction: float
 ) -> Intrusion:
     """Measure classes that have these SUDA ``scores`` over so many ``columns``.
@@ -167,7 +167,7 @@ def _alone_and_paired(classes: Classes) -> tuple[int, int]:
 
 def _chance(unique: int, paired: int, fraction: float) -> Estimate:
     if not unique:
-        return failed("Nobody is alone in the table: no row fits anybody alone.")
+        return failed_estimate("Nobody is alone in the table: no row fits anybody alone.")
     if fraction == 1:
         return exact(1.0, unique, "The table is the population.")
     right, wrong = unique * fraction, paired * (1 - fraction)
@@ -210,7 +210,7 @@ def membership(targets: Targets) -> Membership:
     """
     shared = attribution(targets.sides, targets.size)
     if not len(targets.control):
-        nothing = failed("It needs people who were not in the original: give control=.")
+        nothing = failed_estimate("It needs people who were not in the original: give control=.")
         return Membership(nothing, nothing, shared)
     compared = row_distances(list(targets.sides.columns.values()))
     inside = compared.nearest(targets.members)[1][:, 0]

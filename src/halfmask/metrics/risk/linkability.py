@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed, mean, proportion
-from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate, mean_estimate, proportion
+from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.risk.distances import row_distances
 from halfmask.metrics.risk.linkage import ATTACKER as MATCHES
 from halfmask.metrics.sides import ReleasedTuples, sides, tightest_class
@@ -57,8 +57,8 @@ def linkability(
     first, second = parts or (shared[::2], shared[1::2])
     left, right = sides.named(list(first)), sides.named(list(second))
     if not left or not right:
-        nothing = failed("There are not two parts of columns to link.")
-        return judge(NAME, ATTACKER, nothing, None, nothing, limit=limit)
+        nothing = failed_estimate("There are not two parts of columns to link.")
+        return judge_attack(NAME, ATTACKER, nothing, None, nothing, limit=limit)
     spaces = (row_distances(left), row_distances(right))
     attack = proportion(_count_joined(spaces, targets.members, neighbors), len(targets.members))
     control = None
@@ -69,7 +69,7 @@ def linkability(
     drawn = targets.random.integers(0, sides.after, (2, len(targets.members), neighbors))
     met = int((drawn[0][:, :, None] == drawn[1][:, None, :]).any(axis=(1, 2)).sum())
     baseline = proportion(met, len(targets.members))
-    return judge(NAME, ATTACKER, attack, control, baseline, limit=limit)
+    return judge_attack(NAME, ATTACKER, attack, control, baseline, limit=limit)
 
 
 def linkability_by_names(
@@ -92,7 +92,7 @@ def linkability_by_names(
         value, low, high = attack.value * share, attack.low * share, attack.high * share
         attack = replace(attack, value=value, low=low, high=high)
     guessing = exact(found.baseline, attack.n)
-    one = judge(f"{NAME}, by names", MATCHES, attack, control, guessing, limit=limit)
+    one = judge_attack(f"{NAME}, by names", MATCHES, attack, control, guessing, limit=limit)
     # Nobody else has a row of the release, unless rows were made up.
     return (replace(one, notes=()) if len(targets.control) and control is None else one,)
 
@@ -164,10 +164,10 @@ def nearness(targets: Targets) -> Nearness:
     other = np.where(np.isfinite(other), other, 1.0)
     outside = None
     if len(targets.control):
-        outside = mean((compared.nearest(targets.control)[1][:, 0] / width).tolist())
+        outside = mean_estimate((compared.nearest(targets.control)[1][:, 0] / width).tolist())
     return Nearness(
-        mean(near.tolist()),
-        mean(other.tolist()),
+        mean_estimate(near.tolist()),
+        mean_estimate(other.tolist()),
         outside,
         _share_at_zero(near),
         _share_at_zero(other),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, failed, proportion
+from halfmask.metrics.estimate import Estimate, failed_estimate, proportion
 from halfmask.metrics.risk.attack import WORK
 from halfmask.metrics.risk.distances import row_distances
 from halfmask.metrics.sides import (
@@ -18,7 +18,7 @@ from halfmask.metrics.sides import (
     tightest_class,
 )
 from halfmask.metrics.weighted import deviation, entries_of, runs, tally
-from halfmask.table.document import Result, written
+from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +83,7 @@ def fellegi_sunter(
     pattern = (flat << np.arange(len(columns))[:, None]).sum(axis=0)
     kinds, places, counts = np.unique(pattern, return_inverse=True, return_counts=True)
     bits = (kinds[:, None] >> np.arange(len(columns)) & 1).astype(np.float64)
-    match, other = fit(bits, counts.astype(np.float64), size)
+    match, other = fit_mixture(bits, counts.astype(np.float64), size)
     ratio = bits @ np.log2(match / other) + (1 - bits) @ np.log2((1 - match) / (1 - other))
     scores = ratio[places].reshape(size, size)
     jitter = random.random(scores.shape) * 1e-9
@@ -149,7 +149,7 @@ def _bands(
     )
 
 
-def fit(
+def fit_mixture(
     bits: NDArray[np.float64], counts: NDArray[np.float64], size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Expectation maximization of a mixture of matches and non-matches, columns independent."""
@@ -287,9 +287,9 @@ class Linkage(Result):
     interval: Estimate
     probabilistic: Estimate
     bands: Bands | None
-    weights: AgreementWeights = field(metadata=written(parts=("column", "match", "other")))
+    weights: AgreementWeights = field(metadata=document_field(parts=("column", "match", "other")))
     baseline: float
-    standing: float = field(default=0.0, metadata=written(hidden=True))
+    standing: float = field(default=0.0, metadata=document_field(hidden=True))
 
     @property
     def risk(self) -> float | None:
@@ -335,7 +335,7 @@ def linkage(
     random = np.random.default_rng(seed)
     paired = pairs_in_order(sides) if same_order else pairs_in_classes(sides)
     if paired is None:
-        nothing = failed(_NOBODY)
+        nothing = failed_estimate(_NOBODY)
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
     count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))
@@ -417,5 +417,5 @@ def _interval(sides: Sides, paired: Pairing, width: float) -> Estimate:
         inside += float(weights[np.abs(truth - released) <= band].sum())
         cells += paired.pairs
     if not cells:
-        return failed("No quasi-identifier is numeric.")
+        return failed_estimate("No quasi-identifier is numeric.")
     return proportion(inside, cells)

@@ -104,7 +104,7 @@ def reidentification(
         any_hit,
         journalist,
         share,
-        tuple(above(rows, chance, limit) for limit in thresholds),
+        tuple(count_above(rows, chance, limit) for limit in thresholds),
         tuple(bins(rows, chance)),
     )
 
@@ -132,7 +132,7 @@ class RecordedRisk:
         )
 
 
-def as_recorded(
+def with_recorded_risk(
     found: Reidentification,
     rows: NDArray[np.int64],
     people: NDArray[np.int64],
@@ -150,12 +150,12 @@ def as_recorded(
     )
 
 
-def row_risks(people: NDArray[np.int64], of_row: NDArray[np.int32]) -> NDArray[np.float64]:
+def prosecutor_risks(people: NDArray[np.int64], of_row: NDArray[np.int32]) -> NDArray[np.float64]:
     """The prosecutor's chance of each row."""
     return np.asarray(1.0 / people[of_row])
 
 
-def above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
+def count_above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
     """How many rows have a chance above ``limit``."""
     count = int(rows[chance > limit].sum())
     return Threshold(limit, count, count / int(rows.sum()))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, mean, proportion
-from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge
+from halfmask.metrics.estimate import Estimate, mean_estimate, proportion
+from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.weighted import joint, tally, weighted_mean
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def as_many(own: Sequence[int], outside: Sequence[int], people: int, others: int
     if others >= people:
         return proportion(float(_one_of(theirs, others, people).sum()), len(theirs))
     gain = (theirs == 1) - _one_of(mine, people, others)
-    found = mean((mine == 1) + gain * (people / others))
+    found = mean_estimate((mine == 1) + gain * (people / others))
     most = (1 - 1 / people) ** (people - 1)
     if found.low is None or found.high is None or found.value is None:
         return found
@@ -169,7 +169,7 @@ def _tried(
         sizes = _people(targets, every), _rows(shared, every[targets.size :])
         control = as_many(own, outside, *sizes)
         notes = (_SMALLER,) if sizes[1] < sizes[0] else ()
-    return judge(
+    return judge_attack(
         NAME if known else f"{NAME}, by any column",
         ATTACKER if known else f"{ATTACKER} Sensitive columns may be part of it.",
         proportion(own.count(1), attempts),

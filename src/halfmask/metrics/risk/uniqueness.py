@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.risk.individual import poisson, poisson_below
 from halfmask.table.document import Result
 
@@ -43,7 +43,7 @@ def zayatz(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
     size = n / fraction
     fits = sizes <= size - n + 1
     if not fits.any() or sizes[0] != 1:
-        return failed("No class of the table can come from a unique person.", int(n))
+        return failed_estimate("No class of the table can come from a unique person.", int(n))
     logs = np.full(len(sizes), -np.inf)
     r = sizes[fits].astype(np.float64)
     logs[fits] = np.log(r) + gammaln(size - r + 1) - gammaln(size - r - n + 2)
@@ -68,7 +68,7 @@ def snb(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
     n = float(np.arange(len(frequencies)) @ frequencies)
     u, ones, size = float(frequencies.sum()), float(frequencies[1]), n / fraction
     if ones == n:
-        return failed("No class holds two people: the model cannot be fitted.", int(n))
+        return failed_estimate("No class holds two people: the model cannot be fitted.", int(n))
 
     def equations(point: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         a, q = math.exp(point[0]), 1 / (1 + math.exp(-point[1]))
@@ -88,7 +88,7 @@ def snb(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
                 return Estimate(share, None, None, int(n))
     even = _even(u, ones, size, fraction)
     if even is None:
-        return failed("The equations of the class sizes have no solution.", int(n))
+        return failed_estimate("The equations of the class sizes have no solution.", int(n))
     return Estimate(even, None, None, int(n))
 
 
@@ -164,10 +164,10 @@ def pitman(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
     """
     n = int(np.arange(len(frequencies)) @ frequencies)
     if len(frequencies) < 3 or frequencies[2] == 0:
-        return failed("No class holds two people: the model cannot be fitted.", n)
-    found = fit(frequencies)
+        return failed_estimate("No class holds two people: the model cannot be fitted.", n)
+    found = fit_pitman(frequencies)
     if found is None:
-        return failed("The class sizes are more even than this model allows.", n)
+        return failed_estimate("The class sizes are more even than this model allows.", n)
     alpha, theta = found
     size = n / fraction
     logs = (
@@ -179,7 +179,7 @@ def pitman(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
     return Estimate(min(1.0, math.exp(logs)), None, None, n)
 
 
-def fit(frequencies: NDArray[np.int64]) -> tuple[float, float] | None:
+def fit_pitman(frequencies: NDArray[np.int64]) -> tuple[float, float] | None:
     """The most likely alpha and theta; None where they lie at the border."""
     sizes = np.flatnonzero(frequencies).astype(np.float64)
     many = frequencies[frequencies > 0].astype(np.float64)
@@ -313,7 +313,7 @@ class ModelChoice:
     agree: bool
 
 
-def choose(
+def choose_estimate(
     estimates: Mapping[str, Estimate], fraction: float, bounds: tuple[float, float]
 ) -> ModelChoice:
     """Apply the rule to the figures of ``pitman``, ``zayatz`` and ``snb``.
@@ -333,7 +333,7 @@ def choose(
         if one.value is not None and least <= one.value <= most
     }
     if not known:
-        nothing = failed("No model gives a figure that fits the table.")
+        nothing = failed_estimate("No model gives a figure that fits the table.")
         return ModelChoice(
             None, nothing, "No model gives a figure that fits the table.", None, agree=False
         )
@@ -447,7 +447,7 @@ def uniqueness(people: NDArray[np.int64], fraction: float, *, k: int = 5) -> Uni
     sample = exact(float(frequencies[1]) / n, n)
     bounds = uniqueness_bounds(frequencies, fraction)
     estimates = {name: _estimated(frequencies, fraction, one) for name, one in _MODELS.items()}
-    choice = choose(estimates, fraction, bounds)
+    choice = choose_estimate(estimates, fraction, bounds)
     return Uniqueness(
         fraction,
         k,
@@ -470,7 +470,7 @@ def _counted(frequencies: Frequencies, k: int) -> Uniqueness:
     r = np.arange(len(frequencies))
     n, ones = int(r @ frequencies), int(frequencies[1])
     one = exact(ones / n, n)
-    alone = exact(1.0, ones) if ones else failed("Nobody is alone.")
+    alone = exact(1.0, ones) if ones else failed_estimate("Nobody is alone.")
     below = exact(float(r[:k] @ frequencies[:k]) / n, n)
     share = ones / n
     why = "The table is the population: everybody was counted."
@@ -485,7 +485,9 @@ def _estimated(frequencies: Frequencies, fraction: float, estimator: Estimator) 
     """The estimate with the interval of resampled class sizes."""
     n = int(np.arange(len(frequencies)) @ frequencies)
     if frequencies[1] == 0:
-        return failed("Nobody is alone in the table: there is nothing to estimate from.", n)
+        return failed_estimate(
+            "Nobody is alone in the table: there is nothing to estimate from.", n
+        )
     found = estimator(frequencies, fraction)
     if found.value is None:
         return found
@@ -504,9 +506,9 @@ def _estimated(frequencies: Frequencies, fraction: float, estimator: Estimator) 
 def _if_alone(choice: ModelChoice, sample: Estimate, alone: int) -> Estimate:
     """The chance that somebody alone in the table is alone in the population."""
     if not sample.value:
-        return failed("Nobody is alone in the table.")
+        return failed_estimate("Nobody is alone in the table.")
     if choice.unique.value is None:
-        return failed(choice.unique.reason, alone)
+        return failed_estimate(choice.unique.reason, alone)
     share = sample.value
     ends = [None if end is None else min(1.0, end / share) for end in
             (choice.unique.value, choice.unique.low, choice.unique.high)]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, failed
+from halfmask.metrics.estimate import Estimate, failed_estimate
 from halfmask.metrics.utility.prediction import ROWS, features, few_trees, quiet, require
 from halfmask.metrics.weighted import in_range, pairs
 from halfmask.table.document import Result
@@ -278,7 +278,7 @@ def likeness(sides: Sides, *, seed: int = 0) -> Likeness:
     columns = list(sides.columns.values())
     left, right = features(columns, before, after, drawn=random)
     if n < _FEW:
-        nothing = failed("There are too few rows to train a classifier.", n)
+        nothing = failed_estimate("There are too few rows to train a classifier.", n)
         return Likeness(nothing, None, nothing, _clusters(left, right, seed))
     pmse, ratio = propensity(left, right)
     return Likeness(pmse, ratio, _told_apart(left, right, seed), _clusters(left, right, seed))
@@ -332,7 +332,7 @@ def _clusters(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) 
 
     count = min(5, len(left), len(right))
     if count < 2:
-        return failed("There are too few rows to cluster.", len(left))
+        return failed_estimate("There are too few rows to cluster.", len(left))
     scores = []
     with quiet():
         for turn in range(3):

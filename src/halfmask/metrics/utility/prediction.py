@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import EngineUnavailableError, InputError
-from halfmask.metrics.estimate import Estimate, exact, failed, proportion
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate, proportion
 from halfmask.metrics.utility.tables import sample_leaves
 from halfmask.metrics.weighted import deviation, weighted_mean
 from halfmask.table.document import Result
@@ -237,7 +237,7 @@ def _fitted(
     model: Any, x: Any, y: Any, test: Any, truth: NDArray[np.int64]
 ) -> tuple[Estimate, float | None]:
     if len(np.unique(y)) < 2:
-        return failed("The target has one value to learn from."), None
+        return failed_estimate("The target has one value to learn from."), None
     from sklearn.base import clone
 
     with quiet():
@@ -277,7 +277,7 @@ def _explained(truth: NDArray[np.float64], guess: NDArray[np.float64]) -> Estima
     squares = (truth - truth.mean()) ** 2
     spread, rows = float(squares.mean()), len(truth)
     if spread == 0:
-        return failed("The target never varies.", rows)
+        return failed_estimate("The target never varies.", rows)
     errors = (truth - guess) ** 2
     lost = float(errors.mean()) / spread
     half = 1.96 * float((errors - lost * squares).std()) / spread / math.sqrt(rows)
@@ -387,17 +387,19 @@ def _regression(
     rows = min(side.rows for side in both)
     target, others = int(np.flatnonzero(own)[0]), np.flatnonzero(~own)[::-1]
     if not _independent(both, np.array([target])):
-        return Regression(name, failed("The target does not vary on both sides.", rows))
+        return Regression(name, failed_estimate("The target does not vary on both sides.", rows))
     kept = _independent(both, others)
     lost = len(_independent(both[:1], others)) - len(kept)
     if not kept:
-        nothing = failed("No other column varies on both sides.", rows)
+        nothing = failed_estimate("No other column varies on both sides.", rows)
         return Regression(name, nothing, lost=lost)
     if rows - len(kept) - 1 < _SPARE:
-        return Regression(name, failed("There are too few rows for so many columns.", rows))
+        return Regression(
+            name, failed_estimate("There are too few rows for so many columns.", rows)
+        )
     first, second = (side.fit(kept, target) for side in both)
     if first is None or second is None:
-        return Regression(name, failed("The other columns give the target in full.", rows))
+        return Regression(name, failed_estimate("The other columns give the target in full.", rows))
     (one, errors, half), (two, _, other) = first, second
     sure = np.abs(one) > half
     return Regression(

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import HalfmaskError, InputError
-from halfmask.metrics.estimate import Estimate, failed, mean
+from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
 from halfmask.metrics.weighted import joint, tally
+from halfmask.table.columns import quote_names
 from halfmask.table.document import Result
-from halfmask.table.names import told
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def counting_queries(
             answer *= sides.before / sides.after
         errors.append(abs(answer - truth) / max(truth, _FLOOR * sides.before, 1.0))
     return CountingQueries(
-        mean(errors, f"{queries} random queries"),
+        mean_estimate(errors, f"{queries} random queries"),
         float(np.median(errors)),
         float(np.quantile(errors, 0.95)),
         queries,
@@ -236,9 +236,9 @@ def _compared(number: int, truth: Answer, answers: list[Answer]) -> QueryDeviati
     cells = sum(len(values) for values in truth.values())
     known = [e for e in errors if e is not None]
     error = (
-        mean(known, f"{_DRAWS} draws of values under the labels")
+        mean_estimate(known, f"{_DRAWS} draws of values under the labels")
         if known
-        else failed("The query gives no number.")
+        else failed_estimate("The query gives no number.")
     )
     return QueryDeviation(number, error, cells, float(np.mean(missing)), float(np.mean(added)))
 
@@ -252,11 +252,11 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
         if unknown:
             raise InputError(
                 f"Query {number} names {unknown} column(s) that are not in both tables. There: "
-                f"{told(columns)}. Texts stand in single quotes."
+                f"{quote_names(columns)}. Texts stand in single quotes."
             ) from None
         raise InputError(
             f"Query {number} cannot be run on a table called {TABLE!r} with the columns "
-            f"{told(columns)}. {error}"
+            f"{quote_names(columns)}. {error}"
         ) from None
     figures = _figures(query, fetched.schema)
     keys = [fetched.column(i).to_pylist() for i, figure in enumerate(figures) if not figure]

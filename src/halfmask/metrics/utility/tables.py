@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed
+from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.weighted import in_range, joint, pairs, tally, weighted_mean
-from halfmask.table.document import Result, written
+from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class ClassUtility(Result):
     mean_class: float
     mean_class_released: float
     classification: tuple[tuple[str, float], ...] = field(
-        metadata=written(parts=("column", "value"))
+        metadata=document_field(parts=("column", "value"))
     )
     columns: tuple[GeneralizedColumn, ...]
 
@@ -208,10 +208,10 @@ def class_mean_error(sides: Sides, column: str) -> Estimate:
     """How far the mean of a person's released class is from the person's own number."""
     target = sides.columns[column]
     if target.numbers is None:
-        return failed(f"Column {column!r} is not numeric.", sides.before)
+        return failed_estimate(f"Column {column!r} is not numeric.", sides.before)
     quasi = sides.quasi
     if any(c.foreign or len(np.unique(c.level)) > 1 for c in quasi):
-        return failed("It speaks of releases with one level per column.", sides.before)
+        return failed_estimate("It speaks of releases with one level per column.", sides.before)
     labels = [c.only_label()[c.before] for c in quasi]
     inside = np.all([held >= 0 for held in labels], axis=0)
     both = [
@@ -227,7 +227,7 @@ def class_mean_error(sides: Sides, column: str) -> Estimate:
     own = target.numbers[target.before]
     known = inside & (sizes[mine] > 0) & (own != 0)
     if not known.any():
-        return failed("No original row lies in a released class.", sides.before)
+        return failed_estimate("No original row lies in a released class.", sides.before)
     guess = sums[mine[known]] / sizes[mine[known]]
     error = np.abs(guess - own[known]) / np.abs(own[known])
     held = sides.original_counts[known]

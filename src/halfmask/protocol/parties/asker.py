@@ -41,7 +41,7 @@ from halfmask.protocol.messages import (
     Retrieve,
     Signed,
     Trouble,
-    encode,
+    encode_message,
     read_query,
 )
 from halfmask.protocol.schedule import ENVELOPE
@@ -145,7 +145,7 @@ class Asker:
             list(range(self.key.groups)),
             self.terms,
         )
-        body = encode(query)
+        body = encode_message(query)
         return Signed(body, sign(self.key.signing, body))
 
     def ask(self, question: Signed) -> Generator[Request, Reply, None]:

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 from halfmask.errors import AuthenticationError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
 from halfmask.protocol.commons import permits
-from halfmask.protocol.contribution import Contribution, contribution
+from halfmask.protocol.contribution import (
+    Contribution,
+    Participation,
+    contribution,
+    object_to_cost,
+    object_to_repetition,
+)
 from halfmask.protocol.crypto import FrameKey, derive
-from halfmask.protocol.ledger import Participation, object_to_cost, object_to_repetition
 from halfmask.protocol.messages import (
     Accepted,
     AskedQuery,

@@ -43,7 +43,7 @@ from halfmask.protocol.messages import (
     Signed,
     TaskGrant,
     Trouble,
-    encode,
+    encode_message,
     read_query,
     read_request,
 )
@@ -222,7 +222,7 @@ class Relay:
             self.store.commit()
         except HalfmaskError as error:
             reply = Trouble(error.code, str(error))
-        return encode(reply)
+        return encode_message(reply)
 
     def reply(self, request: Request, now: float) -> Reply:
         """Decide about one message."""

@@ -160,7 +160,7 @@ class TaskContext:
         return self.key.seal(where, plain + self.signer.prove(b"frame" + where + plain))
 
 
-def fold(
+def fold_task(
     context: TaskContext,
     task: MergeTask,
     tickets: Sequence[bytes],
@@ -179,16 +179,16 @@ def fold(
         raise TamperedMessageError("A cell contributes twice, or its partition is out of order.")
     leaf = crypto.partition(list(zip(tickets, frames, strict=True)))
     expected = (context.schedule.partitions - 1).bit_length()
-    if len(path) != expected or crypto.climb(leaf, task.node, path) != context.closing.root:
+    if len(path) != expected or crypto.root_of_path(leaf, task.node, path) != context.closing.root:
         raise TamperedMessageError("A partition is not the one that was closed.")
     admitted = [context.admit(t, f) for t, f in zip(tickets, frames, strict=True)]
     found = layout.read(b"".join(record for record in admitted if record is not None))
     # A broken cell may not speak for several people either.
     found = found[layout.single(found)]
-    return _sealed(context, task, records.fold(layout, found, size - len(found)))
+    return _sealed(context, task, records.fold_contributions(layout, found, size - len(found)))
 
 
-def tree(context: TaskContext, task: MergeTask, frames: Sequence[bytes]) -> list[bytes]:
+def merge_task(context: TaskContext, task: MergeTask, frames: Sequence[bytes]) -> list[bytes]:
     """Merge two nodes as a whole.
 
     Raises:
@@ -200,7 +200,7 @@ def tree(context: TaskContext, task: MergeTask, frames: Sequence[bytes]) -> list
             f"Two partitions do not fit into {terms.ram:,} bytes: merge by swap or network."
         )
     parts = [context.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
-    return _sealed(context, task, records.combine(layout, np.concatenate(parts)))
+    return _sealed(context, task, records.combine_records(layout, np.concatenate(parts)))
 
 
 def merge_swapped(context: TaskContext, task: MergeTask, spill: Spill) -> Iterator[bytes]:
@@ -210,7 +210,9 @@ def merge_swapped(context: TaskContext, task: MergeTask, spill: Spill) -> Iterat
         (context.open(task.inputs[i], spill.read(i)) for i in range(low, high))
         for low, high in ((0, half), (half, len(task.inputs)))
     ]
-    merged = merge.merge(context.blueprint.layout, sides[0], sides[1], context.schedule.terms.frame)
+    merged = merge.merge_frames(
+        context.blueprint.layout, sides[0], sides[1], context.schedule.terms.frame
+    )
     written = 0
     for address, content in zip(
         task.outputs,
@@ -223,10 +225,12 @@ def merge_swapped(context: TaskContext, task: MergeTask, spill: Spill) -> Iterat
         raise RoomError(_room(context))
 
 
-def split(context: TaskContext, task: MergeTask, frames: Sequence[bytes | None]) -> list[bytes]:
+def split_task(
+    context: TaskContext, task: MergeTask, frames: Sequence[bytes | None]
+) -> list[bytes]:
     """Merge two frames into a lower and an upper one."""
     left, right = (context.open(a, f) for a, f in zip(task.inputs, frames, strict=True))
-    way = records.pack if task.kind == "pack" else records.split
+    way = records.pack_frames if task.kind == "pack" else records.split_frames
     halves = way(context.blueprint.layout, left, right)
     return [context.seal(a, h) for a, h in zip(task.outputs, halves, strict=True)]
 
@@ -392,14 +396,16 @@ class WorkSession:
         given: list[bytes],
     ) -> list[bytes]:
         if task.kind == "fold":
-            return fold(context, task, grant.tickets, given, grant.path)
+            return fold_task(context, task, grant.tickets, given, grant.path)
         if task.kind == "tree":
-            return tree(context, task, given)
+            return merge_task(context, task, given)
         if task.kind in ("split", "pack"):
             rest = iter(given)
-            return split(context, task, [None if a is None else next(rest) for a in task.inputs])
+            return split_task(
+                context, task, [None if a is None else next(rest) for a in task.inputs]
+            )
         found, tally = collect_groups(context, task, given)
-        done = answering.answer(context.blueprint, found)
+        done = answering.answer_cells(context.blueprint, found)
         sealed = answering.envelope(
             done.to_arrow(),
             answering.document_of(context.blueprint, done),

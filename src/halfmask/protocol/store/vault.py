@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError
 from halfmask.protocol.commons import Commons, Policy, commons_from
+from halfmask.protocol.contribution import Participation
 from halfmask.protocol.crypto import NONCE
 from halfmask.protocol.keys import CellKey
-from halfmask.protocol.ledger import Participation
 from halfmask.protocol.parties.cell import Cell
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from halfmask.engines.request import WITHOUT_POLICY
-from halfmask.engines.sql import table as named
+from halfmask.engines.sql import table_node as named
 from halfmask.errors import QueryError, SchemaError
 from halfmask.query.planning.stated import stated as stated_in
 from halfmask.query.planning.stated import type_faults
 from halfmask.query.total.rows import TotalRows
-from halfmask.table.demands import as_text, file_policies, sources
+from halfmask.table.demands import file_policies, person_texts, sources
 from halfmask.table.policies import DEMANDS
 from halfmask.table.values import is_text
 
@@ -105,7 +105,7 @@ def require_people(given: Policies | None, catalog: Catalog, engine: Engine) -> 
     for name in catalog.declared:
         catalog.find(name)
     person = exp.column("person", table="p", quoted=True)
-    named_people = as_text(given.people["person"]).drop_null().unique()
+    named_people = person_texts(given.people["person"]).drop_null().unique()
     known: set[str] = set()
     looked = [one for one in catalog.sources.values() if _has_plain_keys(one)]
     for table in looked:
@@ -424,7 +424,7 @@ def for_columns(
         f"SELECT person, {', '.join(parts)} FROM published "  # noqa: S608
         "WHERE person IS NOT NULL GROUP BY person"
     )
-    keyed = people.set_column(0, "person", as_text(people["person"]))
+    keyed = people.set_column(0, "person", person_texts(people["person"]))
     return finish(keyed, parse_one(text, read="duckdb"))
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 
 from halfmask.engines.request import Climb, Delete, Interval, Key, Kind, Rule
-from halfmask.engines.sql import table as named
+from halfmask.engines.sql import table_node as named
 from halfmask.errors import HierarchyError, QueryError
 from halfmask.query.clauses import fold_name
 from halfmask.query.planning.elements import PlannedKey
+from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.hierarchies.ladder import Mask, Ordered
-from halfmask.table.hierarchies.parse import Auto
 from halfmask.table.hierarchy import TOP, from_levels
-from halfmask.table.table import encode
+from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -143,9 +143,9 @@ class Generalizations:
         from sqlglot import exp
 
         if source.table is not None:
-            return encode(source.table.arrow[name]).values
+            return encode_column(source.table.arrow[name]).values
         query = exp.select(exp.column(name, quoted=True)).distinct().from_(named(source.name))
-        return encode(self.engine.run(query).column(0)).values
+        return encode_column(self.engine.run(query).column(0)).values
 
     def _refuse_found(self, step: Generalization, builder: HierarchyBuilder) -> None:
         """Refuse hierarchies that follow from the rows: a label would tell of others' values."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from halfmask.engines.sql import table as named
+from halfmask.engines.sql import table_node as named
 from halfmask.errors import PrivacyError, UnsupportedQueryError
 from halfmask.query import vocabulary
 from halfmask.query.vocabulary import fail
-from halfmask.table.names import told
+from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -199,7 +199,7 @@ class _Merge:
             if output and not column.table and column.find_ancestor(*aliases):
                 return
             if not self.star:
-                known = told(self.columns)
+                known = quote_names(self.columns)
                 fail(self.text, column, f"there is no column {column.name}; there are {known}.")
             column.set("table", exp.to_identifier(self.table) if self.table else None)
             return

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from halfmask.engines.request import kind_of
-from halfmask.engines.sql import table as named
+from halfmask.engines.sql import table_node as named
 from halfmask.errors import QueryError
 from halfmask.query import vocabulary
 from halfmask.query.clauses import fold_name
 from halfmask.query.vocabulary import fail, refuse
+from halfmask.table.columns import quote_names
 from halfmask.table.demands import sources
-from halfmask.table.names import told
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -91,7 +91,7 @@ class QueryScope:
         return found[0]
 
     def _unknown(self, column: exp.Column) -> NoReturn:
-        known = told(c for s in self.tables.values() for c in s.columns if c not in s.hidden)
+        known = quote_names(c for s in self.tables.values() for c in s.columns if c not in s.hidden)
         fail(self.text, column, f"there is no column {column.name}; there are {known}.")
 
     def role(self, column: exp.Column) -> str:

@@ -104,13 +104,13 @@ class TableRelease(Release):
         )
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
-        from halfmask.report.page import rendered
+        from halfmask.report.page import render_template
 
         rows = [
             [MARK if value is None else value for value in row.values()]
             for row in self.to_crossed().slice(0, 500).to_pylist()
         ]
-        return rendered(
+        return render_template(
             "tabulation.html",
             document=self.to_dict(),
             columns=self.to_crossed().column_names,

@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import HierarchyError, InputError
-from halfmask.table import text_file
-from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, present, with_top
+from halfmask.table.files import text_file
+from halfmask.table.hierarchies.tree import (
+    Levels,
+    assemble,
+    check_top,
+    options,
+    present_values,
+    with_top,
+)
 from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:
@@ -73,7 +80,7 @@ class Csv:
         rows = self._rows(column)
         leaves = self._leaves(column, rows)
         missing = leaves.pop("", None) if values.null_count else None
-        keys = [canonical(value) for value in present(values)]
+        keys = [canonical(value) for value in present_values(values)]
         labels = [leaves.pop(key, None) for key in keys]
         absent = sum(label is None for label in labels)
         if absent:

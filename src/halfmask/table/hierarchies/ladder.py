@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from halfmask.errors import HierarchyError
-from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, present, with_top
+from halfmask.table.hierarchies.tree import (
+    Levels,
+    assemble,
+    check_top,
+    options,
+    present_values,
+    with_top,
+)
 from halfmask.table.hierarchy import TOP, canonical
 
 if TYPE_CHECKING:
@@ -105,7 +112,7 @@ class Mask:
 
     def build(self, column: str, values: pa.Array) -> Hierarchy:
         """Mask the text of each value."""
-        texts = [canonical(value) for value in present(values)]
+        texts = [canonical(value) for value in present_values(values)]
         longest = max(map(len, texts), default=1)
         length = self.length or max(longest, 1)
         if length > MOST_LEVELS:
@@ -189,7 +196,7 @@ class Ordered:
 
     def build(self, column: str, values: pa.Array) -> Hierarchy:
         """Merge neighbours; the order may hold values that the table does not."""
-        held = [canonical(value) for value in present(values)]
+        held = [canonical(value) for value in present_values(values)]
         order = [canonical(value) for value in self.order] or held
         places = {value: place for place, value in enumerate(order)}
         absent = sum(value not in places for value in held)

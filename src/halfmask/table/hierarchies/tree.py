@@ -123,7 +123,7 @@ def with_top(entries: dict[str, object], top: object) -> dict[str, object]:
     return entries if top is True else {**entries, "top": top}
 
 
-def present(values: pa.Array) -> list[Any]:
+def present_values(values: pa.Array) -> list[Any]:
     """The values of a column without the missing one, which stands last."""
     return list(values.drop_null().to_pylist())
 
@@ -187,7 +187,7 @@ class Tree:
         """Bind the tree to the values of ``column``."""
         height = self.height
         leaves = {path[0]: _stretched(path, height) for path in _paths(self.groups, ())}
-        found = [leaves.pop(canonical(value), None) for value in present(values)]
+        found = [leaves.pop(canonical(value), None) for value in present_values(values)]
         absent = sum(path is None for path in found)
         if absent:
             raise HierarchyError(

@@ -1,1 +1,1 @@
-"""What the columns of a table seem to be: shapes of values, roles, and the words of names."""
+"""``describe``: what the columns of a table seem to be, by shapes, roles and words of names."""

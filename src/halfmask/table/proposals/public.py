@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from halfmask.table.columns import Column
 from halfmask.table.proposals import vocabulary as words
 from halfmask.table.proposals.roles import named_demand
-from halfmask.table.schema import Column, Schema, schema_to_toml
+from halfmask.table.schema import Schema, schema_to_toml
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -119,12 +120,14 @@ def _person(columns: Mapping[str, Column]) -> str | None:
 
 def _role(name: str) -> str:
     said = words.words_of(name)
-    named = words.names(words.IDENTIFIERS, said) or said == ("name",)
+    named = words.contains_word(words.IDENTIFIERS, said) or said == ("name",)
     named = named or bool(words.IDENTIFIER_PAIRS & {*pairwise(said)})
-    numbered = words.names(words.PEOPLE, said) or words.names(words.HOUSEHOLDS, said)
-    if (named or numbered) and not words.names(words.AMOUNTS, said):
+    numbered = words.contains_word(words.PEOPLE, said) or words.contains_word(
+        words.HOUSEHOLDS, said
+    )
+    if (named or numbered) and not words.contains_word(words.AMOUNTS, said):
         return "identifier"
-    if words.names(words.WEIGHTS, said):
+    if words.contains_word(words.WEIGHTS, said):
         return "drop"
     return "sensitive" if words.special_category(said) else "quasi"
 
@@ -145,4 +148,4 @@ def _common(field: pa.Field) -> object:
     if not is_number(field.type):
         return None
     said = words.words_of(field.name)
-    return next((domain for names, domain in _COMMON if words.names(names, said)), None)
+    return next((domain for names, domain in _COMMON if words.contains_word(names, said)), None)

@@ -50,7 +50,7 @@ class RoleFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class SurveyDesign:
     """The columns that say how rows belong together and whom they stand for.
 
     Attributes:
@@ -66,7 +66,7 @@ class Design:
     roles: Mapping[str, RoleFound]
 
 
-def design_of(facts: Sequence[Facts]) -> Design:
+def design_of(facts: Sequence[Facts]) -> SurveyDesign:
     """Find the columns of a survey's design, and whose rows these are."""
     roles: dict[str, RoleFound] = {}
     household = next((f for f in facts if is_household(f)), None)
@@ -77,7 +77,7 @@ def design_of(facts: Sequence[Facts]) -> Design:
     if person is not None:
         said = f"{person.distinct:,} people in {person.rows:,} rows"
         roles[person.name] = RoleFound("identifier", "says whose row this is; never leaves", said)
-    bodies = any(words.names(words.BODIES, f.words) for f in facts)
+    bodies = any(words.contains_word(words.BODIES, f.words) for f in facts)
     weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies)]
     faults = {one.name: _weight_fault(one, person) for one in weights}
     for name, fault in faults.items():
@@ -90,7 +90,7 @@ def design_of(facts: Sequence[Facts]) -> Design:
         found = _design_role(one)
         if found is not None:
             roles[one.name] = found
-    return Design(
+    return SurveyDesign(
         None if person is None else person.name,
         None if household is None else household.name,
         next((name for name, fault in faults.items() if not fault), None),
@@ -122,13 +122,13 @@ def _weight_fault(weight: Facts, person: Facts | None) -> str:
 
 
 def _design_role(facts: Facts) -> RoleFound | None:
-    if facts.is_text and facts.distinct > 1 and words.names(words.WEIGHTS, facts.words):
+    if facts.is_text and facts.distinct > 1 and words.contains_word(words.WEIGHTS, facts.words):
         texts = facts.values.cast(pa.string())
         if pc.all(pc.match_substring_regex(texts, "^[0-9.,]+$")).as_py():
             said = "it was not read as numbers: say its decimal mark to use it"
             return RoleFound("drop", "named as a sampling weight: does not leave", said)
     for what, listed in (("stratum", words.STRATA), ("cluster", words.CLUSTERS)):
-        if words.names(listed, facts.words) and facts.distinct < facts.rows:
+        if words.contains_word(listed, facts.words) and facts.distinct < facts.rows:
             said = "it often tells the place: declare it other if readers need it"
             return RoleFound("drop", f"{what} of a survey's design: does not leave", said)
     return None
@@ -155,10 +155,10 @@ def policy_of(facts: Facts) -> str | None:
 
 def named_demand(name: str) -> str | None:
     """The demand that a name says: ``k``, ``k_i``, ``own k``, ``Eigenes k``, ``k propre``."""
-    said = [part for part in re.split(r"[^A-Za-z0-9]+", words.folded(name)) if part]
+    said = [part for part in re.split(r"[^A-Za-z0-9]+", words.fold_accents(name)) if part]
     stated = [part for part in said if _DEMANDS.fullmatch(part)]
     others = [part.lower() for part in said if not _DEMANDS.fullmatch(part)]
-    if len(stated) != 1 or not all(words.names(words.OWN, [part]) for part in others):
+    if len(stated) != 1 or not all(words.contains_word(words.OWN, [part]) for part in others):
         return None
     found = stated[0].lower()
     if found == "t" and not others:  # a treatment, a time, a temperature
@@ -170,8 +170,8 @@ def is_person(facts: Facts) -> bool:
     """Whether a column seems to say whose row this is, with several rows for some people."""
     return (
         (facts.is_text or facts.is_integer)
-        and words.names(words.PEOPLE, facts.words)
-        and not words.names(words.AMOUNTS, facts.words)
+        and words.contains_word(words.PEOPLE, facts.words)
+        and not words.contains_word(words.AMOUNTS, facts.words)
         and facts.missing == 0
         and facts.rows * 0.1 <= facts.distinct < facts.rows
         and facts.distinct > 1
@@ -182,8 +182,8 @@ def is_household(facts: Facts) -> bool:
     """Whether a column seems to number households: most of its values have several rows."""
     return (
         (facts.is_text or facts.is_integer)
-        and words.names(words.HOUSEHOLDS, facts.words)
-        and not words.names(words.AMOUNTS, facts.words)
+        and words.contains_word(words.HOUSEHOLDS, facts.words)
+        and not words.contains_word(words.AMOUNTS, facts.words)
         and facts.missing == 0
         and max(2, facts.rows * 0.02) <= facts.distinct < facts.rows
     )
@@ -197,11 +197,11 @@ def is_weight(facts: Facts, *, bodies: bool) -> bool:
     low, high = ends["min"].as_py(), ends["max"].as_py()
     if low < 0:
         return False
-    if words.names(words.WEIGHTS, facts.words):
+    if words.contains_word(words.WEIGHTS, facts.words):
         return True
-    if not words.names(words.BODY_OR_SURVEY_WEIGHTS, facts.words):
+    if not words.contains_word(words.BODY_OR_SURVEY_WEIGHTS, facts.words):
         return False
-    if words.names(words.SURVEYS, facts.words):
+    if words.contains_word(words.SURVEYS, facts.words):
         return True
     if bodies:
         return False
@@ -220,17 +220,17 @@ def role_of(facts: Facts) -> RoleFound:
 
 def _named_identifier(facts: Facts) -> RoleFound | None:
     said = facts.words
-    if facts.distinct <= 2 or words.names(words.AMOUNTS, said):
+    if facts.distinct <= 2 or words.contains_word(words.AMOUNTS, said):
         return None  # a yes or no, an amount or a kind is nobody's name
     named = (
-        words.names(words.IDENTIFIERS, said)
+        words.contains_word(words.IDENTIFIERS, said)
         or said == ("name",)
         or any(pair in words.IDENTIFIER_PAIRS for pair in pairwise(said))
     )
     if named and (facts.is_text or (facts.is_integer and facts.distinct >= 0.5 * facts.held)):
         return RoleFound("identifier", "its name says that it identifies a person", _share(facts))
     numbered = facts.is_text or facts.is_integer
-    if numbered and words.names(words.PEOPLE, said) and facts.distinct >= 0.5 * facts.held:
+    if numbered and words.contains_word(words.PEOPLE, said) and facts.distinct >= 0.5 * facts.held:
         return RoleFound("identifier", "its name says that it numbers people", _share(facts))
     return None
 
@@ -260,7 +260,7 @@ def _content(facts: Facts) -> RoleFound | None:
 
 def _unique(facts: Facts) -> RoleFound | None:
     many = facts.held >= _ENOUGH_ROWS and facts.distinct >= _NEARLY_ALL * facts.held
-    if not many or words.names(words.PLACES, facts.words):
+    if not many or words.contains_word(words.PLACES, facts.words):
         return None
     if not facts.is_text and not (facts.is_integer and _are_numbers_of_people(facts)):
         return None

@@ -238,7 +238,7 @@ def nice_widths(span: float, *, whole: bool) -> list[float]:
     return out
 
 
-def rounded(builder: HierarchyBuilder) -> HierarchyBuilder:
+def round_intervals(builder: HierarchyBuilder) -> HierarchyBuilder:
     """The same intervals with round bounds near those that were found; others as they are.
 
     A bound moves by a fifth of the way to its neighbor at most, so that the levels still nest.

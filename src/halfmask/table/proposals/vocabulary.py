@@ -117,7 +117,7 @@ CLUSTERS = "psu sdmvpsu cluster clusters clusterid klumpen* grappe conglomerado*
 PLACES = "zip zipcode postal postcode plz cap cp insee fips postleitzahl* codepostal postcodes"
 
 
-def folded(name: str) -> str:
+def fold_accents(name: str) -> str:
     """The name without accents: what others write without them matches too."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
     return "".join(c for c in plain if not unicodedata.combining(c))
@@ -126,7 +126,7 @@ def folded(name: str) -> str:
 @cache
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a name: ``patientID`` is patient, id."""
-    return tuple(word.lower() for word in _SPLIT.findall(folded(name)))
+    return tuple(word.lower() for word in _SPLIT.findall(fold_accents(name)))
 
 
 @cache
@@ -141,7 +141,7 @@ def _pattern(listed: str) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
-def names(listed: str, words: Iterable[str]) -> bool:
+def contains_word(listed: str, words: Iterable[str]) -> bool:
     """Whether one of ``words``, or two that stand together, are in a list."""
     said = list(words)
     said += [first + second for first, second in pairwise(said)]
@@ -151,11 +151,11 @@ def names(listed: str, words: Iterable[str]) -> bool:
 def tells_people_apart(words: tuple[str, ...]) -> bool:
     """Whether a name is that of a person's number; ``id`` alone may number rows or things."""
     plain = [word for word in words if word not in ("id", "ids")]
-    if names(BELONGINGS, words) or names(HOUSEHOLDS, words):
+    if contains_word(BELONGINGS, words) or contains_word(HOUSEHOLDS, words):
         return False
-    return names(PEOPLE, plain) or names(PERSON_NUMBERS, words)
+    return contains_word(PEOPLE, plain) or contains_word(PERSON_NUMBERS, words)
 
 
 def special_category(words: tuple[str, ...]) -> str | None:
     """The special category of personal data that a name speaks of."""
-    return next((kind for kind, listed in SPECIAL.items() if names(listed, words)), None)
+    return next((kind for kind, listed in SPECIAL.items() if contains_word(listed, words)), None)

@@ -20,8 +20,8 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 
 from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.table.files.text_file import first_bytes, name_of, open_zip
 from halfmask.table.hierarchy import canonical
-from halfmask.table.text_file import first_bytes, name_of, open_zip
 from halfmask.table.values import serial_moments
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from halfmask.errors import InputError, SchemaError
-from halfmask.table.text_file import shown
+from halfmask.table.files.text_file import path_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,12 +19,12 @@ _WIDTH = 100  # longer tables and lists are written over several lines
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def key(name: str) -> str:
+def toml_key(name: str) -> str:
     """A key, quoted where it must be."""
-    return name if _BARE.fullmatch(name) else text(name)
+    return name if _BARE.fullmatch(name) else toml_text(name)
 
 
-def text(value: str) -> str:
+def toml_text(value: str) -> str:
     """A basic string; TOML's escapes are JSON's, also for what no terminal should be sent."""
     written = json.dumps(value, ensure_ascii=False)
     if written.isprintable():
@@ -32,7 +32,7 @@ def text(value: str) -> str:
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
 
 
-def value(item: object) -> str:
+def toml_value(item: object) -> str:
     """Any value on one line: tables become inline tables."""
     if isinstance(item, bool):
         return "true" if item else "false"
@@ -41,44 +41,48 @@ def value(item: object) -> str:
     if isinstance(item, datetime.date | datetime.time):
         return item.isoformat()
     if isinstance(item, Mapping):
-        inside = ", ".join(f"{key(str(name))} = {value(entry)}" for name, entry in item.items())
+        inside = ", ".join(
+            f"{toml_key(str(name))} = {toml_value(entry)}" for name, entry in item.items()
+        )
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(item, list | tuple):
-        return f"[{', '.join(value(entry) for entry in item)}]"
-    return text(str(item))
+        return f"[{', '.join(toml_value(entry) for entry in item)}]"
+    return toml_text(str(item))
 
 
-def section(name: str, entries: Mapping[str, object], comment: str = "") -> str:
+def toml_section(name: str, entries: Mapping[str, object], comment: str = "") -> str:
     """One ``[section]`` with its entries and a comment above it; long tables follow as sections."""
     lines = [f"# {line}" for line in comment.splitlines()]
     return "\n".join([*lines, *_section(name, entries)]) + "\n"
 
 
 def _section(name: str, entries: Mapping[str, object]) -> list[str]:
-    apart = {e: i for e, i in entries.items() if isinstance(i, Mapping) and len(value(i)) > _WIDTH}
+    apart = {
+        e: i for e, i in entries.items() if isinstance(i, Mapping) and len(toml_value(i)) > _WIDTH
+    }
     lines = [_entry(entry, item) for entry, item in entries.items() if entry not in apart]
     lines = [f"[{name}]", *lines] if lines or not apart else []
     for entry, inside in apart.items():
-        lines += _section(f"{name}.{key(entry)}", inside)
+        lines += _section(f"{name}.{toml_key(entry)}", inside)
     return lines
 
 
 def _entry(name: str, item: object) -> str:
     """One entry; a long list takes several lines."""
-    line = f"{key(name)} = {value(item)}"
+    line = f"{toml_key(name)} = {toml_value(item)}"
     if len(line) <= _WIDTH or not isinstance(item, list | tuple):
         return line
     lines = [""]
-    for text in map(value, item):
+    for text in map(toml_value, item):
         if len(lines[-1]) + len(text) > _WIDTH:
             lines.append("")
         lines[-1] += f"{text}, "
-    return "\n".join([f"{key(name)} = [", *(f"  {line.rstrip()}" for line in lines), "]"])
+    return "\n".join([f"{toml_key(name)} = [", *(f"  {line.rstrip()}" for line in lines), "]"])
 
 
 def read_mapping(path: Path) -> dict[str, object]:
     """What a schema file says, not yet checked."""
-    name = shown(path)
+    name = path_text(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from halfmask.errors import InputError
-from halfmask.table.names import check_names
+from halfmask.table.columns import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ def file_named(name: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """How a path is written in errors: the end of it, if it is long."""
     text = str(path)
     return text if len(text) <= _SHOWN else f"...{text[-_SHOWN:]}"
@@ -107,9 +107,9 @@ def require_file(source: Path | bytes) -> None:
     if isinstance(source, bytes):
         return
     if not source.exists():
-        raise InputError(f"File '{shown(source)}' does not exist.")
+        raise InputError(f"File '{path_text(source)}' does not exist.")
     if source.is_dir():
-        raise InputError(f"'{shown(source)}' is a folder: give one file in it.")
+        raise InputError(f"'{path_text(source)}' is a folder: give one file in it.")
 
 
 def packing_of(source: Path | bytes) -> str | None:
@@ -132,7 +132,7 @@ def first_bytes(source: Path | bytes, size: int) -> bytes:
         with source.open("rb") as file:
             return file.read(size)
     except OSError as error:
-        raise InputError(f"File '{shown(source)}' cannot be read: {_why(error)}.") from None
+        raise InputError(f"File '{path_text(source)}' cannot be read: {_why(error)}.") from None
 
 
 def _handle(source: Path | bytes) -> Any:
@@ -179,7 +179,7 @@ def _why(error: OSError) -> str:
 
 def name_of(source: Path | bytes) -> str:
     """How a source is called in errors."""
-    return "The input" if isinstance(source, bytes) else f"File '{shown(source)}'"
+    return "The input" if isinstance(source, bytes) else f"File '{path_text(source)}'"
 
 
 def blocks(source: Path | bytes) -> Iterator[bytes]:

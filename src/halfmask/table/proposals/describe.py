@@ -10,23 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError, InputError, ParameterError
-from halfmask.table.classes import QuasiIdentifiers, search
+from halfmask.table.classes import QuasiIdentifiers, search_quasi_identifiers
+from halfmask.table.columns import Column, abbreviate_names
+from halfmask.table.files.rows import text_column
 from halfmask.table.hierarchies import Auto, Dates, Flat
-from halfmask.table.hierarchies.parse import INTERVALS, settled
+from halfmask.table.hierarchies.builders import INTERVALS, find_automatic
 from halfmask.table.hierarchy import canonical
-from halfmask.table.names import listed
-from halfmask.table.proposals.roles import Design, RoleFound, design_of, policy_of, role_of
+from halfmask.table.proposals.roles import RoleFound, SurveyDesign, design_of, policy_of, role_of
 from halfmask.table.proposals.shapes import (
     Facts,
     facts_of,
     is_code,
     is_padded,
-    rounded,
+    round_intervals,
     shape_of,
 )
 from halfmask.table.read import declared_schema, read_rows, without_missing
-from halfmask.table.rows import text_column
-from halfmask.table.schema import Column, Schema, schema_to_toml
+from halfmask.table.schema import Schema, schema_to_toml
 from halfmask.table.table import Table
 from halfmask.table.values import (
     FORMS,
@@ -34,14 +34,14 @@ from halfmask.table.values import (
     TWO_ORDERS,
     are_comma_numbers,
     as_moments,
+    cast_dictionary,
     forms_of,
     has_two_marks,
-    inferred,
+    infer_type,
     is_number,
     mark_of,
     moment_column,
     number_column,
-    retyped,
     used_values,
 )
 
@@ -226,7 +226,7 @@ def describe(
     known = {**design.roles, **demands}
     roles = {f.name: known[f.name] if f.name in known else role_of(f) for f in facts}
     quasi = [f for f in facts if roles[f.name].role == "quasi"]
-    found = search({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
+    found = search_quasi_identifiers({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
     own = hierarchies == "proposed"
     proposals = tuple(_proposal(f, roles[f.name], found, writings[f.name]) for f in facts)
     notes = [*_notes(found, design, tokens), *_writing_notes(writings, usual)]
@@ -294,7 +294,7 @@ def _automatic(
         if p.role != "policy"
     }
     try:
-        found = settled(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
+        found = find_automatic(Table(arrow.select(list(columns)), Schema(columns))).schema.columns
     except HierarchyError:
         notes.append(
             "The columns do not go together, or there are too few rows: the hierarchies proposed "
@@ -313,7 +313,7 @@ def _with_found(proposal: Proposal, builder: HierarchyBuilder | None) -> Proposa
     # What its own values would have given is no longer the reason.
     why = proposal.why.partition("; numbers, merged")[0].partition("; text without a known")[0]
     why = f"{why}; its hierarchy was found from how the columns go together"
-    return replace(proposal, hierarchy=rounded(builder), why=why)
+    return replace(proposal, hierarchy=round_intervals(builder), why=why)
 
 
 def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
@@ -331,7 +331,7 @@ def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
             continue
         tokens.update(dict.fromkeys(seen))
         column = text_column(column, seen)
-        column = inferred(column) if table.origin == "csv" else column
+        column = infer_type(column) if table.origin == "csv" else column
         arrow = arrow.set_column(place, name, column)
     return arrow, tuple(sorted(tokens))
 
@@ -403,7 +403,7 @@ def _understood_texts(
         writing.asked = f"Column '{name}':{TWO_ORDERS}"
         return column
     if (moments := as_moments(values)) is not None:
-        return retyped(column, moments.type)
+        return cast_dictionary(column, moments.type)
     facts = facts_of(name, column)
     mark = None if is_code(facts) or is_padded(values) else mark_of(values, None, usual)
     if mark is None:
@@ -439,19 +439,19 @@ def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[s
     commas = [name for name, writing in writings.items() if writing.comma]
     if commas and usual == ",":
         notes.append(
-            f"Numbers with a decimal comma: {listed(commas)}. They are read as numbers with "
-            'decimal = "," under [table] (or --decimal ,), else as text.'
+            f"Numbers with a decimal comma: {abbreviate_names(commas)}. They are read as numbers "
+            'with decimal = "," under [table] (or --decimal ,), else as text.'
         )
     elif commas:
         notes.append(
-            f"Numbers with a decimal comma: {listed(commas)}. Each says so with "
+            f"Numbers with a decimal comma: {abbreviate_names(commas)}. Each says so with "
             'decimal = "," in its entry, as other columns have points.'
         )
     absent = [name for name, writing in writings.items() if "missing" in writing.said]
     if absent:
         notes.append(
             f"Proposed as missing, in these columns only: values that usually mean it in "
-            f"{listed(absent)}. Delete the entry missing where they are values."
+            f"{abbreviate_names(absent)}. Delete the entry missing where they are values."
         )
     return notes
 
@@ -487,7 +487,9 @@ def _proposal(facts: Facts, said: RoleFound, found: QuasiIdentifiers, writing: W
     return Proposal(facts.name, role, shape.kind, hierarchy, said.reason, text, *counts, written)
 
 
-def _notes(found: QuasiIdentifiers, design: Design, tokens: tuple[str, ...]) -> tuple[str, ...]:
+def _notes(
+    found: QuasiIdentifiers, design: SurveyDesign, tokens: tuple[str, ...]
+) -> tuple[str, ...]:
     notes = []
     if found.sets:
         sets = "; ".join(" + ".join(names) for names in found.sets[:10])

@@ -3,18 +3,18 @@ from __future__ import annotations
 import pytest
 
 from halfmask import errors, read
-from halfmask.table.names import check_names, require_known, told
+from halfmask.table.columns import check_names, quote_names, require_known
 
 CANARY = "Zyxw9173"
 
 
 def test_names_are_told_in_quotes():
-    assert told(["age", "Home town", "k_i"]) == "'age', 'Home town', 'k_i'"
+    assert quote_names(["age", "Home town", "k_i"]) == "'age', 'Home town', 'k_i'"
 
 
 @pytest.mark.parametrize("cell", ["39", " 7", "-3.5", "1,234", "50%", "1987-03-01", "01/02/1990"])
 def test_names_that_seem_to_be_the_cells_of_a_row_are_not_told(cell):
-    words = told([CANARY, cell, "cook"])
+    words = quote_names([CANARY, cell, "cook"])
     assert CANARY not in words
     assert cell.strip() not in words
     assert "3 columns" in words
@@ -23,7 +23,7 @@ def test_names_that_seem_to_be_the_cells_of_a_row_are_not_told(cell):
 
 @pytest.mark.parametrize("name", ["x1", "2nd visit", "k", "wave 3", "-"])
 def test_a_figure_within_a_name_is_no_cell(name):
-    assert told([name, "age"]) == f"'{name}', 'age'"
+    assert quote_names([name, "age"]) == f"'{name}', 'age'"
 
 
 def test_unknown_columns_are_named_and_those_there_listed():

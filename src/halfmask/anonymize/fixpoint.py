@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.models.feasibility import leave_out_unmet
-from halfmask.models.needs import prepare
+from halfmask.models.needs import leave_out_unmet, prepare
 from halfmask.release.partition import Perturbation
-from halfmask.table.hierarchies.dependence import following, labels_stay
+from halfmask.table.hierarchies.builders import columns_following, labels_stay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +36,7 @@ DECLARE = (
 _ALLOW = "or allow suppression"
 
 
-def search_remaining(
+def search_until_stable(
     table: Table,
     models: Sequence[Model],
     search: Search,
@@ -95,7 +94,7 @@ def _labels_stay(
     """Whether the rows that leave would have the same labels without the others."""
     if isinstance(found.recoding, Perturbation) or found.table.found:
         return False  # made of all rows together
-    names = following(found.table, found.table.schema.quasi)
+    names = columns_following(found.table, found.table.schema.quasi)
     return not names or labels_stay(found.table, prepare(rows.keep(keep), models), keep, names)
 
 

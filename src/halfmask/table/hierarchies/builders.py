@@ -1,6 +1,9 @@
-"""``hierarchy = "auto"``: found from how the columns of the table go together.
+"""All rules of hierarchies: what stands behind ``hierarchy =`` in a schema becomes a builder.
 
-What stands behind ``hierarchy =`` in a schema, made a builder.
+``"auto"`` is found from how the columns of the table go together. ``mask = true`` is as long as the
+longest code, neighbors without an order are those that the rows hold: labels of a hierarchy that
+follows the values of the rows can show a value of a row that does not leave. A declared hierarchy
+gives each value its labels whatever the others are.
 """
 
 from __future__ import annotations
@@ -12,15 +15,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies.arx_csv import Csv
 from halfmask.table.hierarchies.dates import Dates
 from halfmask.table.hierarchies.intervals import Intervals
 from halfmask.table.hierarchies.ladder import Flat, Mask, Ordered
 from halfmask.table.hierarchies.tree import Tree, check_top, options
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from halfmask.table.hierarchy import Hierarchy, HierarchyBuilder
     from halfmask.table.table import Table
@@ -78,7 +87,7 @@ class Auto:
         )
 
 
-def settled(table: Table) -> Table:
+def find_automatic(table: Table) -> Table:
     """The table with automatic hierarchies found and written out; found once."""
     if not any(isinstance(c.hierarchy, Auto) for c in table.schema.columns.values()):
         return table
@@ -126,3 +135,46 @@ def from_dict(spec: object, *, folder: str | Path = "") -> HierarchyBuilder:
     if isinstance(builder, Auto | Flat):
         raise HierarchyError(f"hierarchy {name}: takes no top.")
     return replace(builder, top=spec["top"])  # type: ignore[type-var]
+
+
+def follows_values(builder: object, kind: pa.DataType) -> bool:
+    """Whether the labels of a value of type ``kind`` may depend on other values of its column."""
+    if builder is None or isinstance(builder, Flat | Csv | Tree):
+        return False
+    if isinstance(builder, Mask):
+        return builder.length is None
+    if isinstance(builder, Ordered):
+        return bool(builder.groups) and not builder.order
+    if isinstance(builder, Intervals | Dates):
+        # One text decides whether all are written as whole numbers, or as days.
+        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return bool(is_text(inner) or pa.types.is_uint64(inner))
+    return True
+
+
+def columns_following(table: Table, names: Sequence[str]) -> list[str]:
+    """Those of ``names`` whose hierarchy follows the values of the rows."""
+    columns, types = table.schema.columns, table.arrow.schema
+    return [
+        name
+        for name in names
+        if name in table.found or follows_values(columns[name].hierarchy, types.field(name).type)
+    ]
+
+
+def labels_stay(whole: Table, rest: Table, keep: NDArray[np.bool_], names: Sequence[str]) -> bool:
+    """Whether the rows ``keep`` of ``whole``, alone in ``rest``, have the same labels there."""
+    for name in names:
+        old, new = whole.hierarchy(name), rest.hierarchy(name)
+        if old.height != new.height:
+            return False
+        codes, first = np.unique(rest.encode(name).codes, return_index=True)
+        before = whole.encode(name).codes[keep][first]
+        for level in range(1, old.height + 1):
+            if _labels(old, level, before) != _labels(new, level, codes):
+                return False
+    return True
+
+
+def _labels(hierarchy: Hierarchy, level: int, codes: NDArray[np.int32]) -> list[object]:
+    return [hierarchy.labels[level][code] for code in hierarchy.maps[level][codes].tolist()]

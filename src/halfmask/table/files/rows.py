@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.table import formats, text_file
-from halfmask.table.names import check_names
-from halfmask.table.text_file import read_csv
+from halfmask.table.columns import check_names
+from halfmask.table.files import formats, text_file
+from halfmask.table.files.text_file import read_csv
 from halfmask.table.values import dictionary_of, is_text, out_of_calendar, zone_known
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Incoming:
         return pa.chunked_array([array])
 
 
-def incoming(arrow: pa.Table, dtypes: Mapping[str, Any] | None = None) -> dict[str, Incoming]:
+def incoming_types(arrow: pa.Table, dtypes: Mapping[str, Any] | None = None) -> dict[str, Incoming]:
     """What the columns of ``arrow`` are, with the types of the frame they come from."""
     return {
         field.name: Incoming(
@@ -228,7 +228,7 @@ def from_frame(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:
         return _from_polars(source, name)
     origin = "duckdb" if library in ("duckdb", "_duckdb") else "arrow"
     arrow = _from_arrow(source)
-    return arrow, origin, incoming(arrow)
+    return arrow, origin, incoming_types(arrow)
 
 
 def _from_arrow(source: Any) -> pa.Table:
@@ -289,7 +289,7 @@ def _from_polars(source: Any, name: str) -> tuple[pa.Table, str, dict[str, Incom
         arrow = pa.RecordBatchReader.from_stream(source).read_all()
     except pa.ArrowInvalid as error:
         raise _unknown_types(source, error) from None
-    given = incoming(arrow, source.schema)
+    given = incoming_types(arrow, source.schema)
     return arrow, "polars", {name: _without_views(was) for name, was in given.items()}
 
 
@@ -339,7 +339,7 @@ def _from_pandas(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:
             " Convert each to one, for example with astype(str)."
         )
     dtypes = dict(zip(names, source.dtypes, strict=True))
-    given = incoming(pa.table(arrays, names=names), dtypes)
+    given = incoming_types(pa.table(arrays, names=names), dtypes)
     return pa.table([_pandas_column(array) for array in arrays], names=names), "pandas", given
 
 
@@ -388,12 +388,12 @@ def raw_rows(
     kind = file_kind(place)
     if kind in formats.ORIGINS:
         arrow = formats.read_format(place, kind, table)
-        return arrow, formats.ORIGINS[kind], incoming(arrow)
+        return arrow, formats.ORIGINS[kind], incoming_types(arrow)
     if table is not None:
         raise _no_tables(table)
     if kind in ("parquet", "arrow"):
         arrow = _arrow_file(place, kind)
-        return arrow, kind, incoming(arrow)
+        return arrow, kind, incoming_types(arrow)
     texts = ("",) if missing is None else tuple(missing)
     return read_csv(place, delimiter=delimiter, encoding=encoding, missing=texts), "csv", {}
 

@@ -1,0 +1,1 @@
+"""Files as they come: text, spreadsheets, other formats, and rows of any origin."""
