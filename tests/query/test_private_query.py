@@ -314,11 +314,11 @@ def test_no_value_of_a_cell_in_words() -> None:
     assert "secret" not in repr(answer)
     assert "secret" not in str(answer.to_dict())
     with Session(TABLE) as session:
-        from halfmask.query.parse import parse_private
+        from halfmask.query.parse import parse
         from halfmask.query.private.plan import plan_private
 
         plan = plan_private(
-            parse_private("SELECT note, COUNT(*) FROM p GROUP BY note"),
+            parse("SELECT note, COUNT(*) FROM p GROUP BY note", noisy=True),
             session.catalog,
             session.engine,
             domains={},

@@ -16,7 +16,7 @@ import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.reference import Reference
-from halfmask.query.parse import parse, parse_private
+from halfmask.query.parse import parse
 from halfmask.query.planning.plan import plan
 from halfmask.query.private.parts import collect_totals
 from halfmask.query.private.plan import plan_private
@@ -46,7 +46,11 @@ def totals(sql: str, **options) -> list[int]:
     """The exact counts behind a question; noise is not what these tests are about."""
     with Session("t", engine=DuckDB({"t": ODD})) as session:
         plan = plan_private(
-            parse_private(sql), session.catalog, session.engine, domains=options, rows_per_person=1
+            parse(sql, noisy=True),
+            session.catalog,
+            session.engine,
+            domains=options,
+            rows_per_person=1,
         )
         return collect_totals(plan, session.engine).exact[0].counts.tolist()
 

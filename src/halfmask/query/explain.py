@@ -96,18 +96,19 @@ def explain(
         ...                           "GUARANTEE k = 5")).splitlines()[0])
         Level 0: as grouped; by city; k >= 5, l >= 1
     """
-    from halfmask.query.parse import is_private
+    from halfmask.query.parse import parse
 
     with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
-        if epsilon is not None or is_private(sql):
+        statement = parse(sql, noisy=epsilon is not None)
+        if statement.noisy:
             from halfmask.query.private.answer import NoiseTerms, explain_noise, prepare_noise
 
             return explain_noise(
-                prepare_noise(session, sql, NoiseTerms(epsilon=epsilon, **private)), session
+                prepare_noise(session, statement, NoiseTerms(epsilon=epsilon, **private)), session
             )
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
-        plan = session.prepare(sql, policies).plan
+        plan = session.prepare(statement, policies).plan
         return explain_plan(plan, session)
 
 

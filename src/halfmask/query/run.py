@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from halfmask.query.final import Figures
     from halfmask.query.groups import Groups
     from halfmask.query.history.ledger import Ledger
+    from halfmask.query.parse import Statement
     from halfmask.query.planning.elements import Plan
     from halfmask.query.semantics import LevelChoice, PublishedRows
     from halfmask.release.demands import Watch
@@ -242,16 +243,18 @@ def query(
         >>> answer.to_arrow().to_pylist()
         [{'city': 'Bourges', 'mean': 3.5, 'level': 0, 'guarantee': 'k>=5, l>=3'}]
     """
-    from halfmask.query.parse import is_private
+    from halfmask.query.parse import parse
 
     with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
-        if epsilon is not None or is_private(sql):
+        statement = parse(sql, noisy=epsilon is not None)
+        if statement.noisy:
             from halfmask.query.private.answer import NoiseTerms, answer_with_noise
 
             if policies is not None:
                 told = "none with noise: [policy] epsilon of the schema says what people allow"
                 raise ParameterError("policies", "(given)", told)
-            return answer_with_noise(session, sql, NoiseTerms(epsilon=epsilon, **private), ledger)
+            terms = NoiseTerms(epsilon=epsilon, **private)
+            return answer_with_noise(session, statement, terms, ledger)
         if "time_limit" in private:
             raise ParameterError(
                 "time_limit", "(given)", "no answer to depend on a clock: give 'effort' instead"
@@ -261,7 +264,7 @@ def query(
             raise ParameterError("demands", str(private["demands"]), told)
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
-        work = session.prepare(sql, policies)
+        work = session.prepare(statement, policies)
         if ledger is not None and not hasattr(ledger, "note"):
             told = "an hm.Ledger of answers; budgets are for WITH EPSILON"
             raise ParameterError("ledger", type(ledger).__name__, told)
@@ -317,17 +320,16 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def prepare(self, sql: str, policies: object = None) -> PreparedQuery:
-        """Parse and plan a query and join the policies to it."""
-        from halfmask.query.parse import parse, raise_to_floor
+    def prepare(self, sql: str | Statement, policies: object = None) -> PreparedQuery:
+        """Plan a query and join the policies to it."""
+        from halfmask.query.parse import Statement, parse, raise_to_floor
         from halfmask.query.planning.demands import require_people, with_demands
         from halfmask.query.planning.plan import plan
         from halfmask.release.demands import watch_demands
         from halfmask.table.policies import read_policies
 
-        if not isinstance(sql, str) or not sql.strip():
-            raise QueryError("there is no query.")
-        planned = plan(raise_to_floor(parse(sql), self.floor), self.catalog, self.engine)
+        statement = sql if isinstance(sql, Statement) else parse(sql)
+        planned = plan(raise_to_floor(statement, self.floor), self.catalog, self.engine)
         stated = read_policies(policies)
         require_people(stated, self.catalog, self.engine)
         planned = with_demands(planned, stated, self.engine)

@@ -303,12 +303,12 @@ def query(
     ledgers: Ledgers,
 ) -> dict[str, Any]:
     """Answer SQL with guarantees, or with noise where the query says so."""
-    from halfmask.query.parse import is_private
+    from halfmask.query.parse import parse
     from halfmask.query.run import Session
 
     noise = _given(asked, requests.NoiseRequest)
     with Session(loaded.table(now)) as session:
-        if asked.epsilon is not None or is_private(asked.sql):
+        if parse(asked.sql, noisy=asked.epsilon is not None).noisy:
             return noisy_answer(session, asked, noise, folder, ledgers)
         if noise:
             raise InputError(f"'{min(noise)}' is for noisy answers: add WITH EPSILON 1.0.")

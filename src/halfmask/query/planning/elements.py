@@ -122,7 +122,7 @@ class Plan:
     @property
     def semantics(self) -> Semantics:
         """What may move."""
-        return self.statement.semantics
+        return self.chain.semantics
 
 
 def requirements(

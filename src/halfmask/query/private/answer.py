@@ -26,7 +26,7 @@ from halfmask.dp.views import GroupRule, View, count_of, vectors_of, views_of
 from halfmask.engines.levels import tally_query
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
 from halfmask.models.verdict import require_whole
-from halfmask.query.parse import NoiseStatement, parse_private
+from halfmask.query.parse import Statement, parse
 from halfmask.query.private.parts import ExactGroups, collect_totals
 from halfmask.query.private.personal import Audience, audience
 from halfmask.query.private.plan import NoisePlan, plan_private
@@ -55,7 +55,7 @@ T = TypeVar("T")
 class NoisePreparation:
     """A question that is ready to be answered or explained; nothing is spent."""
 
-    statement: NoiseStatement
+    statement: Statement
     plan: NoisePlan
     audience: Audience
     rows_per_person: int
@@ -117,14 +117,15 @@ class NoiseTerms:
 
 
 def prepare_noise(
-    session: Session, sql: str, terms: NoiseTerms, accountant: Accountant | None = None
+    session: Session, sql: str | Statement, terms: NoiseTerms, accountant: Accountant | None = None
 ) -> NoisePreparation:
     """Decide everything that can be decided before the budget is spent."""
     epsilon, delta = terms.epsilon, terms.delta
-    statement = parse_private(sql)
+    statement = sql if isinstance(sql, Statement) else parse(sql, noisy=True)
+    asked = statement.cost
     most = _stated("rows_per_person", statement.rows_per_person, terms.rows_per_person, 1)
     require_whole("rows_per_person", most, 1)
-    sure = _stated("confidence", statement.confidence, terms.confidence, 0.95)
+    sure = _stated("confidence", asked.confidence, terms.confidence, 0.95)
     require_confidence(sure)
     plan = plan_private(
         statement,
@@ -133,13 +134,13 @@ def prepare_noise(
         domains=given_domains(terms.domains),
         rows_per_person=most,
     )
-    own = epsilon == "personal" or (statement.personal and epsilon is None)
-    part = _stated("share", statement.share, terms.share, None)
+    own = epsilon == "personal" or (asked.personal and epsilon is None)
+    part = _stated("share", asked.share, terms.share, None)
     if part is not None and not own:
         raise ParameterError("share", str(part), "it with PERSONAL EPSILON only")
     promise = None
     if own:
-        chance = statement.delta if delta is None else delta
+        chance = asked.delta if delta is None else delta
     else:
         chance = 0
         promise = _promise(statement, epsilon, delta)
@@ -159,23 +160,24 @@ def prepare_noise(
 
 
 def _promise(
-    statement: NoiseStatement, epsilon: Number | None, delta: Number | None
+    statement: Statement, epsilon: Number | None, delta: Number | None
 ) -> Pure | Approximate:
     """The budget, stated once: in the clause or in the call."""
-    if (statement.epsilon or statement.personal) and (epsilon is not None or delta is not None):
+    asked = statement.cost
+    if (asked.epsilon or asked.personal) and (epsilon is not None or delta is not None):
         raise QueryError(
             "the budget is stated twice, here and in the call: keep one.",
             text=statement.text,
-            start=statement.start,
+            start=asked.start,
             length=12,
         )
-    if statement.epsilon:
-        return budget(statement.epsilon, statement.delta)
+    if asked.epsilon:
+        return budget(asked.epsilon, asked.delta)
     if epsilon is None:
         raise QueryError(
             "the query states no budget: add WITH EPSILON 1.0 behind it.",
             text=statement.text,
-            start=statement.start,
+            start=asked.start,
         )
     return budget(epsilon, 0 if delta is None else delta)
 
@@ -186,12 +188,12 @@ def _stated(name: str, written: T | None, given: T | None, default: T) -> T:
     return written if written is not None else given if given is not None else default
 
 
-def _require_groups(plan: NoisePlan, statement: NoiseStatement, promise: Budget) -> None:
+def _require_groups(plan: NoisePlan, statement: Statement, promise: Budget) -> None:
     """Groups that nobody declared need a delta."""
     if plan.public or (isinstance(promise, Approximate) and promise.delta):
         return
     unknown = next(key.name for key in plan.keys if key.domain is None)
-    at = statement.text.lower().rfind(unknown.lower(), 0, statement.start)
+    at = statement.text.lower().rfind(unknown.lower(), 0, statement.cost.start)
     raise UnsupportedQueryError(
         f"the groups of {unknown} are not public: declare domain = [...] for it in the schema (or "
         "domains=...), or add DELTA 1e-6, and only groups far above one person are shown.",
@@ -202,7 +204,7 @@ def _require_groups(plan: NoisePlan, statement: NoiseStatement, promise: Budget)
 
 
 def answer_with_noise(
-    session: Session, sql: str, terms: NoiseTerms, ledger: object = None
+    session: Session, sql: str | Statement, terms: NoiseTerms, ledger: object = None
 ) -> PrivateRelease:
     """Answer SQL with noise, for a budget that is spent first.
 
@@ -218,9 +220,10 @@ def answer_with_noise(
     """
     keeper = _keeper(ledger)
     ready = prepare_noise(session, sql, terms, keeper)
+    text = ready.statement.text
     if ready.statement.explain:
         raise QueryError(
-            "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=sql, start=0
+            "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=text, start=0
         )
     plan, whose, most = ready.plan, ready.audience, ready.rows_per_person
     ready.views()  # what noise cannot serve is refused before it is paid
@@ -250,7 +253,7 @@ def answer_with_noise(
         "query",
         {
             **whose.parameters(),
-            "sql": sql,
+            "sql": text,
             "engine": session.engine.name,
             "groups": ready.groups,
             "confidence": ready.confidence,

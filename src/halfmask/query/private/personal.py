@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget, Number
     from halfmask.engines.levels import BoundedTally
     from halfmask.query.collect import AskedTable
-    from halfmask.query.parse import NoiseStatement
+    from halfmask.query.parse import Statement
     from halfmask.query.private.plan import NoisePlan
 
 
@@ -153,7 +153,7 @@ class Audience:
 
 def audience(
     plan: NoisePlan,
-    statement: NoiseStatement,
+    statement: Statement,
     promise: Pure | Approximate | None,
     *,
     delta: Number,
@@ -214,5 +214,5 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
     return found[0] if len(found) == 1 else exp.Least(this=found[0], expressions=found[1:])
 
 
-def _refuse(statement: NoiseStatement, message: str) -> NoReturn:
-    raise UnsupportedQueryError(message, text=statement.text, start=statement.start, length=4)
+def _refuse(statement: Statement, message: str) -> NoReturn:
+    raise UnsupportedQueryError(message, text=statement.text, start=statement.cost.start, length=4)

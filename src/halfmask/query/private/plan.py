@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from halfmask.dp.views import Question
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Catalog
-    from halfmask.query.parse import NoiseStatement
+    from halfmask.query.parse import Statement
     from halfmask.query.planning.scope import QueryScope
 
 
-def private_scope(statement: NoiseStatement, catalog: Catalog) -> tuple[QueryScope, exp.Select]:
+def private_scope(statement: Statement, catalog: Catalog) -> tuple[QueryScope, exp.Select]:
     """Resolve the names of a question.
 
     Raises:
@@ -148,7 +148,7 @@ class NoisePlan:
 
 
 def plan_private(
-    statement: NoiseStatement,
+    statement: Statement,
     catalog: Catalog,
     engine: Engine,
     *,
