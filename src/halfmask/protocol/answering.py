@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from halfmask.protocol.keys import CellGroup, CellKey
     from halfmask.protocol.layout import ContributionCount, RecordLayout, Records
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import PublishedRows
     from halfmask.release.release import Answer
 
@@ -97,7 +97,7 @@ def answer(made: Blueprint, found: Records) -> Answer:
 
 
 def _without_few_missing(
-    plan: Plan, groups: Groups, published: PublishedRows, rows: pa.Table
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, rows: pa.Table
 ) -> pa.Table:
     """Counts of a column's values are null where too few people of the row have none."""
     import numpy as np

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.budget import Number
     from halfmask.engines.request import Request
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.private.answer import PrivateExplanation
 
 MEANINGS = {
@@ -112,7 +112,7 @@ def explain(
         return explain_plan(plan, session)
 
 
-def explain_plan(plan: Plan, session: Session) -> Explanation:
+def explain_plan(plan: GuaranteePlan, session: Session) -> Explanation:
     """The explanation of a plan."""
     from halfmask.engines.sql import measure_query, parts_query
 
@@ -145,14 +145,14 @@ def _without_values(request: Request) -> Request:
     return replace(request, keys=keys)
 
 
-def _levels(plan: Plan) -> list[dict[str, Any]]:
+def _levels(plan: GuaranteePlan) -> list[dict[str, Any]]:
     return [
         {"level": i + plan.chain.first, "step": step, "keys": _keys(plan, i), "k": k, "l": l}
         for i, (step, (k, l)) in enumerate(zip(steps(plan), plan.request.guarantees, strict=True))
     ]
 
 
-def _keys(plan: Plan, level: int) -> str:
+def _keys(plan: GuaranteePlan, level: int) -> str:
     from halfmask.engines.request import Delete, Interval
 
     shown = []
@@ -170,7 +170,7 @@ def _keys(plan: Plan, level: int) -> str:
     return ", ".join(shown)
 
 
-def _promises(plan: Plan) -> list[str]:
+def _promises(plan: GuaranteePlan) -> list[str]:
     words = {
         "people": "at least k people",
         "contributors": "at least k people with a value of {}",

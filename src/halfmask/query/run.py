@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from halfmask.query.groups import Groups
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.parse import Statement
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import LevelChoice, PublishedRows
     from halfmask.release.demands import Watch
     from halfmask.release.release import Answer, PrivateRelease
@@ -51,7 +51,7 @@ DOMINATED = "A sum, average or variance is empty where few people make up too mu
 
 
 def candidate_of(
-    plan: Plan,
+    plan: GuaranteePlan,
     groups: Groups,
     choice: LevelChoice,
     published: PublishedRows,
@@ -94,7 +94,7 @@ def candidate_of(
     )
 
 
-def promises(plan: Plan) -> tuple[Promise, ...]:
+def promises(plan: GuaranteePlan) -> tuple[Promise, ...]:
     """What every published row must reach."""
     found = []
     for r in plan.requirements:
@@ -116,12 +116,14 @@ def promises(plan: Plan) -> tuple[Promise, ...]:
     return tuple(found)
 
 
-def steps(plan: Plan) -> tuple[str, ...]:
+def steps(plan: GuaranteePlan) -> tuple[str, ...]:
     """Per level, what was generalized to get there."""
     return tuple("as grouped" if x.step is None else str(x.step) for x in plan.chain.levels)
 
 
-def _notes(plan: Plan, published: PublishedRows, shares: LargestShares | None) -> tuple[str, ...]:
+def _notes(
+    plan: GuaranteePlan, published: PublishedRows, shares: LargestShares | None
+) -> tuple[str, ...]:
     notes = list(plan.notes)
     if not len(published):
         notes.append("No group meets its guarantee: nothing could be published.")
@@ -136,7 +138,7 @@ def _notes(plan: Plan, published: PublishedRows, shares: LargestShares | None) -
     return tuple(notes)
 
 
-def _below(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> int:
+def _below(plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine) -> int:
     """How many people have rows below the guarantee, each once however many groups there are."""
     import numpy as np
 
@@ -154,7 +156,7 @@ def _below(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine)
 
 
 def _second_look(
-    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine
 ) -> pa.Table | None:
     """Count every promise once more, from the rows."""
     from sqlglot import exp
@@ -282,7 +284,7 @@ class PreparedQuery:
         watch: what the door has counted to see for itself that demands are met.
     """
 
-    plan: Plan
+    plan: GuaranteePlan
     policies: Policies | None
     watch: Watch | None = None
 
@@ -324,12 +326,12 @@ class Session:
         """Plan a query and join the policies to it."""
         from halfmask.query.parse import Statement, parse, raise_to_floor
         from halfmask.query.planning.demands import require_people, with_demands
-        from halfmask.query.planning.plan import plan
+        from halfmask.query.planning.guarantee import plan_guarantee
         from halfmask.release.demands import watch_demands
         from halfmask.table.policies import read_policies
 
         statement = sql if isinstance(sql, Statement) else parse(sql)
-        planned = plan(raise_to_floor(statement, self.floor), self.catalog, self.engine)
+        planned = plan_guarantee(raise_to_floor(statement, self.floor), self.catalog, self.engine)
         stated = read_policies(policies)
         require_people(stated, self.catalog, self.engine)
         planned = with_demands(planned, stated, self.engine)

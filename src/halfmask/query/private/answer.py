@@ -27,9 +27,9 @@ from halfmask.engines.levels import tally_query
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
 from halfmask.models.verdict import require_whole
 from halfmask.query.parse import Statement, parse
-from halfmask.query.private.parts import ExactGroups, collect_totals
+from halfmask.query.planning.noise import NoisePlan, plan_noise
 from halfmask.query.private.personal import Audience, audience
-from halfmask.query.private.plan import NoisePlan, plan_private
+from halfmask.query.private.totals import ExactGroups, collect_totals
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget, Number
     from halfmask.dp.figures import NoisyAnswer
     from halfmask.dp.views import ExactCounts, Question, View
+    from halfmask.query.planning.noise import NoisePlan
     from halfmask.query.private.personal import Audience
-    from halfmask.query.private.plan import NoisePlan
     from halfmask.query.run import Session
     from halfmask.release.release import PrivateRelease
 
@@ -55,7 +55,6 @@ T = TypeVar("T")
 class NoisePreparation:
     """A question that is ready to be answered or explained; nothing is spent."""
 
-    statement: Statement
     plan: NoisePlan
     audience: Audience
     rows_per_person: int
@@ -127,7 +126,7 @@ def prepare_noise(
     require_whole("rows_per_person", most, 1)
     sure = _stated("confidence", asked.confidence, terms.confidence, 0.95)
     require_confidence(sure)
-    plan = plan_private(
+    plan = plan_noise(
         statement,
         session.catalog,
         session.engine,
@@ -145,10 +144,9 @@ def prepare_noise(
         chance = 0
         promise = _promise(statement, epsilon, delta)
         require_modest(promise, insist=terms.insist)
-        _require_groups(plan, statement, promise)
+        _require_groups(plan, promise)
     whose = audience(
         plan,
-        statement,
         promise,
         delta=chance,
         share=1 if part is None else part,
@@ -156,7 +154,7 @@ def prepare_noise(
         accountant=accountant,
     )
     require_modest(whose.promise, insist=terms.insist)
-    return NoisePreparation(statement, plan, whose, most, sure)
+    return NoisePreparation(plan, whose, most, sure)
 
 
 def _promise(
@@ -188,10 +186,11 @@ def _stated(name: str, written: T | None, given: T | None, default: T) -> T:
     return written if written is not None else given if given is not None else default
 
 
-def _require_groups(plan: NoisePlan, statement: Statement, promise: Budget) -> None:
+def _require_groups(plan: NoisePlan, promise: Budget) -> None:
     """Groups that nobody declared need a delta."""
     if plan.public or (isinstance(promise, Approximate) and promise.delta):
         return
+    statement = plan.statement
     unknown = next(key.name for key in plan.keys if key.domain is None)
     at = statement.text.lower().rfind(unknown.lower(), 0, statement.cost.start)
     raise UnsupportedQueryError(
@@ -220,8 +219,8 @@ def answer_with_noise(
     """
     keeper = _keeper(ledger)
     ready = prepare_noise(session, sql, terms, keeper)
-    text = ready.statement.text
-    if ready.statement.explain:
+    text = ready.plan.statement.text
+    if ready.plan.statement.explain:
         raise QueryError(
             "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=text, start=0
         )
