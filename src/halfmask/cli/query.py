@@ -52,7 +52,7 @@ def print_noisy_answer(
     session: Any, statement: Statement, given: dict[str, Any], *, as_json: bool
 ) -> None:
     """Answer under differential privacy, print the figures and what they cost."""
-    from halfmask.query.private.answer import NoiseTerms, answer_with_noise
+    from halfmask.query.private.answer import NoiseTerms, answer_with_noise, prepare_noise
     from halfmask.release.document import plain_rows
 
     for name in ("suggest", "policies"):
@@ -63,15 +63,16 @@ def print_noisy_answer(
         "insist": given["insist"],
         "demands": "ignore" if given["ignore_demands"] else "keep",
     }
+    terms = NoiseTerms(epsilon=given["epsilon"], **options)
     if given["explain"]:
-        _explain(session, statement, {**options, "epsilon": given["epsilon"]}, as_json=as_json)
+        _explain(session, prepare_noise(session, statement, terms), as_json=as_json)
         return
     refuse_two_documents(given["output"], json_too=as_json)
     with show.working("Answering"):
         answer = answer_with_noise(
             session,
             statement,
-            NoiseTerms(epsilon=given["epsilon"], **options),
+            terms,
             accountant_of(
                 given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]
             ),
@@ -92,10 +93,10 @@ def print_noisy_answer(
     show_promise(answer, "Private answer", facts, to=to)
 
 
-def _explain(session: Any, statement: Statement, options: dict[str, Any], *, as_json: bool) -> None:
-    from halfmask.query.private.answer import NoiseTerms, explain_noise, prepare_noise
+def _explain(session: Any, prepared: Any, *, as_json: bool) -> None:
+    from halfmask.query.explain import explain_prepared
 
-    plan = explain_noise(prepare_noise(session, statement, NoiseTerms(**options)), session)
+    plan = explain_prepared(prepared, session)
     if as_json:
         show.document("query", {"explanation": plan.to_dict()})
     else:
@@ -144,7 +145,6 @@ def query_command(file: str, sql: str | None, as_json: bool, **given: Any) -> No
     Example: halfmask query people.csv "SELECT education, COUNT(*) FROM people GROUP BY education
     WITH EPSILON 1.0 DELTA 1e-6"
     """
-    from halfmask.query.explain import explain_plan
     from halfmask.query.parse import parse
 
     text = _text(sql, given["sql_file"])
@@ -158,11 +158,7 @@ def query_command(file: str, sql: str | None, as_json: bool, **given: Any) -> No
     with show.working("Answering"), _session(file, given) as session:
         work = session.prepare(statement, given["policies"])
         if given["explain"]:
-            plan = explain_plan(work.plan, session)
-            if as_json:
-                show.document("query", {"explanation": plan.to_dict()})
-            else:
-                show.echo(str(plan))
+            _explain(session, work, as_json=as_json)
             return
         if not given["suggest"]:
             _answer(session, work, given, as_json=as_json)
