@@ -37,7 +37,7 @@ def aggregate(
     """
     import pyarrow as pa
 
-    merged = merge(plan, groups, published)
+    merged = merge_states(plan, groups, published)
     measured = _measured(plan, groups, published, engine)
     columns: dict[str, pa.Array] = {
         "hm_row": pa.array(np.arange(len(published))),
@@ -63,7 +63,9 @@ def places(plan: GuaranteePlan, groups: Groups, published: PublishedRows) -> pa.
     return table.append_column("place", pa.array(published.ids[inside]))
 
 
-def merge(plan: GuaranteePlan, groups: Groups, published: PublishedRows) -> dict[str, pa.Array]:
+def merge_states(
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows
+) -> dict[str, pa.Array]:
     """Per published row, the merged states by name, and ``rows``."""
     import pyarrow as pa
 

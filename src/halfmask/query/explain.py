@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.request import Climb
 from halfmask.errors import ParameterError
-from halfmask.query.run import PreparedQuery, Session, steps
+from halfmask.query.run import PreparedQuery, Session, level_steps
 from halfmask.table.document import Result
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ def _without_values(request: Request) -> Request:
 def _levels(plan: GuaranteePlan) -> list[dict[str, Any]]:
     return [
         {"level": i + plan.chain.first, "step": step, "keys": _keys(plan, i), "k": k, "l": l}
-        for i, (step, (k, l)) in enumerate(zip(steps(plan), plan.request.guarantees, strict=True))
+        for i, (step, (k, l)) in enumerate(
+            zip(level_steps(plan), plan.request.guarantees, strict=True)
+        )
     ]
 
 

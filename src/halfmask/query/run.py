@@ -73,7 +73,7 @@ def candidate_of(
         places=published.level,
         request=plan.request,
         promises=promises(plan),
-        steps=steps(plan),
+        steps=level_steps(plan),
         first=plan.chain.first,
         refused=(groups.refused, groups.largest_refused),
         without_policy=groups.without_policy,
@@ -116,7 +116,7 @@ def promises(plan: GuaranteePlan) -> tuple[Promise, ...]:
     return tuple(found)
 
 
-def steps(plan: GuaranteePlan) -> tuple[str, ...]:
+def level_steps(plan: GuaranteePlan) -> tuple[str, ...]:
     """Per level, what was generalized to get there."""
     return tuple("as grouped" if x.step is None else str(x.step) for x in plan.chain.levels)
 
@@ -325,7 +325,7 @@ class Session:
     def prepare(self, sql: str | Statement, policies: object = None) -> PreparedQuery:
         """Plan a query and join the policies to it."""
         from halfmask.query.parse import Statement, parse, raise_to_floor
-        from halfmask.query.planning.demands import require_people, with_demands
+        from halfmask.query.planning.demands import join_demands, require_known_people
         from halfmask.query.planning.guarantee import plan_guarantee
         from halfmask.release.demands import watch_demands
         from halfmask.table.policies import read_policies
@@ -333,8 +333,8 @@ class Session:
         statement = sql if isinstance(sql, Statement) else parse(sql)
         planned = plan_guarantee(raise_to_floor(statement, self.floor), self.catalog, self.engine)
         stated = read_policies(policies)
-        require_people(stated, self.catalog, self.engine)
-        planned = with_demands(planned, stated, self.engine)
+        require_known_people(stated, self.catalog, self.engine)
+        planned = join_demands(planned, stated, self.engine)
         tables = {
             alias: (source.name, source.columns, source.schema)
             for alias, source in planned.scope.tables.items()
@@ -364,7 +364,7 @@ class Session:
         from halfmask.query.collect import collect
         from halfmask.query.final import hide_figures
         from halfmask.query.history.support import support_of
-        from halfmask.query.semantics import choose, publish
+        from halfmask.query.semantics import choose_levels, publish_groups
         from halfmask.release.seal import seal
 
         if effort is not None:
@@ -380,8 +380,8 @@ class Session:
                 length=7,
             )
         groups = collect(plan, self.engine)
-        choice = choose(groups, plan.semantics, effort=effort)
-        published = publish(groups, choice)
+        choice = choose_levels(groups, plan.semantics, effort=effort)
+        published = publish_groups(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
         figures = hide_figures(plan, groups, published, rows, self.engine, self.dominance)
         candidate = candidate_of(

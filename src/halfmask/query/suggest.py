@@ -22,7 +22,7 @@ from halfmask.query import semantics
 from halfmask.query.collect import groups_of
 from halfmask.query.groups import DROPPED
 from halfmask.query.run import Session
-from halfmask.query.semantics import publish
+from halfmask.query.semantics import publish_groups
 from halfmask.table.document import Result, written
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _GuaranteeSearch:
         if chain not in self.scored:
             groups, inside = self._under(chain)
             choice = semantics.choose_selective(groups)
-            rows = publish(groups, choice)
+            rows = publish_groups(groups, choice)
             self.scored[chain] = (choice.people(groups), choice.depth(groups), inside, len(rows))
         return self.scored[chain]
 

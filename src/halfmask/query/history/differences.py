@@ -77,7 +77,9 @@ class AnswerProfiles:
     profiles: tuple[tuple[tuple[int, int], ...], ...]
 
 
-def atoms_of(sides: Sequence[AnswerProfiles], who: NDArray[np.int32], k: int) -> list[Atom] | None:
+def answer_atoms(
+    sides: Sequence[AnswerProfiles], who: NDArray[np.int32], k: int
+) -> list[Atom] | None:
     """The rows that no answer tells apart; ``who`` is -1 where a number is about several people.
 
     None of them where each is about ``k`` people or more; None where there are too many to look at.

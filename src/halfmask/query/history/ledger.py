@@ -22,7 +22,7 @@ import numpy as np
 
 from halfmask.errors import InputError, LedgerError, ParameterError, QueryError
 from halfmask.ledger import ANSWER, SALT, LedgerFile
-from halfmask.query.history.differences import AnswerProfiles, atoms_of, isolates
+from halfmask.query.history.differences import AnswerProfiles, answer_atoms, isolates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -471,7 +471,7 @@ class _Comparison:
         k = max(e.k for e in (*involved, self.new))
         if len(sides) == 1 and _tells_same(self.mine, sides[0]):
             return
-        atoms = atoms_of([*sides, self.mine], self.numbers.who, demand)
+        atoms = answer_atoms([*sides, self.mine], self.numbers.who, demand)
         found = None if atoms is None else isolates(atoms, demand, len(sides))
         if found or (found is None and give_up):
             # How far a demand is above the guarantees is nobody's to know.

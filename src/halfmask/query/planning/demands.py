@@ -11,7 +11,7 @@ import pyarrow as pa
 from halfmask.engines.request import WITHOUT_POLICY, kind_of
 from halfmask.engines.sql import table as named
 from halfmask.errors import QueryError, SchemaError
-from halfmask.query.total.conversions import bounded_numeric, case_of, compare, double
+from halfmask.query.total.conversions import bounded_numeric, case_of, comparison_of, double
 from halfmask.query.total.rows import TotalRows
 from halfmask.table.demands import as_text, file_policies, sources
 from halfmask.table.policies import DEMANDS, LARGEST, STRICTEST
@@ -55,7 +55,7 @@ class _Said:
     owed: list[exp.Expr] = field(default_factory=list)
 
 
-def with_demands(plan: GuaranteePlan, given: Policies | None, engine: Engine) -> GuaranteePlan:
+def join_demands(plan: GuaranteePlan, given: Policies | None, engine: Engine) -> GuaranteePlan:
     """The plan in which every person contributes under all that this person demands of it.
 
     Args:
@@ -89,7 +89,7 @@ def with_demands(plan: GuaranteePlan, given: Policies | None, engine: Engine) ->
     )
 
 
-def require_people(given: Policies | None, catalog: Catalog, engine: Engine) -> None:
+def require_known_people(given: Policies | None, catalog: Catalog, engine: Engine) -> None:
     """Refuse policies of people whom no table has: nobody would ever keep them.
 
     All tables that may be asked are looked at, so that it does not depend on the question.
@@ -468,7 +468,7 @@ def stated_number(column: exp.Column, kind: pa.DataType, demand: str) -> exp.Exp
         number = double(column)
     inside = exp.Between(this=number, low=exp.convert(low), high=exp.convert(high))
     read = double(number) if demand == "t" or kind_of(kind) != "integer" else _whole(number)
-    known = compare(exp.Is, column, exp.null())
+    known = comparison_of(exp.Is, column, exp.null())
     strictest = exp.convert(int(STRICTEST[demand]))
     return case_of((known, exp.null()), (inside, read), other=strictest)
 

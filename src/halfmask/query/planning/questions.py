@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from halfmask.query.total.rows import TotalRows
 
 
-def whole(argument: exp.Expr, scale: Scale) -> exp.Expr:
+def whole_steps(argument: exp.Expr, scale: Scale) -> exp.Expr:
     """A value as a whole number of steps from the center, clipped; null where it is missing."""
     from sqlglot import exp
 
@@ -180,7 +180,7 @@ class NoiseAggregates:
             scale = self._used(summing[0])
             assert scale is not None  # noqa: S101 - whatever is summed has bounds
             squared = bool(kinds & {"variance", "deviation"})
-            found.append(BoundedTerm(whole(argument, scale), summed=True, squared=squared))
+            found.append(BoundedTerm(whole_steps(argument, scale), summed=True, squared=squared))
         return tuple(found)
 
     def trees(self) -> dict[str, exp.Expr]:

@@ -13,7 +13,7 @@ from halfmask.engines.sql import table as named
 from halfmask.errors import PrivacyError, QueryError, UnsupportedQueryError
 from halfmask.query import vocabulary
 from halfmask.query.clauses import fold_name
-from halfmask.query.vocabulary import fail, refuse
+from halfmask.query.vocabulary import fail, refuse_unlisted
 from halfmask.table.demands import sources
 from halfmask.table.names import told
 
@@ -108,7 +108,7 @@ def scope_of(text: str, select: exp.Select, catalog: Catalog) -> tuple[QueryScop
     """
     from sqlglot import exp
 
-    refuse(text, select)
+    refuse_unlisted(text, select)
     select = select.copy()
     source = select.args.get("from_") or select.args.get("from")
     if source is None or not isinstance(source.this, exp.Table):

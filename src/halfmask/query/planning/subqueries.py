@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.sql import table as named
 from halfmask.query import vocabulary
-from halfmask.query.vocabulary import fail, refuse
+from halfmask.query.vocabulary import fail, refuse_unlisted
 from halfmask.table.names import told
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp
         fail(text, inner, vocabulary.REASONS["Subquery"])
     query = inner.copy()
     query.set("distinct", None)
-    refuse(text, query)
+    refuse_unlisted(text, query)
     source = query.args.get("from_") or query.args.get("from")
     if query.args.get("joins") or source is None or not isinstance(source.this, exp.Table):
         fail(text, inner, "a subquery may read one table that holds nobody's data.")
